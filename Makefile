@@ -1,0 +1,68 @@
+# Every word sets up .venv by itself, once, and again when pyproject.toml or
+# constraints.txt have changed.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# The stamp is named after the folder: a tree copied together with its .venv is set up anew,
+# since that .venv would run the code of the tree it came from.
+READY := $(VENV)/ready-$(shell pwd | cksum | cut -d ' ' -f 1)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+.PHONY: help demo test check clean again
+
+help:
+	@echo 'make demo    see what Ensue does'
+	@echo 'make test    run all tests on all cores      make test ARGS="-k lstm"'
+	@echo 'make check   lint, format and types'
+	@echo 'make clean   remove .venv and the caches'
+	@echo
+	@echo 'PYTHON=...   the Python that .venv is made from (3.11 or newer; make clean first)'
+
+demo: $(READY)
+	@$(VENV)/bin/ensue demo $(ARGS)
+
+test: $(READY)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal $(ARGS)
+
+check: $(READY)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# `unfinished` stands in .venv from its first moment until all is installed; a set-up that
+# was interrupted is therefore thrown away, and a .venv that somebody else made is used.
+$(READY): pyproject.toml constraints.txt $(shell test -x $(PY) || echo again)
+	@if [ -e $(VENV)/unfinished ] || ! $(PY) -c 'import pip; $(NEW_ENOUGH)' 2>/dev/null; then \
+	    $(find-python); \
+	    echo "Making $(VENV) with $$python" >&2; \
+	    rm -rf $(VENV) && mkdir $(VENV) && touch $(VENV)/unfinished && \
+	    "$$python" -m venv $(VENV) || exit 1; \
+	fi
+	@touch $(VENV)/unfinished
+	@echo 'Installing Ensue and its tools; torch is the large part (minutes, once)' >&2
+	@$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2
+	@rm -f $(VENV)/ready-* && mv $(VENV)/unfinished $@ && touch $@
+
+# Leaves the first Python that is new enough and can make a venv in $python, or says why none.
+define find-python
+python=; old=; bare=; \
+for name in $(or $(PYTHON),python3.13 python3.12 python3.11 python3); do \
+    command -v "$$name" >/dev/null 2>&1 || continue; \
+    if ! "$$name" -c '$(NEW_ENOUGH)' 2>/dev/null; then old="$${old:-$$name}"; \
+    elif ! "$$name" -c 'import venv, ensurepip' 2>/dev/null; then bare="$${bare:-$$name}"; \
+    else python="$$name"; break; fi; \
+done; \
+if [ -n "$$bare" ] && [ -z "$$python" ]; then \
+    echo "$$bare cannot make a virtual environment: its venv or ensurepip module is missing." >&2; \
+    echo "Debian and Ubuntu: sudo apt install $$(basename "$$bare")-venv" >&2; exit 1; \
+elif [ -z "$$python" ]; then \
+    echo "Ensue needs Python 3.11 or newer, and none was found in: $(or $(PYTHON),PATH)." >&2; \
+    if [ -n "$$old" ]; then echo "Too old: $$old, $$("$$old" --version 2>&1)" >&2; fi; \
+    echo "Debian and Ubuntu: sudo apt install python3 python3-venv; macOS: brew install python3;" >&2; \
+    echo "or name another one: make PYTHON=/path/to/python3" >&2; exit 1; \
+fi
+endef

@@ -1,0 +1,54 @@
+"""Cell, and every cell as its equations."""
+
+from collections.abc import Callable
+
+from ensue.cells.cell import Cell, as_tuple
+from ensue.cells.gated import GRU, MGU, GRUGateThroughReset, GRUResetBefore, MinimalGated
+from ensue.cells.initialise import SCHEMES, initialise
+from ensue.cells.lstm import LSTM, LSTM1997, CoupledLSTM, LayerNormLSTM, PeepholeLSTM
+from ensue.cells.simple import LeakyRNN, RecurrentPerceptron, SimpleRNN
+from ensue.cells.wrappers import RecurrentDropout, Residual, Wrapper, Zoneout
+
+CELLS: dict[str, Callable[[], Cell]] = {
+    cell.__name__: cell
+    for cell in (
+        SimpleRNN,
+        RecurrentPerceptron,
+        LeakyRNN,
+        MinimalGated,
+        MGU,
+        GRU,
+        GRUResetBefore,
+        GRUGateThroughReset,
+        LSTM,
+        LSTM1997,
+        PeepholeLSTM,
+        CoupledLSTM,
+        LayerNormLSTM,
+    )
+}
+
+__all__ = [
+    "CELLS",
+    "GRU",
+    "LSTM",
+    "LSTM1997",
+    "MGU",
+    "SCHEMES",
+    "Cell",
+    "CoupledLSTM",
+    "GRUGateThroughReset",
+    "GRUResetBefore",
+    "LayerNormLSTM",
+    "LeakyRNN",
+    "MinimalGated",
+    "PeepholeLSTM",
+    "RecurrentDropout",
+    "RecurrentPerceptron",
+    "Residual",
+    "SimpleRNN",
+    "Wrapper",
+    "Zoneout",
+    "as_tuple",
+    "initialise",
+]

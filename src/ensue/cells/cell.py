@@ -1,0 +1,145 @@
+"""Cell: parameters declared in the class body, mathematics in `step`, nothing else.
+
+A cell is a description: it holds declarations and options, no tensors. Binding replaces
+each declared name by what `step` is to see — tensors, or symbols for tracing.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+from torch import Tensor
+
+from ensue.equations import Equations, Mask, Matrix, trace
+from ensue.equations.declare import Gates, Linear, Parameter
+from ensue.equations.trace import state_parts
+from ensue.errors import OptionError
+
+
+class Cell(ABC):
+    """One step of a recurrent network: x (batch, input) and state in, new state out.
+
+    Subclasses declare parameters with `Matrix`, `Vector` and `Mask` (in the class body, or in
+    `__init__` where they depend on options) and write `step(self, x, h, …)`, which returns the
+    new state parts in the order of its arguments. All parts have `hidden` features unless
+    `part_sizes` names another size, an attribute of the cell."""
+
+    part_sizes: ClassVar[Mapping[str, str]] = {}
+
+    @abstractmethod
+    def step(self, x: Any, *state: Any) -> Any:
+        """The new state parts: the cell's equations."""
+
+    def output(self, x: Any, *state: Any) -> Any:
+        """What the layer above sees, from x and the new state: the first part unless overridden."""
+        return state[0]
+
+    # ---------------------------------------------------------------- what is declared
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The names of the state parts: step's arguments after x."""
+        return state_parts(type(self).step)
+
+    @property
+    def declarations(self) -> dict[str, Parameter | Mask]:
+        """Every declared name, inherited ones first."""
+        own: dict[str, Any] = {}
+        for cls in reversed(type(self).__mro__):
+            own |= vars(cls)
+        own |= vars(self)
+        return {name: d for name, d in own.items() if isinstance(d, (Parameter, Mask))}
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return {n: d for n, d in self.declarations.items() if isinstance(d, Parameter)}
+
+    @property
+    def masks(self) -> dict[str, Mask]:
+        return {n: d for n, d in self.declarations.items() if isinstance(d, Mask)}
+
+    def size_of(self, name: str) -> str:
+        """The name of the size of x, of a state part, or of a size itself."""
+        if name == "x":
+            return "input"
+        return self.part_sizes.get(name, "hidden") if name in self.parts else name
+
+    def widths(self, input_size: int, hidden_size: int) -> dict[str, int]:
+        """How many features each named size has."""
+        sizes = {"input": input_size, "hidden": hidden_size}
+        used = {d.size for d in self.declarations.values()} | {self.size_of(p) for p in self.parts}
+        used |= {self.size_of(d.of) for d in self.parameters.values() if isinstance(d, Matrix)}
+        for name in sorted(used - sizes.keys()):
+            width = 1 if name == "one" else getattr(self, name, None)
+            if not isinstance(width, int):
+                raise OptionError(
+                    f'{type(self).__name__}: the size {name!r} is not known; use "x", a state part '
+                    f"({', '.join(self.parts)}), or set self.{name} to a number of features"
+                )
+            sizes[name] = width
+        return sizes
+
+    def shapes(self, input_size: int, hidden_size: int) -> dict[str, tuple[int, ...]]:
+        """The shape of each parameter, gates stacked along the first axis (torch.nn's layout)."""
+        widths = self.widths(input_size, hidden_size)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, d in self.parameters.items():
+            columns = (widths[self.size_of(d.of)],) if isinstance(d, Matrix) else ()
+            shapes[name] = (len(d.gates) * widths[d.size], *columns)
+        return shapes
+
+    def state_sizes(self, hidden_size: int) -> tuple[int, ...]:
+        """The number of features of each state part."""
+        widths = self.widths(1, hidden_size)
+        return tuple(widths[self.size_of(part)] for part in self.parts)
+
+    # ---------------------------------------------------------------- binding
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        """This cell with declared names replaced by values: what `step` sees as self."""
+        bound = copy.copy(self)
+        for name in self.declarations:
+            bound.__dict__[name] = values[name]
+        return bound
+
+    def on_tensors(
+        self, parameters: Mapping[str, Tensor], masks: Mapping[str, Tensor] | None = None
+    ) -> Self:
+        """This cell ready to `step` on tensors; without masks each is its expectation."""
+        values: dict[str, Any] = {}
+        for name, d in self.declarations.items():
+            if isinstance(d, Mask):
+                values[name] = d.expectation if masks is None else masks[name]
+                continue
+            blocks: Sequence[Any] = parameters[name].chunk(len(d.gates))
+            if isinstance(d, Matrix):
+                blocks = [Linear(b) for b in blocks]
+            by_gate = dict(zip(d.gates, blocks, strict=True))
+            values[name] = by_gate[""] if d.gates == ("",) else Gates(name, by_gate)
+        return self.bind(values)
+
+    # ---------------------------------------------------------------- the equations
+    def equations(
+        self, input_size: int = 32, hidden_size: int = 64, training: bool = True
+    ) -> Equations:
+        """The traced step: print it, draw it, differentiate it."""
+        key = (input_size, hidden_size, training)
+        traced: dict[Any, Equations] = self.__dict__.setdefault("_traced", {})
+        if key not in traced:
+            traced[key] = trace(self, input_size, hidden_size, training)
+        return traced[key]
+
+    def count(self, input_size: int, hidden_size: int) -> int:
+        """The number of parameters."""
+        return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
+
+    def _repr_latex_(self) -> str:
+        return self.equations()._repr_latex_()
+
+
+def as_tuple(new: Any) -> tuple[Any, ...]:
+    """What `step` returned as a tuple of state parts."""
+    return tuple(new) if isinstance(new, (tuple, list)) else (new,)

@@ -1,0 +1,90 @@
+"""Cells without gates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+from ensue.cells.cell import Cell
+from ensue.equations import (
+    Matrix,
+    Vector,
+    linear,
+    maximum,
+    prelu,
+    relu,
+    sigmoid,
+    tanh,
+)
+from ensue.errors import OptionError, unknown
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "relu": relu,
+    "linear": linear,
+}
+
+
+class SimpleRNN(Cell):
+    """Simple recurrent network: h' = g(W·x + U·h + b), g chosen by name.
+
+    g is tanh (the default), sigmoid, relu, linear, prelu (its slopes a are learned, one a unit)
+    or maxout (the largest of `pieces` such sums; at a tie the first). Elman 1990."""
+
+    def __init__(self, activation: str = "tanh", pieces: int = 2) -> None:
+        if activation not in (known := [*ACTIVATIONS, "prelu", "maxout"]):
+            raise unknown("activation", activation, known)
+        if pieces < 1:
+            raise OptionError(f"pieces: expected a number ≥ 1, got {pieces}")
+        self.activation = activation
+        gates = tuple(str(k) for k in range(1, pieces + 1)) if activation == "maxout" else ""
+        self.W, self.U, self.b = Matrix("x", gates), Matrix("h", gates), Vector(gates)
+        if activation == "prelu":
+            self.a = Vector(init=0.25)
+
+    def step(self, x: Any, h: Any) -> Any:
+        if self.activation == "maxout":
+            pieces = zip(self.W, self.U, self.b, strict=True)
+            return reduce(maximum, [W @ x + U @ h + b for W, U, b in pieces])
+        s = self.W @ x + self.U @ h + self.b
+        return prelu(s, self.a) if self.activation == "prelu" else ACTIVATIONS[self.activation](s)
+
+
+class RecurrentPerceptron(Cell):
+    """Recurrent perceptron: its own output is fed back, y' = f(W·x + U·y + b).
+
+    f is sigmoid (the default), tanh, relu or linear. The state is the output (Jordan 1986)."""
+
+    W, U, b = Matrix("x"), Matrix("y"), Vector()
+
+    def __init__(self, activation: str = "sigmoid") -> None:
+        if activation not in ACTIVATIONS:
+            raise unknown("activation", activation, ACTIVATIONS)
+        self.activation = activation
+
+    def step(self, x: Any, y: Any) -> Any:
+        return ACTIVATIONS[self.activation](self.W @ x + self.U @ y + self.b)
+
+
+class LeakyRNN(Cell):
+    """Leaky integration: h' = (1 − α)*h + α*tanh(W·x + U·h + b).
+
+    α is the fixed `rate`, or with `learned` one number a unit, σ(a), that starts there.
+    Jaeger et al. 2007."""
+
+    W, U, b = Matrix("x"), Matrix("h"), Vector()
+
+    def __init__(self, rate: float = 0.5, learned: bool = False) -> None:
+        if not 0 < rate <= 1 or (learned and rate == 1):
+            raise OptionError(f"rate: expected 0 < rate ≤ 1 (< 1 if learned), got {rate}")
+        self.rate, self.learned = rate, learned
+        if learned:
+            self.a = Vector(init=math.log(rate / (1 - rate)))
+
+    def step(self, x: Any, h: Any) -> Any:
+        alpha = sigmoid(self.a) if self.learned else self.rate
+        g = tanh(self.W @ x + self.U @ h + self.b)
+        return (1 - alpha) * h + alpha * g

@@ -1,0 +1,130 @@
+"""Cells made from a cell: recurrent dropout, zoneout, residual."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ensue.cells.cell import Cell, as_tuple
+from ensue.equations import Mask, Matrix
+from ensue.equations.declare import Gates, Parameter
+from ensue.errors import OptionError
+
+
+class Wrapper(Cell):
+    """A cell around another: the same state and parameters under the same names."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.cell.parts
+
+    @property
+    def declarations(self) -> dict[str, Parameter | Mask]:
+        return {**self.cell.declarations, **super().declarations}
+
+    def size_of(self, name: str) -> str:
+        return self.cell.size_of(name)
+
+    def widths(self, input_size: int, hidden_size: int) -> dict[str, int]:
+        return self.cell.widths(input_size, hidden_size)
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        bound = super().bind(values)
+        bound.cell = self.cell.bind(values)
+        return bound
+
+    def add_mask(self, name: str, mask: Mask) -> str:
+        """Declares a mask under a name that the inner cell does not use, and returns the name."""
+        while name in self.cell.declarations:
+            name += "2"
+        setattr(self, name, mask)
+        return name
+
+    def step(self, x: Any, *state: Any) -> Any:
+        return self.cell.step(x, *state)
+
+    def output(self, x: Any, *state: Any) -> Any:
+        return self.cell.output(x, *state)
+
+
+class _Masked:
+    """A matrix whose operand is masked first: U @ v becomes U @ (m*v)."""
+
+    def __init__(self, matrix: Any, mask: Any) -> None:
+        self.matrix, self.mask = matrix, mask
+
+    def __matmul__(self, v: Any) -> Any:
+        return self.matrix @ (self.mask * v)
+
+
+class RecurrentDropout(Wrapper):
+    """Recurrent (variational) dropout: what enters a recurrent product is masked, U·(m*v).
+
+    One mask a row, the same at every step; what is carried elementwise (z*h, f*c) is not
+    masked. Gal & Ghahramani 2016."""
+
+    def __init__(self, cell: Cell, rate: float = 0.25) -> None:
+        super().__init__(cell)
+        sizes = {cell.size_of(d.of) for d in cell.parameters.values() if isinstance(d, Matrix)}
+        self.mask_names = {
+            size: self.add_mask(f"m_{size}" if size != "hidden" else "m", Mask(rate, size=size))
+            for size in sorted(sizes - {"input"})
+        }
+
+    def bind(self, values: Mapping[str, Any]) -> Self:
+        masked = dict(values)
+        for name, d in self.cell.parameters.items():
+            if not isinstance(d, Matrix) or self.size_of(d.of) == "input":
+                continue
+            mask = values[self.mask_names[self.size_of(d.of)]]
+            if d.gates == ("",):
+                masked[name] = _Masked(values[name], mask)
+            else:
+                blocks = zip(d.gates, values[name], strict=True)
+                masked[name] = Gates(name, {gate: _Masked(block, mask) for gate, block in blocks})
+        return super().bind(masked)
+
+
+class Zoneout(Wrapper):
+    """Zoneout: at each step each unit keeps its old value with probability `rate`.
+
+    s' = m*new + (1 − m)*old, m drawn at every step; outside training m is 1 − rate. A rate
+    for each part by name: Zoneout(LSTM(), {"h": 0.05, "c": 0.5}). Krueger et al. 2017."""
+
+    def __init__(self, cell: Cell, rate: float | Mapping[str, float] = 0.1) -> None:
+        super().__init__(cell)
+        rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(cell.parts, rate)
+        if strange := rates.keys() - set(cell.parts):
+            raise OptionError(
+                f"rate: {', '.join(sorted(strange))} is no state part of "
+                f"{type(cell).__name__}, which has {', '.join(cell.parts)}"
+            )
+        self.mask_names = {
+            part: self.add_mask(
+                f"m_{part}", Mask(r, over="step", scaled=False, size=cell.size_of(part))
+            )
+            for part, r in rates.items()
+            if r > 0
+        }
+
+    def step(self, x: Any, *state: Any) -> Any:
+        new = as_tuple(self.cell.step(x, *state))
+        mixed = []
+        for part, after, before in zip(self.parts, new, state, strict=True):
+            if part in self.mask_names:
+                m = getattr(self, self.mask_names[part])
+                after = m * after + (1 - m) * before
+            mixed.append(after)
+        return tuple(mixed)
+
+
+class Residual(Wrapper):
+    """Residual: the output is x + the cell's own, the state is untouched.
+
+    x and the output must have the same number of features. Wu et al. 2016."""
+
+    def output(self, x: Any, *state: Any) -> Any:
+        return x + self.cell.output(x, *state)

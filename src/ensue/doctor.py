@@ -1,0 +1,268 @@
+"""What this machine has and lacks, for `ensue doctor`.
+
+Each function looks at one thing and changes nothing: no folder is made, no file written.
+Whatever cannot be found out is a finding too, never an exception.
+"""
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+from ensue import __version__
+
+# A feature of the processor, and the flags of /proc/cpuinfo that together mean it.
+FEATURES: Mapping[str, frozenset[str]] = {
+    "AVX2": frozenset({"avx2"}),
+    "FMA": frozenset({"fma"}),
+    "AVX-512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+    "AVX512-BF16": frozenset({"avx512_bf16"}),
+    "AMX": frozenset({"amx_tile", "amx_bf16"}),
+}
+DATA_SETS = (
+    "ptb",
+    "imdb",
+    "rt-polarity",
+    "ud-english-ewt",
+    "multi30k",
+    "tinyshakespeare",
+    "mnist",
+    "ett",
+    "timeseries-small",
+)
+NO_NATIVE = "until then the eager engine runs, which is slower"
+GET_COMPILER = f"Debian: apt install g++; macOS: xcode-select --install; {NO_NATIVE}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `advice` is what to do, empty where there is nothing to do."""
+
+    name: str
+    state: Literal["ok", "missing", "warning"]
+    value: str
+    advice: str = ""
+
+
+def versions() -> Iterator[Finding]:
+    yield Finding("ensue", "ok", __version__)
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+    for name in ("torch", "numpy"):
+        try:
+            yield Finding(name, "ok", metadata.version(name))
+        except metadata.PackageNotFoundError:
+            yield Finding(name, "missing", "not installed", f"pip install {name}")
+
+
+def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> Finding:
+    """The processor's name and which of FEATURES it has."""
+    try:
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    fields = dict(re.findall(r"^(model name|flags)\s*:[ \t]*(.*)$", text, re.MULTILINE))
+    name = fields.get("model name") or platform.processor() or platform.machine() or "unknown"
+    flags = set(fields.get("flags", "").split())
+    has = [feature for feature, needed in FEATURES.items() if needed <= flags]
+    lacks = [feature for feature in FEATURES if feature not in has]
+    value = f"{name}: with {', '.join(has) or 'nothing'}; without {', '.join(lacks) or 'nothing'}"
+    if {"AVX2", "FMA"} <= set(has):
+        return Finding("processor", "ok", value)
+    return Finding(
+        "processor", "warning", value, "the native engine needs AVX2 and FMA; eager runs instead"
+    )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads(torch: ModuleType) -> Finding:
+    """The cores this process may use, against the threads that torch will start."""
+    allowed, started = cores(), torch.get_num_threads()
+    value = f"{allowed} cores, {started} torch threads"
+    if started <= allowed:
+        return Finding("threads", "ok", value)
+    return Finding("threads", "warning", value, f"set OMP_NUM_THREADS={allowed} or lower")
+
+
+def accelerator(torch: ModuleType) -> Finding:
+    """Which device torch was built for, and whether it is there."""
+    built_for = torch.version.cuda
+    if built_for is None:
+        return Finding("accelerator", "ok", "none: torch is a build for the CPU")
+    if torch.cuda.is_available():
+        return Finding("accelerator", "ok", f"CUDA {built_for}: {torch.cuda.get_device_name()}")
+    return Finding(
+        "accelerator",
+        "warning",
+        f"torch is a build for CUDA {built_for}, and no GPU can be used",
+        "nothing is wrong; torch's CPU build does the same in a far smaller download",
+    )
+
+
+def about_torch() -> Iterator[Finding]:
+    """What only torch itself knows; a torch that cannot be loaded is the finding then."""
+    try:
+        import torch
+    except (ImportError, OSError) as problem:
+        yield Finding("torch loads", "missing", str(problem), "pip install --force-reinstall torch")
+        return
+    yield threads(torch)
+    yield accelerator(torch)
+
+
+def compiler_version(command: list[str]) -> str | None:
+    """The first line of `command --version`, or None where it does not run."""
+    try:
+        run = subprocess.run(
+            [*command, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=20,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = run.stdout.splitlines()
+    return lines[0] if run.returncode == 0 and lines else None
+
+
+def compiler() -> Finding:
+    """The first C++ compiler of $CXX, c++, g++, clang++ that runs."""
+    wanted = os.environ.get("CXX", "")
+    try:
+        candidates = [shlex.split(wanted)] if wanted.strip() else []
+    except ValueError:  # a quotation mark that is never closed
+        candidates = [[wanted]]
+    for command in [*candidates, ["c++"], ["g++"], ["clang++"]]:
+        version = compiler_version(command) if shutil.which(command[0]) else None
+        if version is None:
+            continue
+        value = f"{shlex.join(command)}: {version}"
+        if candidates and command != candidates[0]:
+            return Finding("compiler", "warning", value, f"CXX={wanted} does not run: correct it")
+        return Finding("compiler", "ok", value)
+    return Finding("compiler", "missing", "no C++ compiler", GET_COMPILER)
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept; a relative XDG_CACHE_HOME counts as unset."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    parent = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~"), ".cache")
+    return parent / "ensue"
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files below a folder, as far as they can be seen."""
+    total = 0
+    for here, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(here, name)).st_size
+            except OSError:  # it vanished, or is not ours to see
+                continue
+    return total
+
+
+def cache() -> Finding:
+    """Whether the cache folder can be written, and how much it holds."""
+    folder = cache_folder()
+    nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    writable = os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK)
+    if not (folder.is_absolute() and writable):  # relative: there is no home folder at all
+        value = f"{folder} cannot be written"
+        return Finding("cache", "warning", value, "set XDG_CACHE_HOME to a folder of your own")
+    if nearest != folder:
+        return Finding("cache", "ok", f"{folder}, not made yet")
+    value = f"{folder}, {size(folder) / 1e6:.1f} MB"
+    facts = folder.stat()
+    if facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        advice = f"others may write there: chmod 700 {shlex.quote(str(folder))}, or remove it"
+        return Finding("cache", "warning", value, advice)
+    return Finding("cache", "ok", value)
+
+
+def data() -> Finding:
+    """Which of the real data sets are in the folder that ENSUE_DATA names."""
+    named = os.environ.get("ENSUE_DATA", "")
+    if not named:
+        advice = "set ENSUE_DATA to a folder of data sets; the built-in tasks need none"
+        return Finding("data", "missing", "ENSUE_DATA is not set", advice)
+    folder = Path(named)
+    if not os.path.isdir(folder):  # Path.is_dir raises where a parent may not be entered
+        return Finding("data", "warning", f"{folder} is not a folder", "correct ENSUE_DATA")
+    there = [name for name in DATA_SETS if os.path.isdir(folder / name)]
+    lacking = [name for name in DATA_SETS if name not in there]
+    value = f"{folder}: {', '.join(there) or 'none of the known sets'}"
+    if lacking:
+        return Finding("data", "missing", value, f"not there: {', '.join(lacking)}")
+    return Finding("data", "ok", value)
+
+
+def packages_of(extra: str, requirements: Iterable[str]) -> list[str]:
+    """The packages that one extra adds, from lines such as `onnx>=1.17; extra == 'onnx'`."""
+    marked = re.compile(r"extra\s*==\s*['\"]" + re.escape(extra) + r"['\"]")
+    names = (re.match(r"[\w.-]+", line) for line in requirements if marked.search(line))
+    return [name.group() for name in names if name and name.group() != "ensue"]
+
+
+def installed(package: str) -> bool:
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def extras() -> Iterator[Finding]:
+    """The optional parts that Ensue's own metadata names, installed or not."""
+    try:
+        about = metadata.metadata("ensue")
+    except metadata.PackageNotFoundError:
+        advice = "pip install -e . in the source folder"
+        yield Finding("extras", "warning", "ensue itself is not installed", advice)
+        return
+    for extra in about.get_all("Provides-Extra") or []:
+        packages = packages_of(extra, about.get_all("Requires-Dist") or [])
+        lacking = [package for package in packages if not installed(package)]
+        if lacking:
+            advice = f"pip install 'ensue[{extra}]'"
+            yield Finding(f"extra {extra}", "missing", f"lacks {', '.join(lacking)}", advice)
+        elif packages:
+            yield Finding(f"extra {extra}", "ok", ", ".join(packages))
+
+
+def examine() -> list[Finding]:
+    """Every finding, in the order of the report."""
+    return [
+        *versions(),
+        processor(),
+        *about_torch(),
+        compiler(),
+        cache(),
+        data(),
+        *extras(),
+    ]
+
+
+def as_text(findings: Iterable[Finding]) -> str:
+    """One line for each finding, the advice on a line below it."""
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.state:8} {finding.name:12} {finding.value}")
+        if finding.advice:
+            lines.append(f"{'':21} -> {finding.advice}")
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""Backpropagation through time, written out: the derivative graph walked backwards.
+
+Beside torch's autograd of the eager loop this is the second, independent way to the same
+gradient; as an engine ("bptt") it is a differentiable function, so second derivatives work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ensue.cells import Cell
+from ensue.engine.eager import State, Tensors, eager, hidden_size, masks_at, sort_masks, steps
+from ensue.engine.interpreter import Blocks, evaluate
+from ensue.engine.rows import Rows
+from ensue.equations import Equations, Node
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Derivatives of a cost with respect to x (time, batch, input), the initial state and the
+    parameters."""
+
+    x: Tensor
+    state: State
+    parameters: dict[str, Tensor]
+
+
+def bptt(
+    cell: Cell,
+    parameters: Tensors,
+    x: Tensor,
+    state: State,
+    d_outputs: Tensor,
+    d_final: State,
+    lengths: Tensor | None = None,
+    masks: Tensors | None = None,
+) -> Gradients:
+    """The gradients, from the cost's derivatives by outputs (time, batch, features) and by the
+    final state."""
+    rows = Rows.of(lengths, x.shape[0], x.shape[1])
+    x, masks = rows.sort(x, 1), sort_masks(cell, masks, rows)
+    tape = list(steps(cell, parameters, x, tuple(rows.sort(s, 0) for s in state), rows, masks))
+    walk = _Walk(cell, parameters, x.shape[2], masks is not None)
+    d_outputs = rows.sort(d_outputs, 1)
+    arriving = tuple(rows.sort(d, 0) for d in d_final)
+    d_x: list[Tensor] = []
+    for t in reversed(range(len(tape))):
+        alive, old, _, _ = tape[t]
+        step_masks = masks_at(cell, masks, t, alive)
+        seeds = (d_outputs[t, :alive], *(d[:alive] for d in arriving))
+        dx, d_old = walk.back(x[t, :alive], old, step_masks, seeds)
+        # rows that ended earlier wait with what their final state received
+        arriving = tuple(torch.cat([d, a[alive:]]) for d, a in zip(d_old, arriving, strict=True))
+        d_x.append(pad(dx, (0, 0, 0, x.shape[1] - alive)))
+    dx_all = torch.stack(d_x[::-1]) if d_x else torch.zeros_like(x)
+    return Gradients(
+        rows.restore(dx_all, 1), tuple(rows.restore(d, 0) for d in arriving), walk.gradients()
+    )
+
+
+class _Walk:
+    """One step of the walk, and the parameters' gradients as they add up."""
+
+    def __init__(self, cell: Cell, parameters: Tensors, width: int, training: bool) -> None:
+        self.equations = cell.equations(width, hidden_size(cell, parameters), training)
+        self.blocks = Blocks(self.equations, parameters)
+        derivative = self.equations.derivative
+        self.derivative, self.outers = derivative, derivative.outers()
+        wanted = [derivative.x, *derivative.state.values(), *derivative.vectors.values()]
+        wanted += [node for _, adjoint, operand in self.outers for node in (adjoint, operand)]
+        self.wanted = [node for node in wanted if node is not None]
+        self.sums = {key: torch.zeros_like(b) for key, b in self._all_blocks().items()}
+        self.shapes = {name: (p, cell.parameters[name].gates) for name, p in parameters.items()}
+
+    def _all_blocks(self) -> dict[tuple[str, str], Tensor]:
+        return self.blocks.matrices | self.blocks.vectors
+
+    def back(
+        self, x: Tensor, old: State, masks: Tensors | None, seeds: tuple[Tensor, ...]
+    ) -> tuple[Tensor, State]:
+        """Derivatives by x and the old state; the parameters' are added up."""
+        leaves = step_leaves(self.equations, x, old, masks)
+        leaves |= dict(zip(self.derivative.seeds, seeds, strict=True))
+        value = evaluate(self.wanted, leaves, self.blocks)
+        for ref, adjoint, operand in self.outers:
+            outer = value[adjoint].t() @ value[operand].expand(x.shape[0], -1)
+            self.sums[ref.name, ref.gate] = self.sums[ref.name, ref.gate] + outer
+        for vector, node in self.derivative.vectors.items():
+            key = (vector.name, vector.gate)
+            self.sums[key] = self.sums[key] + value[node].sum(0)
+        dx = _or_zero(self.derivative.x, value, x)
+        parts = zip(self.derivative.state.values(), old, strict=True)
+        return dx, tuple(_or_zero(node, value, s) for node, s in parts)
+
+    def gradients(self) -> dict[str, Tensor]:
+        return {
+            name: torch.cat([self.sums[name, gate] for gate in gates])
+            for name, (_, gates) in self.shapes.items()
+        }
+
+
+def step_leaves(
+    equations: Equations, x: Tensor, old: State, masks: Tensors | None
+) -> dict[Node, Tensor]:
+    """Values for the leaves of a step's graph."""
+    leaves = {equations.x: x, **dict(zip(equations.old.values(), old, strict=True))}
+    for name in equations.masks if masks is not None else ():
+        mask = equations.declarations[name]
+        leaves[equations.graph.leaf("mask", name, mask.size)] = masks[name]  # type: ignore[index]
+    return leaves
+
+
+def _or_zero(node: Node | None, value: dict[Node, Tensor], like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if node is None else value[node].expand(like.shape)
+
+
+class _ExplicitBPTT(torch.autograd.Function):
+    """The eager loop forward, `bptt` backward. Only inputs are saved, and the states computed
+    again, so that the backward pass is a differentiable function of them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        cell: Cell,
+        lengths: Any,
+        masks: Any,
+        names: tuple[str, ...],
+        x: Tensor,
+        *rest: Tensor,
+    ) -> tuple[Tensor, ...]:
+        ctx.cell, ctx.lengths, ctx.masks, ctx.names = cell, lengths, masks, names
+        ctx.save_for_backward(x, *rest)
+        parts = len(cell.parts)
+        parameters = dict(zip(names, rest[parts:], strict=True))
+        y, final = eager(cell, parameters, x, rest[:parts], lengths, masks)
+        return y, *(s.clone() for s in final)
+
+    @staticmethod
+    def backward(ctx: Any, *adjoints: Tensor) -> tuple[Any, ...]:
+        x, *rest = ctx.saved_tensors
+        parts = len(ctx.cell.parts)
+        parameters = dict(zip(ctx.names, rest[parts:], strict=True))
+        found = bptt(
+            ctx.cell,
+            parameters,
+            x,
+            tuple(rest[:parts]),
+            adjoints[0],
+            adjoints[1:],
+            ctx.lengths,
+            ctx.masks,
+        )
+        return None, None, None, None, found.x, *found.state, *found.parameters.values()
+
+
+def explicit(
+    cell: Cell,
+    parameters: Tensors,
+    x: Tensor,
+    state: State,
+    lengths: Tensor | None = None,
+    masks: Tensors | None = None,
+) -> tuple[Tensor, State]:
+    """The engine "bptt": as `eager`, with the derivative graph in place of autograd."""
+    names = tuple(parameters)
+    y, *final = _ExplicitBPTT.apply(  # type: ignore[no-untyped-call]
+        cell, lengths, masks, names, x, *state, *parameters.values()
+    )
+    return y, tuple(final)

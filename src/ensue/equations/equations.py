@@ -1,0 +1,151 @@
+"""The traced step of a cell: its graph, its derivative, and how it prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ensue.equations.declare import Mask, Parameter
+from ensue.equations.derive import forward, reverse
+from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
+from ensue.equations.text import Latex, Plain, definitions
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Sizes of one step: `flops` for one row; a multiplication and an addition are two."""
+
+    parameters: int
+    product_flops: int
+    elementwise_flops: int
+
+
+@dataclass(frozen=True)
+class StepDerivative:
+    """The reverse derivative of a step, as nodes of the same graph.
+
+    `seeds` are the leaves for the adjoint of the output and of each new state part; a
+    missing entry means that the derivative is zero. Parameters' derivatives are of one row:
+    the gradient is their sum over rows and steps."""
+
+    seeds: tuple[Node, ...]
+    x: Node | None
+    state: dict[str, Node | None]
+    vectors: dict[VectorRef, Node]
+    matrices: dict[MatrixRef, Node]
+
+    def outers(self) -> list[tuple[MatrixRef, Node, Node]]:
+        """(matrix, adjoint of the product, operand): gradient = Σ adjoint operandᵀ."""
+        return [
+            (ref, *term.args)  # type: ignore[misc]
+            for ref, node in self.matrices.items()
+            for term in (node.args if node.op == "add" else (node,))
+        ]
+
+
+@dataclass(frozen=True)
+class Equations:
+    """What `step` computes: `output` and new `state` from `x`, the `old` state and parameters."""
+
+    graph: Graph = field(repr=False)
+    title: str
+    x: Node
+    old: dict[str, Node]
+    output: Node
+    state: dict[str, Node]
+    names: dict[Node, str] = field(repr=False)
+    declarations: dict[str, Parameter | Mask] = field(repr=False)
+    shapes: dict[str, tuple[int, ...]] = field(repr=False)
+    _moved: dict[Node, tuple[Node, list[Node | None]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def roots(self) -> list[Node]:
+        return [self.output, *self.state.values()]
+
+    @property
+    def masks(self) -> list[str]:
+        return [name for name, d in self.declarations.items() if isinstance(d, Mask)]
+
+    @property
+    def uses_x_elementwise(self) -> bool:
+        return any(self.x in n.args for n in below(self.roots) if n.op != "product")
+
+    @cached_property
+    def derivative(self) -> StepDerivative:
+        names = ["∂y", *(f"∂{part}'" for part in self.old)]
+        seeds = tuple(
+            self.graph.leaf("given", name, root.size)
+            for name, root in zip(names, self.roots, strict=True)
+        )
+        back = reverse(zip(self.roots, seeds, strict=True))
+        return StepDerivative(
+            seeds=seeds,
+            x=back.leaves.get(self.x),
+            state={part: back.leaves.get(leaf) for part, leaf in self.old.items()},
+            vectors={n.attr: a for n, a in back.leaves.items() if n.op == "vector"},
+            matrices=back.matrices,
+        )
+
+    def moved_by(self, wrt: Node) -> tuple[Node, list[Node | None]]:
+        """(tangent leaf, tangents of the roots) for a change of one node, a leaf or not."""
+        if wrt not in self._moved:
+            tangent = self.graph.leaf("given", f"d{wrt.number}", wrt.size)
+            self._moved[wrt] = tangent, forward(self.roots, {wrt: tangent})
+        return self._moved[wrt]
+
+    # ---------------------------------------------------------------- printing
+    def _definitions(self, notation: type[Plain] | type[Latex]) -> list[tuple[str, str]]:
+        roots = {node: f"{part}'" for part, node in self.state.items()}
+        roots.setdefault(self.output, "y")
+        return definitions(roots, self.names, notation)
+
+    def text(self) -> str:
+        """The equations for a terminal, one a line."""
+        rows = self._definitions(Plain)
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}} = {expression}" for name, expression in rows)
+
+    def latex(self) -> str:
+        """The equations as an aligned block of LaTeX."""
+        rows = [f"  {name} &= {expression}" for name, expression in self._definitions(Latex)]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def derivative_text(self) -> str:
+        """The reverse derivative for a terminal: what goes back to x, the state, the parameters."""
+        found = self.derivative
+        roots: dict[Node, str] = {}
+        wanted: Mapping[str, Node | None] = {
+            "∂x": found.x,
+            **{f"∂{p}": n for p, n in found.state.items()},
+        }
+        adjoints = {
+            f"∂{ref.name}{'_' + ref.gate if ref.gate else ''}": n
+            for ref, n in (found.vectors | found.matrices).items()
+        }
+        for name, node in {**wanted, **adjoints}.items():
+            if node is not None:
+                roots.setdefault(node, name)
+        rows = definitions(roots, self.names, Plain, shared="δ")
+        width = max((len(name) for name, _ in rows), default=0)
+        return "\n".join(f"{name:<{width}} = {expression}" for name, expression in rows)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
+
+    # ---------------------------------------------------------------- counting
+    def counts(self) -> Counts:
+        parameters = sum(math.prod(shape) for shape in self.shapes.values())
+        nodes = [n for n in below(self.roots) if not n.is_leaf]
+        products = [n for n in nodes if n.op == "product"]
+        flops = sum(2 * n.width * n.args[0].width for n in products)
+        other = sum(
+            max(n.width, *(a.width for a in n.args)) * max(1, len(n.args) - 1)
+            for n in nodes
+            if n.op not in ("product", "spread")
+        )
+        return Counts(parameters, flops, other)

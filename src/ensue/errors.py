@@ -1,0 +1,42 @@
+"""What can go wrong, by name.
+
+A message says what is wrong, where, what was expected, what came instead, and what to do
+next. The command line prints it as it stands and exits with 2; in Python, a caller catches
+`EnsueError` for all of them, or the built-in error that the kind also is.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class EnsueError(Exception):
+    """Anything that the person who called Ensue can put right."""
+
+
+class EquationError(EnsueError):
+    """A cell's step that cannot be read as equations."""
+
+
+class ShapeError(EnsueError, ValueError):
+    """A tensor whose axes are not those expected."""
+
+
+class OptionError(EnsueError, ValueError):
+    """A name or option that does not exist, or a value that it cannot take."""
+
+
+class MissingExtra(EnsueError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+def unknown(what: str, got: str, known: Iterable[str]) -> OptionError:
+    """The error for a name that is in no table, with the nearest known one.
+
+    >>> print(unknown("cell", "lsmt", ["gru", "lstm"]))
+    unknown cell 'lsmt': did you mean 'lstm'? Known: gru, lstm
+    """
+    names = sorted(known)
+    lowered = {name.lower(): name for name in reversed(names)}
+    near = get_close_matches(got.lower(), lowered, n=1)
+    guess = f": did you mean {lowered[near[0]]!r}?" if near else "."
+    return OptionError(f"unknown {what} {got!r}{guess} Known: {', '.join(names) or 'none'}")

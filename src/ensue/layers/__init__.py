@@ -1,0 +1,8 @@
+"""torch modules: recurrent layers, and the drop-ins for torch.nn's."""
+
+from ensue.layers.dropin import GRU, LSTM, RNN
+from ensue.layers.lengths import step_mask, to_length
+from ensue.layers.recurrent import Recurrent, detach
+from ensue.layers.recursive import Recursive
+
+__all__ = ["GRU", "LSTM", "RNN", "Recurrent", "Recursive", "detach", "step_mask", "to_length"]

@@ -1,0 +1,284 @@
+"""`RNN`, `GRU`, `LSTM`: drop-in for torch.nn's — same words, weights, layouts and results.
+
+Beyond torch.nn they take `lengths`, a plain integer tensor, in place of packed sequences.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from ensue.cells import GRU as GRUCell
+from ensue.cells import LSTM as LSTMCell
+from ensue.cells import Cell, SimpleRNN
+from ensue.engine import State, check_lengths
+from ensue.errors import OptionError, ShapeError, unknown
+from ensue.layers.stack import Way, run_stack
+
+
+class _DropIn(nn.Module):
+    """What the three share: torch.nn's parameters, and their way to a stack of cells."""
+
+    gates: int
+    cell: Cell
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        proj_size: int,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        if proj_size:
+            raise OptionError(
+                f"proj_size={proj_size}: projections are not offered here; write the cell with "
+                "`part_sizes`, or use torch.nn.LSTM"
+            )
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
+        self.bidirectional, self.engine = bidirectional, "auto"
+        rows = self.gates * hidden_size
+        for suffix, width in self._suffixes():
+            shapes = {"weight_ih": (rows, width), "weight_hh": (rows, hidden_size)}
+            if bias:
+                shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}  # type: ignore[dict-item]
+            for name, shape in shapes.items():
+                tensor = torch.empty(shape, device=device, dtype=dtype)
+                self.register_parameter(name + suffix, nn.Parameter(tensor))
+        self.reset_parameters()
+
+    def _suffixes(self) -> list[tuple[str, int]]:
+        """("_l0", input size), ("_l0_reverse", …), … in torch's order."""
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        wide = self.hidden_size * len(ends)
+        return [
+            (f"_l{layer}{end}", wide if layer else self.input_size)
+            for layer in range(self.num_layers)
+            for end in ends
+        ]
+
+    def reset_parameters(self) -> None:
+        bound = self.hidden_size**-0.5 if self.hidden_size > 0 else 0.0
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing to do; here so that callers of torch.nn's layers work."""
+
+    def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
+        """The cell's biases from torch's two."""
+        return {"b": ih + hh}
+
+    def _ways(self) -> list[list[Way]]:
+        """For each layer its one or two ways."""
+        ways = []
+        for suffix, _ in self._suffixes():
+            W, U = getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix)
+            zeros = W.new_zeros(W.shape[0])
+            ih, hh = (getattr(self, f"bias_{k}{suffix}", zeros) for k in ("ih", "hh"))
+            ways.append(Way(self.cell, {"W": W, "U": U, **self._biases(ih, hh)}))
+        directions = 1 + self.bidirectional
+        return [ways[k : k + directions] for k in range(0, len(ways), directions)]
+
+    def _run(
+        self,
+        input: Tensor | PackedSequence,
+        state: tuple[Tensor, ...] | None,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
+        """Outputs as the input came (packed, batch first, unbatched), and the state's parts."""
+        if isinstance(input, PackedSequence):
+            if lengths is not None:
+                raise OptionError("lengths: a packed sequence has its own; give one of the two")
+            x, lengths = pad_packed_sequence(input)
+            y, final = self._run_batch(x, state, lengths)
+            return _packed_like(input, y, lengths), final
+        if input.dim() not in (2, 3) or input.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"input: expected (time, {self.input_size}) or 3 axes, the last with "
+                f"{self.input_size} features, got {tuple(input.shape)}"
+            )
+        if input.dim() == 2:
+            begin = None if state is None else tuple(s.unsqueeze(1) for s in state)
+            y, final = self._run_batch(input.unsqueeze(1), begin, lengths)
+            return y.squeeze(1), tuple(s.squeeze(1) for s in final)
+        y, final = self._run_batch(
+            input.transpose(0, 1) if self.batch_first else input, state, lengths
+        )
+        return y.transpose(0, 1) if self.batch_first else y, final
+
+    def _run_batch(
+        self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """x (time, batch, input); the state's parts (layers·directions, batch, hidden)."""
+        layers = self._ways()
+        count = self.num_layers * (1 + self.bidirectional)
+        shape = (count, x.shape[1], self.hidden_size)
+        parts = state if state is not None else tuple(x.new_zeros(shape) for _ in self.cell.parts)
+        for name, part in zip(self.cell.parts, parts, strict=True):
+            if tuple(part.shape) != shape:
+                raise ShapeError(
+                    f"initial {name}: expected (layers·directions, batch, hidden) = {shape}, "
+                    f"got {tuple(part.shape)}"
+                )
+        begin: list[State] = list(zip(*(part.unbind(0) for part in parts), strict=True))
+        lengths = check_lengths(lengths, x.shape[0], x.shape[1])
+        between = self.dropout if self.training else 0.0
+        y, final = run_stack(layers, x, begin, lengths, [None] * count, self.engine, between)
+        return y, tuple(torch.stack(part) for part in zip(*final, strict=True))
+
+    def extra_repr(self) -> str:
+        sizes = f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
+        return f"{sizes}, bidirectional={self.bidirectional}"
+
+
+def _packed_like(given: PackedSequence, y: Tensor, lengths: Tensor) -> PackedSequence:
+    """y (time, batch, features) packed with the order of the given sequence."""
+    order = given.sorted_indices
+    if order is not None:
+        y, lengths = y.index_select(1, order), lengths[order.cpu()]
+    data = pack_padded_sequence(y, lengths, enforce_sorted=True).data
+    return PackedSequence(data, given.batch_sizes, order, given.unsorted_indices)
+
+
+class RNN(_DropIn):
+    """torch.nn.RNN: h' = tanh or relu of W_ih·x + b_ih + W_hh·h + b_hh."""
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise unknown("nonlinearity", nonlinearity, ("tanh", "relu"))
+        self.cell = SimpleRNN(nonlinearity)
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
+        self.nonlinearity = nonlinearity
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, (h,) = self._run(input, None if hx is None else (hx,), lengths)
+        return y, h
+
+
+class GRU(_DropIn):
+    """torch.nn.GRU: reset after the product, as the cell `GRU`."""
+
+    gates = 3
+    cell = GRUCell()
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            0,
+            device,
+            dtype,
+        )
+
+    def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
+        """The reset and update gates add torch's two biases; the candidate keeps them apart."""
+        edge = 2 * self.hidden_size
+        return {"b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor | PackedSequence, Tensor]:
+        y, (h,) = self._run(input, None if hx is None else (hx,), lengths)
+        return y, h
+
+
+class LSTM(_DropIn):
+    """torch.nn.LSTM without projections, as the cell `LSTM`."""
+
+    gates = 4
+    cell = LSTMCell()
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: tuple[Tensor, Tensor] | None = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
+        y, (h, c) = self._run(input, hx, lengths)
+        return y, (h, c)

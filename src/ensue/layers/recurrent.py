@@ -1,0 +1,264 @@
+"""`Recurrent`: any cell, deep, in both directions, over sequences of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ensue.cells import CELLS, Cell, initialise
+from ensue.engine import ENGINES, RTRL, State, check_lengths
+from ensue.errors import OptionError, ShapeError, unknown
+from ensue.layers.lengths import to_length
+from ensue.layers.stack import STARTS, Masks, Way, run_stack, sample_masks
+
+
+class OneWay(nn.Module):
+    """The parameters of one cell: those it declares, and where it starts if that is learned."""
+
+    def __init__(
+        self, cell: Cell, input_size: int, hidden_size: int, init: str, learned_start: bool
+    ) -> None:
+        super().__init__()
+        self.cell, self.hidden_size, self.init = cell, hidden_size, init
+        self.learned_start = learned_start
+        for name, shape in cell.shapes(input_size, hidden_size).items():
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)))
+        if learned_start:
+            for part, size in zip(cell.parts, cell.state_sizes(hidden_size), strict=True):
+                self.register_parameter(f"start_{part}", nn.Parameter(torch.zeros(size)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        initialise(self.cell.parameters, self.way().parameters, self.init, self.hidden_size)
+
+    def way(self) -> Way:
+        return Way(self.cell, {name: getattr(self, name) for name in self.cell.parameters})
+
+    def start(self, x: Tensor) -> State:
+        """The state before the first step, for the rows of x (time, batch, input)."""
+        sizes = self.cell.state_sizes(self.hidden_size)
+        if self.learned_start:
+            return tuple(
+                getattr(self, f"start_{p}").expand(x.shape[1], -1) for p in self.cell.parts
+            )
+        return tuple(x.new_zeros(x.shape[1], size) for size in sizes)
+
+    def extra_repr(self) -> str:
+        return type(self.cell).__name__
+
+
+class Recurrent(nn.Module):
+    """Layers of a cell over sequences.
+
+    x is (time, batch, input), or (batch, time, input) with `batch_first`. Returns y with the
+    features of the last layer (both directions concatenated) and the state: a tuple with one
+    entry for each layer and direction (layer 0 forward, layer 0 backward, layer 1 forward, …),
+    each a tuple of the cell's parts, (batch, features). Feed it back to continue.
+
+        layer = Recurrent(GRU(), 8, 16, num_layers=2)
+        y, state = layer(x, lengths=lengths)
+
+    cell: a Cell, its name, or one Cell for each layer.
+    backward_start: where the backward direction begins — "zero", "forward_end" (the forward
+    direction's end state) or "shared_end" (its state at the last step is the forward one).
+    initial: "zero" or "learned". max_length: cut (at the "end" or "start") or pad x to it.
+    engine: "auto", "eager" or "bptt" (the derivative graph walked explicitly)."""
+
+    def __init__(
+        self,
+        cell: Cell | str | Sequence[Cell],
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bidirectional: bool = False,
+        backward_start: str = "zero",
+        dropout: float = 0.0,
+        batch_first: bool = False,
+        initial: str = "zero",
+        init: str = "standard",
+        max_length: int | None = None,
+        cut: str = "end",
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        cells = _cells(cell, num_layers)
+        _check(input_size, hidden_size, dropout, initial, backward_start, engine)
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, len(cells)
+        self.bidirectional, self.backward_start = bidirectional, backward_start
+        self.dropout, self.batch_first, self.engine = dropout, batch_first, engine
+        self.max_length, self.cut = max_length, cut
+        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
+        width = input_size
+        for c in cells:
+            outputs = c.equations(width, hidden_size).output.width
+            for ways in (self.forwards, self.backwards)[: 1 + bidirectional]:
+                ways.append(OneWay(c, width, hidden_size, init, initial == "learned"))
+            width = outputs * (1 + bidirectional)
+        self.output_size = width
+
+    def reset_parameters(self) -> None:
+        for way in self.ways:
+            way.reset_parameters()
+
+    @property
+    def ways(self) -> list[OneWay]:
+        """One for each layer and direction, in the order of the state."""
+        both = zip(self.forwards, self.backwards, strict=True) if self.bidirectional else ()
+        found = [w for pair in both for w in pair] if self.bidirectional else list(self.forwards)
+        return [w for w in found if isinstance(w, OneWay)]
+
+    def forward(
+        self,
+        x: Tensor,
+        state: Sequence[State | None] | None = None,
+        lengths: Tensor | None = None,
+        masks: Sequence[Masks | None] | None = None,
+    ) -> tuple[Tensor, tuple[State, ...]]:
+        """masks: for each layer and direction; drawn here in training if not given."""
+        _check_input(x, self.input_size, next(self.parameters()).dtype)
+        x = x.transpose(0, 1) if self.batch_first else x
+        if self.max_length is not None:
+            x, lengths = to_length(x, lengths, self.max_length, self.cut)
+        lengths = check_lengths(lengths, x.shape[0], x.shape[1])
+        if masks is None:
+            masks = self.sample_masks(x) if self.training else [None] * len(self.ways)
+        directions = 1 + self.bidirectional
+        ways = [w.way() for w in self.ways]
+        layers = [ways[k : k + directions] for k in range(0, len(ways), directions)]
+        y, final = run_stack(
+            layers,
+            x,
+            self._states(state, x),
+            lengths,
+            masks,
+            self.engine,
+            self.dropout if self.training else 0.0,
+            self.backward_start,
+        )
+        return y.transpose(0, 1) if self.batch_first else y, tuple(final)
+
+    def sample_masks(self, x: Tensor) -> list[Masks | None]:
+        """Masks for x (time, batch, input), one entry for each layer and direction."""
+        return [sample_masks(w.cell, self.hidden_size, x) for w in self.ways]
+
+    def _states(self, state: Sequence[State | None] | None, x: Tensor) -> list[State | None]:
+        """The initial states: those given, else each cell's start."""
+        given: Sequence[State | None] = [None] * len(self.ways) if state is None else state
+        if len(given) != len(self.ways):
+            raise ShapeError(
+                f"state: expected {len(self.ways)} entries, one for each layer and direction, "
+                f"got {len(given)}"
+            )
+        found: list[State | None] = []
+        for k, (way, own) in enumerate(zip(self.ways, given, strict=True)):
+            if own is None:
+                found.append(way.start(x))
+                continue
+            parts = (own,) if isinstance(own, Tensor) else tuple(own)
+            wanted = [(x.shape[1], n) for n in way.cell.state_sizes(self.hidden_size)]
+            if [tuple(p.shape) for p in parts] != wanted:
+                shapes = [tuple(p.shape) for p in parts]
+                raise ShapeError(
+                    f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {wanted} "
+                    f"(batch, features), got {shapes}"
+                )
+            found.append(parts)
+        return found
+
+    # ---------------------------------------------------------------- other ways to run it
+    def pieces(
+        self,
+        x: Tensor,
+        size: int,
+        state: Sequence[State | None] | None = None,
+        lengths: Tensor | None = None,
+    ) -> Iterator[tuple[Tensor, tuple[State, ...]]]:
+        """Truncated BPTT: (y, state) of consecutive pieces of `size` steps.
+
+        The state is carried from piece to piece and detached between them, so that a backward
+        pass stays inside its piece. Masks over a sequence are drawn once."""
+        self._one_direction("pieces")
+        x = x.transpose(0, 1) if self.batch_first else x
+        lengths = check_lengths(lengths, x.shape[0], x.shape[1])
+        masks = self.sample_masks(x) if self.training else [None] * len(self.ways)
+        for at in range(0, x.shape[0], size):
+            piece = x[at : at + size]
+            rest = None if lengths is None else (lengths - at).clamp(0, piece.shape[0])
+            own = [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
+            turned = piece.transpose(0, 1) if self.batch_first else piece
+            y, new = self.forward(turned, state, rest, own)
+            yield y, new
+            state = detach(new)
+
+    def rtrl(self, batch: int, state: Sequence[State] | None = None) -> RTRL:
+        """Exact forward-time gradients of this layer, for `batch` parallel streams."""
+        self._one_direction("RTRL")
+        like = next(self.parameters()).new_zeros(1, batch, self.input_size)
+        begin = [s for s in self._states(state, like) if s is not None]
+        return RTRL([w.way() for w in self.ways], begin)
+
+    def _one_direction(self, what: str) -> None:
+        if self.bidirectional:
+            raise OptionError(f"{what}: a bidirectional layer needs the whole sequence at once")
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}, batch_first={self.batch_first}"
+
+
+def detach(state: Sequence[State]) -> tuple[State, ...]:
+    """The same state, cut off from the steps that made it."""
+    return tuple(tuple(part.detach() for part in parts) for parts in state)
+
+
+def _slice_masks(cell: Cell, masks: Masks | None, at: int, size: int) -> Masks | None:
+    if masks is None:
+        return None
+    over = {name: mask.over for name, mask in cell.masks.items()}
+    return {n: m[at : at + size] if over[n] == "step" else m for n, m in masks.items()}
+
+
+def _cells(cell: Cell | str | Sequence[Cell], num_layers: int) -> list[Cell]:
+    """One cell for each layer."""
+    if isinstance(cell, str):
+        if cell not in CELLS:
+            raise unknown("cell", cell, CELLS)
+        cell = CELLS[cell]()
+    if isinstance(cell, type):
+        raise OptionError(f"cell: expected a cell, got the class; write {cell.__name__}()")
+    if isinstance(cell, Cell):
+        if num_layers < 1:
+            raise OptionError(f"num_layers: expected a number ≥ 1, got {num_layers}")
+        return [cell] * num_layers
+    if num_layers not in (1, len(cell)):
+        raise OptionError(f"num_layers: {len(cell)} cells are given, got {num_layers}")
+    return list(cell)
+
+
+def _check(
+    input_size: int, hidden_size: int, dropout: float, initial: str, start: str, engine: str
+) -> None:
+    for name, size in {"input_size": input_size, "hidden_size": hidden_size}.items():
+        if not isinstance(size, int) or size < 1:
+            raise OptionError(f"{name}: expected a whole number ≥ 1, got {size!r}")
+    if not 0 <= dropout < 1:
+        raise OptionError(f"dropout: expected 0 ≤ rate < 1, got {dropout}")
+    for what, name, known in (
+        ("initial state", initial, ("zero", "learned")),
+        ("backward start", start, STARTS),
+        ("engine", engine, ENGINES),
+    ):
+        if name not in known:
+            raise unknown(what, name, known)
+
+
+def _check_input(x: Tensor, input_size: int, dtype: torch.dtype) -> None:
+    if x.dim() != 3 or x.shape[2] != input_size:
+        raise ShapeError(
+            f"x: expected 3 axes, the last with {input_size} features, got {tuple(x.shape)}; "
+            "one sequence alone is x.unsqueeze(1) (or unsqueeze(0) with batch_first)"
+        )
+    if x.dtype != dtype:
+        raise ShapeError(f"x: expected {dtype}, the parameters' type, got {x.dtype}")

@@ -1,0 +1,102 @@
+"""Layers of cells, one or both directions each: the one place where they are run in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout
+
+from ensue.cells import Cell
+from ensue.engine import State, Tensors, reverse_time, run
+from ensue.errors import unknown
+
+STARTS = ("zero", "forward_end", "shared_end")
+
+
+class Way(NamedTuple):
+    """One cell over time in one direction, with its parameters."""
+
+    cell: Cell
+    parameters: Tensors
+
+
+Masks = Mapping[str, Tensor]
+
+
+def sample_masks(cell: Cell, hidden_size: int, x: Tensor) -> dict[str, Tensor] | None:
+    """Masks for x (time, batch, input), drawn from torch's generator; None for a cell without."""
+    if not cell.masks:
+        return None
+    widths = cell.widths(x.shape[2], hidden_size)
+    drawn = {}
+    for name, mask in cell.masks.items():
+        times = (x.shape[0],) if mask.over == "step" else ()
+        shape = (*times, x.shape[1], widths[mask.size])
+        kept = torch.empty(shape, dtype=x.dtype, device=x.device).bernoulli_(1 - mask.rate)
+        drawn[name] = kept / (1 - mask.rate) if mask.scaled else kept
+    return drawn
+
+
+def run_stack(
+    layers: Sequence[Sequence[Way]],
+    x: Tensor,
+    states: Sequence[State | None],
+    lengths: Tensor | None,
+    masks: Sequence[Masks | None],
+    engine: str,
+    between: float = 0.0,
+    start: str = "zero",
+) -> tuple[Tensor, list[State]]:
+    """x (time, batch, input) through all layers; states and masks: one for each layer and
+    direction, the layer's forward one first; `between`: dropout between layers.
+
+    `start` says where the backward direction begins (SPEC C12): from its own state, from the
+    forward end state, or with the forward end state as its state at the last step."""
+    if start not in STARTS:
+        raise unknown("backward start", start, STARTS)
+    finals: list[State] = []
+    for number, ways in enumerate(layers):
+        if number and between:
+            x = dropout(x, between)
+        first = number * len(ways)
+        own = masks[first : first + len(ways)]
+        begin = states[first]
+        assert begin is not None
+        y, end = run(*ways[0], x, begin, lengths, own[0], engine)
+        finals.append(end)
+        if len(ways) == 2:
+            back = states[first + 1] if start == "zero" else end
+            assert back is not None
+            last = y if start == "shared_end" else None
+            y_back, end_back = run_backward(ways[1], x, back, lengths, own[1], engine, last)
+            finals.append(end_back)
+            y = torch.cat([y, y_back], -1)
+        x = y
+    return x, finals
+
+
+def run_backward(
+    way: Way,
+    x: Tensor,
+    state: State,
+    lengths: Tensor | None,
+    masks: Masks | None,
+    engine: str,
+    forward_outputs: Tensor | None,
+) -> tuple[Tensor, State]:
+    """One cell from each row's last real step to its first.
+
+    With forward outputs the last step's output is the forward one, and the cell starts
+    a step before it, from `state`."""
+    x = reverse_time(x, lengths)
+    if forward_outputs is None or x.shape[0] == 0:
+        y, end = run(*way, x, state, lengths, masks, engine)
+        return reverse_time(y, lengths), end
+    shorter = None if lengths is None else (lengths - 1).clamp(min=0)
+    rest = {n: m[1:] if way.cell.masks[n].over == "step" else m for n, m in (masks or {}).items()}
+    y, end = run(*way, x[1:], state, shorter, rest if masks is not None else None, engine)
+    last = reverse_time(forward_outputs, lengths)[:1]
+    return reverse_time(torch.cat([last, y]), lengths), end

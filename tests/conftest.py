@@ -1,0 +1,21 @@
+"""What every test shares."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ensue")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data sets, one folder each."""
+    named = os.environ.get("ENSUE_DATA")
+    if not named:
+        pytest.skip("ENSUE_DATA is not set: it names the folder that holds ptb, imdb, mnist, ...")
+    folder = Path(named)
+    assert folder.is_dir(), f"ENSUE_DATA names {folder}, which is not a folder"
+    return folder
