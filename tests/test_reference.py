@@ -331,7 +331,7 @@ def leaky_learned(x: float, h: float) -> float:
 
 
 def prelu(x: float, h: float) -> float:
-    v = 0.9 * x + 1.3 * h - 0.4
+    v = 0.9 * x - 1.3 * h - 0.4  # negative, negative, positive over GOLDEN_X
     return v if v > 0 else 0.2 * v
 
 
@@ -349,7 +349,7 @@ def maxout(x: float, h: float) -> float:
             gru_gate_through_reset,
         ),
         (LeakyRNN(learned=True), {"W": 0.9, "U": 1.3, "b": -0.4, "a": 0.3}, leaky_learned),
-        (SimpleRNN("prelu"), {"W": 0.9, "U": 1.3, "b": -0.4, "a": 0.2}, prelu),
+        (SimpleRNN("prelu"), {"W": 0.9, "U": -1.3, "b": -0.4, "a": 0.2}, prelu),
         (SimpleRNN("maxout"), {"W": [0.9, -0.6], "U": [1.3, 0.8], "b": [-0.4, 0.3]}, maxout),
     ],
     ids=["MGU", "GRUGateThroughReset", "LeakyRNN learned", "prelu", "maxout"],

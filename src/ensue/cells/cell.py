@@ -92,9 +92,9 @@ class Cell(ABC):
             shapes[name] = (len(d.gates) * widths[d.size], *columns)
         return shapes
 
-    def state_sizes(self, hidden_size: int) -> tuple[int, ...]:
+    def state_sizes(self, input_size: int, hidden_size: int) -> tuple[int, ...]:
         """The number of features of each state part."""
-        widths = self.widths(1, hidden_size)
+        widths = self.widths(input_size, hidden_size)
         return tuple(widths[self.size_of(part)] for part in self.parts)
 
     # ---------------------------------------------------------------- binding

@@ -83,7 +83,7 @@ def eager(
         outputs.append(pad(y, (0, 0, 0, x.shape[1] - alive)))
         state = new
     final = tuple(torch.cat(parts[::-1]) for parts in zip(*ended, state, strict=True))
-    y = torch.stack(outputs) if outputs else empty_output(cell, parameters, x)
+    y = torch.stack(outputs) if outputs else empty_output(cell, parameters, x, state)
     return rows.restore(y, 1), tuple(rows.restore(s, 0) for s in final)
 
 
@@ -95,7 +95,9 @@ def hidden_size(cell: Cell, parameters: Tensors) -> int:
     raise AssertionError(f"{type(cell).__name__} declares no parameter of size hidden")
 
 
-def empty_output(cell: Cell, parameters: Tensors, x: Tensor) -> Tensor:
-    """The output of no steps."""
+def empty_output(cell: Cell, parameters: Tensors, x: Tensor, state: State) -> Tensor:
+    """The output of no steps: that of a step with no rows, so that gradients (zeros) exist."""
     width = cell.equations(x.shape[2], hidden_size(cell, parameters)).output.width
-    return x.new_zeros(0, x.shape[1], width)
+    none = x.reshape(0, x.shape[2])
+    y, _ = one_step(cell.on_tensors(parameters), none, [s[:0] for s in state], width)
+    return y.reshape(0, x.shape[1], width)

@@ -21,29 +21,32 @@ class OneWay(nn.Module):
         self, cell: Cell, input_size: int, hidden_size: int, init: str, learned_start: bool
     ) -> None:
         super().__init__()
-        self.cell, self.hidden_size, self.init = cell, hidden_size, init
-        self.learned_start = learned_start
+        self.cell, self.init, self.learned_start = cell, init, learned_start
+        self.input_size, self.hidden_size = input_size, hidden_size
         for name, shape in cell.shapes(input_size, hidden_size).items():
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
         if learned_start:
-            for part, size in zip(cell.parts, cell.state_sizes(hidden_size), strict=True):
+            for part, size in zip(cell.parts, self.state_sizes, strict=True):
                 self.register_parameter(f"start_{part}", nn.Parameter(torch.zeros(size)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         initialise(self.cell.parameters, self.way().parameters, self.init, self.hidden_size)
 
+    @property
+    def state_sizes(self) -> tuple[int, ...]:
+        return self.cell.state_sizes(self.input_size, self.hidden_size)
+
     def way(self) -> Way:
         return Way(self.cell, {name: getattr(self, name) for name in self.cell.parameters})
 
     def start(self, x: Tensor) -> State:
         """The state before the first step, for the rows of x (time, batch, input)."""
-        sizes = self.cell.state_sizes(self.hidden_size)
         if self.learned_start:
             return tuple(
                 getattr(self, f"start_{p}").expand(x.shape[1], -1) for p in self.cell.parts
             )
-        return tuple(x.new_zeros(x.shape[1], size) for size in sizes)
+        return tuple(x.new_zeros(x.shape[1], size) for size in self.state_sizes)
 
     def extra_repr(self) -> str:
         return type(self.cell).__name__
@@ -118,13 +121,28 @@ class Recurrent(nn.Module):
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
         """masks: for each layer and direction; drawn here in training if not given."""
+        x, lengths = self._entering(x, lengths)
+        if masks is None:
+            masks = self._masks(x)
+        y, final = self._run(x, state, lengths, masks)
+        return y.transpose(0, 1) if self.batch_first else y, final
+
+    def _entering(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """x (time, batch, input), of max_length steps if that is set, and its lengths, checked."""
         _check_input(x, self.input_size, next(self.parameters()).dtype)
         x = x.transpose(0, 1) if self.batch_first else x
         if self.max_length is not None:
-            x, lengths = to_length(x, lengths, self.max_length, self.cut)
-        lengths = check_lengths(lengths, x.shape[0], x.shape[1])
-        if masks is None:
-            masks = self.sample_masks(x) if self.training else [None] * len(self.ways)
+            return to_length(x, lengths, self.max_length, self.cut)
+        return x, check_lengths(lengths, x.shape[0], x.shape[1])
+
+    def _run(
+        self,
+        x: Tensor,
+        state: Sequence[State | None] | None,
+        lengths: Tensor | None,
+        masks: Sequence[Masks | None],
+    ) -> tuple[Tensor, tuple[State, ...]]:
+        """All layers over x (time, batch, input)."""
         directions = 1 + self.bidirectional
         ways = [w.way() for w in self.ways]
         layers = [ways[k : k + directions] for k in range(0, len(ways), directions)]
@@ -138,11 +156,14 @@ class Recurrent(nn.Module):
             self.dropout if self.training else 0.0,
             self.backward_start,
         )
-        return y.transpose(0, 1) if self.batch_first else y, tuple(final)
+        return y, tuple(final)
+
+    def _masks(self, x: Tensor) -> Sequence[Masks | None]:
+        return self.sample_masks(x) if self.training else [None] * len(self.ways)
 
     def sample_masks(self, x: Tensor) -> list[Masks | None]:
         """Masks for x (time, batch, input), one entry for each layer and direction."""
-        return [sample_masks(w.cell, self.hidden_size, x) for w in self.ways]
+        return [sample_masks(w.cell, w.input_size, w.hidden_size, x) for w in self.ways]
 
     def _states(self, state: Sequence[State | None] | None, x: Tensor) -> list[State | None]:
         """The initial states: those given, else each cell's start."""
@@ -158,7 +179,7 @@ class Recurrent(nn.Module):
                 found.append(way.start(x))
                 continue
             parts = (own,) if isinstance(own, Tensor) else tuple(own)
-            wanted = [(x.shape[1], n) for n in way.cell.state_sizes(self.hidden_size)]
+            wanted = [(x.shape[1], n) for n in way.state_sizes]
             if [tuple(p.shape) for p in parts] != wanted:
                 shapes = [tuple(p.shape) for p in parts]
                 raise ShapeError(
@@ -181,16 +202,16 @@ class Recurrent(nn.Module):
         The state is carried from piece to piece and detached between them, so that a backward
         pass stays inside its piece. Masks over a sequence are drawn once."""
         self._one_direction("pieces")
-        x = x.transpose(0, 1) if self.batch_first else x
-        lengths = check_lengths(lengths, x.shape[0], x.shape[1])
-        masks = self.sample_masks(x) if self.training else [None] * len(self.ways)
+        if size < 1:
+            raise OptionError(f"size: expected a number of steps ≥ 1, got {size}")
+        x, lengths = self._entering(x, lengths)
+        masks = self._masks(x)
         for at in range(0, x.shape[0], size):
             piece = x[at : at + size]
             rest = None if lengths is None else (lengths - at).clamp(0, piece.shape[0])
             own = [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
-            turned = piece.transpose(0, 1) if self.batch_first else piece
-            y, new = self.forward(turned, state, rest, own)
-            yield y, new
+            y, new = self._run(piece, state, rest, own)
+            yield y.transpose(0, 1) if self.batch_first else y, new
             state = detach(new)
 
     def rtrl(self, batch: int, state: Sequence[State] | None = None) -> RTRL:

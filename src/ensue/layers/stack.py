@@ -26,11 +26,14 @@ class Way(NamedTuple):
 Masks = Mapping[str, Tensor]
 
 
-def sample_masks(cell: Cell, hidden_size: int, x: Tensor) -> dict[str, Tensor] | None:
-    """Masks for x (time, batch, input), drawn from torch's generator; None for a cell without."""
+def sample_masks(
+    cell: Cell, input_size: int, hidden_size: int, x: Tensor
+) -> dict[str, Tensor] | None:
+    """Masks for the steps and rows of x (time, batch, …), drawn from torch's generator; None
+    for a cell without."""
     if not cell.masks:
         return None
-    widths = cell.widths(x.shape[2], hidden_size)
+    widths = cell.widths(input_size, hidden_size)
     drawn = {}
     for name, mask in cell.masks.items():
         times = (x.shape[0],) if mask.over == "step" else ()

@@ -1,0 +1,250 @@
+"""Where to draw the nodes of a graph: columns from left to right, few crossings, calm lines.
+
+Four steps (Sugiyama et al. 1981): a column for each node, the order inside each column by
+barycentre sweeps, heights that keep neighbours level, and routes for edges that pass columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+Point = tuple[float, float]
+
+SWEEPS = 16
+SETTLING = 150  # rounds of levelling
+GAP = 16.0  # between things in a column
+
+
+class Box(NamedTuple):
+    """Room for one thing: its width, and how far it reaches above and below its line."""
+
+    width: float
+    above: float
+    below: float
+
+
+class Arrangement(NamedTuple):
+    """Centres of the boxes, and for each edge the points on its way, ends not included."""
+
+    centres: list[Point]
+    ways: list[list[Point]]
+    width: float
+    height: float
+
+
+PASSING = Box(0.0, 3.0, 3.0)  # the room of an edge where it passes a column
+
+
+@dataclass
+class _Grid:
+    """Nodes in columns. Beyond the boxes there is a node wherever an edge passes a column."""
+
+    boxes: list[Box]
+    columns: list[list[int]]  # nodes from top to bottom
+    links: list[tuple[int, int]]  # between neighbouring columns
+    chains: list[list[int]]  # for each edge its nodes, ends included
+    real: int  # nodes below this number are boxes
+
+    @cached_property
+    def before(self) -> dict[int, list[int]]:
+        return {n: [a for a, b in self.links if b == n] for n in range(len(self.boxes))}
+
+    @cached_property
+    def after(self) -> dict[int, list[int]]:
+        return {n: [b for a, b in self.links if a == n] for n in range(len(self.boxes))}
+
+    @cached_property
+    def weights(self) -> dict[tuple[int, int], float]:
+        """How much a link wants to be level: long edges most, then one-to-one links."""
+        return {(a, b): self._weight(a, b) for a, b in self.links}
+
+    def _weight(self, a: int, b: int) -> float:
+        if a >= self.real and b >= self.real:
+            return 8.0
+        alone = len(self.after[a]) == 1 and len(self.before[b]) == 1
+        return 6.0 if alone else 2.0 if a >= self.real or b >= self.real else 1.0
+
+
+def arrange(
+    boxes: Sequence[Box], edges: Sequence[tuple[int, int]], inputs: int, results: Collection[int]
+) -> Arrangement:
+    """Places boxes. Edges go from lower to higher numbers; the first `inputs` boxes stand in
+    the first column, `results` in the last."""
+    grid = _grid(boxes, edges, _columns(len(boxes), edges, inputs, results))
+    _order(grid)
+    heights = _heights(grid)
+    lefts, widths = _sides(grid)
+    column = {node: k for k, nodes in enumerate(grid.columns) for node in nodes}
+    centres = [(lefts[column[n]] + widths[column[n]] / 2, heights[n]) for n in range(len(boxes))]
+    ways = []
+    for chain in grid.chains:
+        way = []
+        for node in chain[1:-1]:
+            left, y = lefts[column[node]], heights[node]
+            way += [(left, y), (left + widths[column[node]], y)]
+        ways.append(way)
+    bottom = max((heights[n] + grid.boxes[n].below for n in range(len(grid.boxes))), default=0.0)
+    return Arrangement(centres, ways, lefts[-1] + widths[-1], bottom)
+
+
+# -------------------------------------------------------------------- columns
+def _columns(
+    count: int, edges: Sequence[tuple[int, int]], inputs: int, results: Collection[int]
+) -> list[int]:
+    """As far left as possible; but what has no input of its own stands just before its user."""
+    column = [0 if n < inputs else 1 for n in range(count)]
+    for a, b in sorted(edges, key=lambda edge: edge[1]):
+        column[b] = max(column[b], column[a] + 1)
+    last = max([2, *(column[n] + (n not in results) for n in range(count))])
+    for n in results:
+        column[n] = last
+    fed = {b for _, b in edges}
+    for n in reversed(range(inputs, count)):
+        users = [column[b] for a, b in edges if a == n]
+        if n not in fed and users:
+            column[n] = min(users) - 1
+    return column
+
+
+def _grid(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], column: list[int]) -> _Grid:
+    """Edges cut into links; edges from one node share the nodes on their common way."""
+    rooms = list(boxes)
+    columns: list[list[int]] = [[] for _ in range(max(column, default=0) + 1)]
+    for n, k in enumerate(column):
+        columns[k].append(n)
+    passing: dict[tuple[int, int], int] = {}
+    chains = []
+    for a, b in edges:
+        chain = [a]
+        for k in range(column[a] + 1, column[b]):
+            if (a, k) not in passing:
+                passing[a, k] = len(rooms)
+                columns[k].append(len(rooms))
+                rooms.append(PASSING)
+            chain.append(passing[a, k])
+        chains.append([*chain, b])
+    links = list(dict.fromkeys(link for chain in chains for link in pairwise(chain)))
+    return _Grid(rooms, columns, links, chains, len(boxes))
+
+
+# -------------------------------------------------------------------- order
+def _order(grid: _Grid) -> None:
+    """Orders each column so that few links cross: barycentre sweeps, then swaps of neighbours."""
+    best, fewest = [list(c) for c in grid.columns], _crossings(grid)
+    for sweep in range(SWEEPS):
+        onward = sweep % 2 == 0
+        near = grid.before if onward else grid.after
+        numbers = range(1, len(grid.columns))
+        for k in numbers if onward else reversed(range(len(grid.columns) - 1)):
+            place = {n: i for column in grid.columns for i, n in enumerate(column)}
+            grid.columns[k].sort(key=lambda n: _mean([place[m] for m in near[n]], place[n]))
+        _swap(grid)
+        crossings = _crossings(grid)
+        if crossings < fewest:
+            best, fewest = [list(c) for c in grid.columns], crossings
+    grid.columns = best
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+def _crossings(grid: _Grid) -> int:
+    place = {n: i for column in grid.columns for i, n in enumerate(column)}
+    number = {n: k for k, column in enumerate(grid.columns) for n in column}
+    between: list[list[tuple[int, int]]] = [[] for _ in grid.columns]
+    for a, b in grid.links:
+        between[number[a]].append((place[a], place[b]))
+    return sum(
+        (a - c) * (b - d) < 0
+        for links in between
+        for k, (a, b) in enumerate(links)
+        for c, d in links[:k]
+    )
+
+
+def _swap(grid: _Grid) -> None:
+    """Swaps neighbours in a column while that takes crossings away."""
+    place = {n: i for column in grid.columns for i, n in enumerate(column)}
+
+    def cost(upper: int, lower: int) -> int:
+        """Crossings between the links of two nodes, the first above the second."""
+        return sum(
+            place[a] > place[b]
+            for near in (grid.before, grid.after)
+            for a in near[upper]
+            for b in near[lower]
+        )
+
+    better = True
+    while better:
+        better = False
+        for column in grid.columns:
+            for i, (upper, lower) in enumerate(pairwise(column)):
+                if cost(lower, upper) < cost(upper, lower):
+                    column[i], column[i + 1] = lower, upper
+                    place[lower], place[upper] = i, i + 1
+                    better = True
+                    break
+
+
+# -------------------------------------------------------------------- heights and sides
+def _heights(grid: _Grid) -> list[float]:
+    """The height of each node's line: links as level as the room in the columns allows."""
+    y = [0.0] * len(grid.boxes)
+    gaps = []
+    for column in grid.columns:
+        rooms = [grid.boxes[n] for n in column]
+        gaps.append([a.below + GAP + b.above for a, b in pairwise(rooms)])
+        for n, height in zip(column, _apart([0.0] * len(rooms), None, gaps[-1]), strict=True):
+            y[n] = height
+    for sweep in range(SETTLING):
+        numbers = range(len(grid.columns))
+        for k in numbers if sweep % 2 else reversed(numbers):
+            column, wanted, weights = grid.columns[k], [], []
+            for n in column:
+                pulls = [(y[m], grid.weights[m, n]) for m in grid.before[n]]
+                pulls += [(y[m], grid.weights[n, m]) for m in grid.after[n]]
+                weight = sum(w for _, w in pulls)
+                wanted.append(sum(v * w for v, w in pulls) / weight if pulls else y[n])
+                weights.append(weight or 0.1)
+            for n, height in zip(column, _apart(wanted, weights, gaps[k]), strict=True):
+                y[n] = height
+    top = min((y[n] - grid.boxes[n].above for n in range(len(y))), default=0.0)
+    return [v - top for v in y]
+
+
+def _apart(
+    wanted: Sequence[float], weights: Sequence[float] | None, gaps: Sequence[float]
+) -> list[float]:
+    """The positions nearest to those wanted (weighted squares) that keep the gaps: after the
+    gaps are taken off, an isotonic regression, by pooling neighbours that are out of order."""
+    offsets = [0.0]
+    for gap in gaps:
+        offsets.append(offsets[-1] + gap)
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for k, value in enumerate(wanted):
+        mean, weight, count = value - offsets[k], weights[k] if weights else 1.0, 1
+        while pools and pools[-1][0] > mean:
+            before = pools.pop()
+            mean = (before[0] * before[1] + mean * weight) / (before[1] + weight)
+            weight, count = weight + before[1], count + before[2]
+        pools.append((mean, weight, count))
+    flat = [mean for mean, _, count in pools for _ in range(count)]
+    return [value + offset for value, offset in zip(flat, offsets, strict=False)]
+
+
+def _sides(grid: _Grid) -> tuple[list[float], list[float]]:
+    """The left side and the width of each column; more links need a wider gap."""
+    number = {n: k for k, column in enumerate(grid.columns) for n in column}
+    lefts, widths, at = [], [], 0.0
+    for k, column in enumerate(grid.columns):
+        widths.append(max((grid.boxes[n].width for n in column), default=0.0))
+        lefts.append(at)
+        links = sum(number[a] == k for a, _ in grid.links)
+        at += widths[-1] + min(34.0 + 3.0 * links, 80.0)
+    return lefts, widths
