@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 from ensue.cells.cell import Cell, as_tuple
 from ensue.equations import Mask, Matrix
@@ -60,6 +60,11 @@ class _Masked:
         return self.matrix @ (self.mask * v)
 
 
+def _is_recurrent(declared: Parameter) -> TypeGuard[Matrix]:
+    """A matrix of anything but x; a state part may well have the size of x."""
+    return isinstance(declared, Matrix) and declared.of != "x"
+
+
 class RecurrentDropout(Wrapper):
     """Recurrent (variational) dropout: what enters a recurrent product is masked, U·(m*v).
 
@@ -68,16 +73,16 @@ class RecurrentDropout(Wrapper):
 
     def __init__(self, cell: Cell, rate: float = 0.25) -> None:
         super().__init__(cell)
-        sizes = {cell.size_of(d.of) for d in cell.parameters.values() if isinstance(d, Matrix)}
+        sizes = {cell.size_of(d.of) for d in cell.parameters.values() if _is_recurrent(d)}
         self.mask_names = {
             size: self.add_mask(f"m_{size}" if size != "hidden" else "m", Mask(rate, size=size))
-            for size in sorted(sizes - {"input"})
+            for size in sorted(sizes)
         }
 
     def bind(self, values: Mapping[str, Any]) -> Self:
         masked = dict(values)
         for name, d in self.cell.parameters.items():
-            if not isinstance(d, Matrix) or self.size_of(d.of) == "input":
+            if not _is_recurrent(d):
                 continue
             mask = values[self.mask_names[self.size_of(d.of)]]
             if d.gates == ("",):

@@ -1,10 +1,6 @@
 """The graph of a step: writing equations, tracing, differentiation, scheduling, printing."""
 
-from ensue.equations.declare import Mask, Matrix, Vector
-from ensue.equations.derive import forward, reverse
-from ensue.equations.equations import Counts, Equations, StepDerivative
-from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
-from ensue.equations.symbol import (
+from ensue.equations.calls import (
     exp,
     linear,
     log,
@@ -19,6 +15,10 @@ from ensue.equations.symbol import (
     tanh,
     total,
 )
+from ensue.equations.declare import Mask, Matrix, Vector
+from ensue.equations.derive import forward, reverse
+from ensue.equations.equations import Counts, Equations, StepDerivative
+from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
 from ensue.equations.trace import trace
 
 __all__ = [

@@ -6,6 +6,7 @@ barycentre sweeps, heights that keep neighbours level, and routes for edges that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +16,9 @@ from typing import NamedTuple
 Point = tuple[float, float]
 
 SWEEPS = 16
-SETTLING = 150  # rounds of levelling
+SETTLING = 240  # rounds of levelling
 GAP = 16.0  # between things in a column
+ALMOST = 8.0  # a bend smaller than this is taken out
 
 
 class Box(NamedTuple):
@@ -28,9 +30,11 @@ class Box(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """Centres of the boxes, and for each edge the points on its way, ends not included."""
+    """Centres of the boxes, the left and right sides of their columns, and for each edge the
+    points where it passes other columns."""
 
     centres: list[Point]
+    sides: list[tuple[float, float]]
     ways: list[list[Point]]
     width: float
     height: float
@@ -79,16 +83,14 @@ def arrange(
     heights = _heights(grid)
     lefts, widths = _sides(grid)
     column = {node: k for k, nodes in enumerate(grid.columns) for node in nodes}
-    centres = [(lefts[column[n]] + widths[column[n]] / 2, heights[n]) for n in range(len(boxes))]
-    ways = []
-    for chain in grid.chains:
-        way = []
-        for node in chain[1:-1]:
-            left, y = lefts[column[node]], heights[node]
-            way += [(left, y), (left + widths[column[node]], y)]
-        ways.append(way)
+    sides = [(lefts[column[n]], lefts[column[n]] + widths[column[n]]) for n in sorted(column)]
+    centres = [((sides[n][0] + sides[n][1]) / 2, heights[n]) for n in range(len(boxes))]
+    ways = [
+        [(side, heights[node]) for node in chain[1:-1] for side in sides[node]]
+        for chain in grid.chains
+    ]
     bottom = max((heights[n] + grid.boxes[n].below for n in range(len(grid.boxes))), default=0.0)
-    return Arrangement(centres, ways, lefts[-1] + widths[-1], bottom)
+    return Arrangement(centres, sides[: len(boxes)], ways, lefts[-1] + widths[-1], bottom)
 
 
 # -------------------------------------------------------------------- columns
@@ -209,13 +211,68 @@ def _heights(grid: _Grid) -> list[float]:
             for n in column:
                 pulls = [(y[m], grid.weights[m, n]) for m in grid.before[n]]
                 pulls += [(y[m], grid.weights[n, m]) for m in grid.after[n]]
+                if sweep >= SETTLING // 3:  # distances, not their squares: few bends
+                    pulls = [(v, w / max(abs(v - y[n]), 0.3)) for v, w in pulls]
                 weight = sum(w for _, w in pulls)
                 wanted.append(sum(v * w for v, w in pulls) / weight if pulls else y[n])
                 weights.append(weight or 0.1)
             for n, height in zip(column, _apart(wanted, weights, gaps[k]), strict=True):
                 y[n] = height
+    straight = _Straight(grid, y, gaps)
+    straight.long_edges()
+    straight.small_bends()
     top = min((y[n] - grid.boxes[n].above for n in range(len(y))), default=0.0)
     return [v - top for v in y]
+
+
+class _Straight:
+    """Takes small bends out of heights that are almost right."""
+
+    def __init__(self, grid: _Grid, y: list[float], gaps: list[list[float]]) -> None:
+        self.grid, self.y, self.gaps = grid, y, gaps
+        columns = enumerate(grid.columns)
+        self.place = {n: (k, i) for k, column in columns for i, n in enumerate(column)}
+
+    def room(self, n: int) -> tuple[float, float]:
+        """How far up and down a node may lie between its neighbours in the column."""
+        k, i = self.place[n]
+        column, gap = self.grid.columns[k], self.gaps[k]
+        low = self.y[column[i - 1]] + gap[i - 1] if i else -math.inf
+        return low, self.y[column[i + 1]] - gap[i] if i + 1 < len(column) else math.inf
+
+    def long_edges(self) -> None:
+        """Puts each on one height where there is room: that of its start, else of its end."""
+        y = self.y
+        for chain in sorted(self.grid.chains, key=len):
+            rooms = [self.room(n) for n in chain[1:-1]] or [(0.0, 0.0)]
+            low, high = max(r[0] for r in rooms), min(r[1] for r in rooms)
+            if low <= high:
+                ends = y[chain[0]], y[chain[-1]]
+                level = next((v for v in ends if low <= v <= high), min(max(ends[1], low), high))
+                for n in chain[1:-1]:
+                    y[n] = level
+
+    def small_bends(self) -> None:
+        """Levels links that are almost level: all that is level with one end moves with it."""
+        for a, b in sorted(self.grid.links, key=lambda link: self.place[link[1]]):
+            bend = self.y[a] - self.y[b]
+            if 0.1 < abs(bend) < ALMOST and not self._move(b, a, bend):
+                self._move(a, b, -bend)
+
+    def _move(self, n: int, other: int, distance: float) -> bool:
+        """Moves n and what is level with it, if nothing is in the way."""
+        group, todo = {other}, [n]
+        while todo:
+            node = todo.pop()
+            group.add(node)
+            near = set(self.grid.before[node] + self.grid.after[node]) - group
+            todo += [m for m in sorted(near) if abs(self.y[m] - self.y[node]) <= 0.1]
+        group.remove(other)
+        rooms = {m: self.room(m) for m in group}
+        free = all(low <= self.y[m] + distance <= high for m, (low, high) in rooms.items())
+        for m in group if free else ():
+            self.y[m] += distance
+        return free
 
 
 def _apart(

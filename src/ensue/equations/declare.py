@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import Tensor
 from torch.nn.functional import linear
 
 from ensue.equations.blame import UntraceableAttribute, blame
-from ensue.errors import OptionError, unknown
+from ensue.errors import EnsueError, OptionError, unknown
 
 
 def split_gates(gates: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -34,8 +34,13 @@ class Parameter:
     init: float | Mapping[str, float] | None
 
     def __post_init__(self) -> None:
-        if len(set(self.gates)) < len(self.gates):
-            raise OptionError(f"gates {' '.join(self.gates)}: each name may stand once")
+        twice = [gate for k, gate in enumerate(self.gates) if gate in self.gates[:k]]
+        if twice:
+            raise blame(
+                f"the gate {twice[0]} stands twice in {' '.join(self.gates)}",
+                "give each gate a name of its own",
+                OptionError,
+            )
 
     # `step` reads W.i, W @ x, b.i and b on what stands here after binding
     def __getattr__(self, gate: str) -> Any:
@@ -47,6 +52,7 @@ class Parameter:
         raise TypeError("a declared matrix multiplies inside `step` only, through self")
 
 
+@dataclass(frozen=True, init=False)
 class Matrix(Parameter):
     """A matrix of x ("x"), of a state part (its name) or of a size, with `size` rows a gate."""
 
@@ -135,11 +141,15 @@ class Gates:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._blocks.values())
 
-    def _whole(self, *_: Any) -> Any:
-        first = next(iter(self._blocks))
-        raise blame(
+    def whole(self) -> EnsueError:
+        """The error for a stacked parameter that is used without naming a gate."""
+        return blame(
             f"{self._name} is used whole, but has the gates {', '.join(self._blocks)}",
-            f"write one gate, such as {self._name}.{first}",
+            f"write one gate, such as {self._name}.{next(iter(self._blocks))}",
         )
 
-    __matmul__ = __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = _whole
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise self.whole()
+
+    __matmul__ = __rmatmul__ = __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = _refuse
+    __rsub__ = __truediv__ = __rtruediv__ = __neg__ = __pow__ = __abs__ = __getitem__ = _refuse

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ensue.equations.declare import Mask, Parameter
 from ensue.equations.derive import forward, reverse
 from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
+from ensue.equations.picture import draw
 from ensue.equations.text import Latex, Plain, definitions
 
 
@@ -54,6 +55,7 @@ class Equations:
     x: Node
     old: dict[str, Node]
     output: Node
+    output_name: str  # where it is no state part
     state: dict[str, Node]
     names: dict[Node, str] = field(repr=False)
     declarations: dict[str, Parameter | Mask] = field(repr=False)
@@ -74,12 +76,16 @@ class Equations:
 
     @cached_property
     def derivative(self) -> StepDerivative:
-        names = ["∂y", *(f"∂{part}'" for part in self.old)]
+        return self.derive(lambda seed: seed)
+
+    def derive(self, begin: Callable[[Node], Node]) -> StepDerivative:
+        """The reverse derivative; `begin` makes each seed's adjoint of its leaf."""
+        names = [f"∂{self.output_name}", *(f"∂{part}'" for part in self.old)]
         seeds = tuple(
             self.graph.leaf("given", name, root.size)
             for name, root in zip(names, self.roots, strict=True)
         )
-        back = reverse(zip(self.roots, seeds, strict=True))
+        back = reverse(zip(self.roots, map(begin, seeds), strict=True))
         return StepDerivative(
             seeds=seeds,
             x=back.leaves.get(self.x),
@@ -97,15 +103,14 @@ class Equations:
 
     # ---------------------------------------------------------------- printing
     def _definitions(self, notation: type[Plain] | type[Latex]) -> list[tuple[str, str]]:
-        roots = {node: f"{part}'" for part, node in self.state.items()}
-        roots.setdefault(self.output, "y")
-        return definitions(roots, self.names, notation)
+        roots = [(f"{part}'", node) for part, node in self.state.items()]
+        if self.output not in self.state.values():
+            roots.append((self.output_name, self.output))
+        return definitions(roots, self.names, notation, shared="t", least=12)
 
     def text(self) -> str:
         """The equations for a terminal, one a line."""
-        rows = self._definitions(Plain)
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}} = {expression}" for name, expression in rows)
+        return _lines(self._definitions(Plain))
 
     def latex(self) -> str:
         """The equations as an aligned block of LaTeX."""
@@ -115,21 +120,19 @@ class Equations:
     def derivative_text(self) -> str:
         """The reverse derivative for a terminal: what goes back to x, the state, the parameters."""
         found = self.derivative
-        roots: dict[Node, str] = {}
-        wanted: Mapping[str, Node | None] = {
-            "∂x": found.x,
-            **{f"∂{p}": n for p, n in found.state.items()},
-        }
-        adjoints = {
-            f"∂{ref.name}{'_' + ref.gate if ref.gate else ''}": n
-            for ref, n in (found.vectors | found.matrices).items()
-        }
-        for name, node in {**wanted, **adjoints}.items():
-            if node is not None:
-                roots.setdefault(node, name)
-        rows = definitions(roots, self.names, Plain, shared="δ")
-        width = max((len(name) for name, _ in rows), default=0)
-        return "\n".join(f"{name:<{width}} = {expression}" for name, expression in rows)
+        wanted: list[tuple[str, Node | None]] = [("∂x", found.x)]
+        wanted += [(f"∂{part}", node) for part, node in found.state.items()]
+        wanted += [
+            (f"∂{ref.name}_{ref.gate}" if ref.gate else f"∂{ref.name}", node)
+            for ref, node in (found.vectors | found.matrices).items()
+        ]
+        roots = [(name, node) for name, node in wanted if node is not None]
+        rows = definitions(roots, self.names, Plain, shared="δ", least=1)
+        return _lines(rows + [(name, "0") for name, node in wanted if node is None])
+
+    def svg(self) -> str:
+        """The graph of the step as a picture."""
+        return draw(self)
 
     def __str__(self) -> str:
         return self.text()
@@ -149,3 +152,8 @@ class Equations:
             if n.op not in ("product", "spread")
         )
         return Counts(parameters, flops, other)
+
+
+def _lines(rows: list[tuple[str, str]]) -> str:
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:<{width}} = {expression}" for name, expression in rows)

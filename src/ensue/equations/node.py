@@ -5,6 +5,7 @@ Every value is a vector of features for one row of the batch. Node kinds:
     constant | count                                 a number; how many features a size has
     x | state | vector | mask | given                leaves (given: a seed or tangent from outside)
     product (matrix, operand)                        W·v
+    dot (matrices, operands) | copy                  made by the scheduler: a sum of products; v
     outer (a, v)                                     a vᵀ, the derivative of a product's matrix
     add (n-ary) and the functions of `functions.py`  elementwise; a value of size 1 meets any size
     sum | mean                                       over features, to size 1
@@ -142,6 +143,19 @@ class Graph:
     def product(self, matrix: MatrixRef, operand: Node) -> Node:
         return self._node("product", (operand,), matrix, matrix.rows)
 
+    def dot(self, terms: tuple[tuple[MatrixRef, Node], ...]) -> Node:
+        """A sum of products, as one node: what the scheduler makes of products."""
+        matrices = tuple(matrix for matrix, _ in terms)
+        return self._node("dot", tuple(v for _, v in terms), matrices, matrices[0].rows)
+
+    def copy(self, v: Node) -> Node:
+        """v as a value of its own, which the scheduler may place where it is needed."""
+        return self._node("copy", (v,), None, v.size)
+
+    def rebuild(self, node: Node, args: tuple[Node, ...]) -> Node:
+        """The same operation on other arguments."""
+        return node if args == node.args else self._node(node.op, args, node.attr, node.size)
+
     def outer(self, a: Node, v: Node) -> Node:
         return self._node("outer", (a, v), None, f"{a.size}×{v.size}")
 
@@ -222,6 +236,10 @@ class Graph:
             return self.constant(a.attr / b.attr)
         if a.op == "negative":
             return -(a.args[0] / b)
+        if a.is_constant() and a.attr < 0:
+            return -(-a / b)
+        if b.is_constant() and b.attr < 0:
+            return -(a / -b)
         if a.op == "sum" and b.op == "count" and a.args[0].size == b.attr:
             return self.mean(a.args[0])
         return self.elementwise("divide", (a, b), size)
@@ -230,10 +248,17 @@ class Graph:
 def common_size(nodes: Iterable[Node]) -> str:
     """The one size that is not ONE. Sizes of equal width may meet; the caller checks widths.
 
-    Where "input" meets another size of the same width the other one names the result."""
-    sizes = [n.size for n in nodes if n.size != ONE]
-    named = [s for s in sizes if s != "input"]
-    return (named or sizes or [ONE])[0]
+    Where two names of the same width meet, the order of the nodes does not matter: the result
+    is called "hidden" before any other, and "input" after all others."""
+    sizes = {n.size for n in nodes if n.size != ONE}
+    return min(sizes, key=lambda s: (s == "input", s != "hidden", s), default=ONE)
+
+
+def features(node: Node) -> str:
+    """How many features a value has, in words."""
+    if node.size == ONE:
+        return "1 number"
+    return f"{node.width} feature{'' if node.width == 1 else 's'}"
 
 
 def below(roots: Iterable[Node], stop: Callable[[Node], bool] = lambda _: False) -> list[Node]:

@@ -1,18 +1,17 @@
 """The graph of a step as a picture: x and the old state on the left, the new on the right.
 
-Boxes are products, circles elementwise operations; parameter vectors, masks and numbers hang
-as tags on the operation that uses them. What depends on one value alone is drawn as one
-operation, so that a normalisation is not ten circles.
+Boxes are products with a parameter matrix, circles are elementwise; vectors hang as tags on
+the operation that uses them. What comes from x, and from each part of the state, has a
+colour; dashed lines lead the new state back to where the next step takes it up.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from itertools import chain
+from math import sqrt
 from typing import TYPE_CHECKING
 
-from ensue.equations.arrange import Box, arrange
+from ensue.equations.arrange import Arrangement, Box, arrange
 from ensue.equations.drawing import (
     BLUE,
     FAINT,
@@ -28,169 +27,198 @@ from ensue.equations.drawing import (
     name_width,
     text_width,
 )
-from ensue.equations.node import Node, below
-from ensue.equations.text import Plain
+from ensue.equations.outline import Item, Outline
 
 if TYPE_CHECKING:
     from ensue.equations.equations import Equations
 
-SYMBOLS = {"sigmoid": "σ", "multiply": "×", "add": "+", "divide": "÷", "maximum": "max"}
-TAGS = ("vector", "mask", "constant", "count")
 WHITE = Colour(QUIET, PAPER)
-MARGIN, TITLE, LEGEND, LANE = 30.0, 46.0, 44.0, 15.0
+MARGIN, TITLE = 28.0, 72.0
+LANE = 16.0  # between the lines that lead back
+HALF = 15.0  # half the height of every item
+TAG, TAG_GAP = 18.0, 7.0
 
 
-@dataclass(eq=False)
-class Item:
-    """One thing of the picture; `inputs` are the items its arrows come from, each with the
-    mark that stands at its arrow: "−" where it is subtracted, "÷" where it divides."""
-
-    kind: str  # input, product, operation, result
-    label: str
-    colour: Colour
-    tooltip: str
-    name: str = ""
-    inputs: list[tuple[Item, str]] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-
-    @property
-    def width(self) -> float:
-        if self.kind == "operation":
-            return 30.0 if len(self.label) <= 2 else text_width(self.label, 13) + 18
-        return max(36.0, name_width(self.label, 16) + 18)
-
-    @property
-    def height(self) -> float:
-        return 30.0
-
-    @property
-    def tag_width(self) -> float:
-        return max([0.0, *(name_width(tag, 13) + 12 for tag in self.tags)])
-
-    @property
-    def box(self) -> Box:
-        above = self.height / 2 + (17 if self.name else 0)
-        under = self.height / 2 + 24 * len(self.tags)
-        room = max(self.width, name_width(self.name, 15), self.tag_width)
-        return Box(room, above, under + (14 if self.kind in ("input", "result") else 0))
+def draw(equations: Equations) -> str:
+    """The picture as SVG."""
+    return _Picture(equations).svg()
 
 
-# -------------------------------------------------------------------- from nodes to items
-class _Items:
-    """The items of a traced step, in topological order: inputs first, results last."""
+def width(item: Item) -> float:
+    """How wide the item itself is, without its name and tags."""
+    if item.kind in ("function", "operation"):
+        return 30.0 if len(item.label) <= 2 else text_width(item.label, 13) + 16
+    return max(38.0, name_width(item.label, 17) + 20)
 
+
+def tag_width(tag: str) -> float:
+    return max(TAG, name_width(tag, 13) + 11)
+
+
+def box(item: Item) -> Box:
+    """The room that an item takes: its name stands above it, its tags hang below."""
+    tags = sum(map(tag_width, item.tags)) + 4.0 * max(0, len(item.tags) - 1)
+    above = HALF + (18 if item.name else 0)
+    below = HALF + (TAG + TAG_GAP if item.tags else 0) + (16 if item.caption else 0)
+    return Box(max(width(item), name_width(item.name, 16), tags), above, below)
+
+
+class _Picture:
     def __init__(self, equations: Equations) -> None:
-        self.equations = equations
-        self.items: list[Item] = []
-        self._made: dict[Node, Item] = {}
-        self._users: dict[Node, set[Node]] = {}
-        for node in below(equations.roots):
-            for argument in node.args:
-                self._users.setdefault(argument, set()).add(node)
-        self._roots = set(equations.roots)
-        self.colours = dict(zip(equations.old, STATES * len(equations.old), strict=False))
-        self._printer = Plain(equations.names)
-        self._input(equations.x, "x", BLUE)
-        for part, leaf in equations.old.items():
-            self._input(leaf, part, self.colours[part])
-        self.inputs = len(self.items)
-        results = [self._result(part, node) for part, node in equations.state.items()]
-        if equations.output not in equations.state.values():
-            results.append(self._result("", equations.output))
-        self.items += results
+        self.title = equations.title
+        sizes, count = equations.graph.sizes, equations.counts().parameters
+        self.subtitle = (
+            f"one step with {sizes['input']} inputs, {sizes['hidden']} units: {count:,} parameters"
+        )
+        self.outline = Outline(equations)
+        self.items = self.outline.items
+        self.colours = {"x": BLUE, **dict(zip(equations.old, _state_colours(), strict=False))}
+        self.drawing = Drawing()
+        number = {item: k for k, item in enumerate(self.items)}
+        self.edges = [(source, item) for item in self.items for source, _ in item.inputs]
+        links = [(number[a], number[b]) for a, b in self.edges]
+        results = [number[item] for item in self.outline.results]
+        placed = arrange(list(map(box, self.items)), links, len(self.outline.inputs), results)
+        self.upper, self.lower = self._lanes(placed)
+        right = MARGIN + LANE * (1 + len(self.upper + self.lower))
+        self.shift = (right, TITLE + LANE * (1 + len(self.upper)))
+        self.size = placed.width + 2 * right, self.shift[1] + placed.height
+        self.centre = {item: self._at(placed.centres[number[item]]) for item in self.items}
+        self.sides = {
+            item: (left + self.shift[0], right + self.shift[0])
+            for item, (left, right) in zip(self.items, placed.sides, strict=True)
+        }
+        self.ways = [[self._at(point) for point in way] for way in placed.ways]
 
-    def _input(self, node: Node, name: str, colour: Colour) -> None:
-        self._made[node] = Item("input", name, colour, "x: the input" if node.op == "x" else "")
-        self._made[node].tooltip = f"{name}: {'the input' if node.op == 'x' else 'the old state'}"
-        self.items.append(self._made[node])
+    def _at(self, point: Point) -> Point:
+        return point[0] + self.shift[0], point[1] + self.shift[1]
 
-    def _result(self, part: str, node: Node) -> Item:
-        name = f"{part}'" if part else "y"
-        colour = self.colours[part] if part else BLUE
-        said = f"{name} = {self._printer.define(node)}"
-        item = Item("result", name, colour, said)
-        self._feed(item, node, "")
-        return item
+    def _lanes(self, placed: Arrangement) -> tuple[list[str], list[str]]:
+        """Which parts lead back above the picture and which below, innermost first."""
+        height = dict(zip(self.items, (y for _, y in placed.centres), strict=True))
+        level = {r.part: height[r] for r in self.outline.results if r.part}
+        for item in self.outline.inputs[1:]:
+            level[item.part] += height[item]
+        ordered = sorted(level, key=lambda part: level[part])
+        upper = [part for part in ordered if level[part] <= placed.height]
+        return upper, [part for part in reversed(ordered) if part not in upper]
 
-    def _feed(self, item: Item, node: Node, mark: str) -> None:
-        """Gives the item one more input, or a tag."""
-        node = node.args[0] if node.op == "spread" else node
-        if node.op in TAGS:
-            sign = {"": "", "−": "−", "÷": "1/"}[mark]
-            item.tags.append(sign + self._printer.leaf(node))
+    # ---------------------------------------------------------------- drawing
+    def svg(self) -> str:
+        self.drawing.words((MARGIN, 30), self.title, 19, INK, "start", weight=600)
+        self.drawing.words((MARGIN, 52), self.subtitle, 13, QUIET, "start")
+        for part in self.colours:
+            if part != "x":
+                self._lead_back(part)
+        for (source, item), way in zip(self.edges, self.ways, strict=True):
+            self._arrow(source, item, way)
+        for item in self.items:
+            self._draw(item)
+        bottom = self.size[1] + LANE * (1 + len(self.lower))
+        wide = max(self.size[0], text_width(self.subtitle, 13) + 2 * MARGIN)
+        bottom = self._legend(bottom + 22, wide)
+        return self.drawing.svg(wide, bottom + 24, f"{self.title}: one step")
+
+    def colour(self, item: Item) -> Colour:
+        if item.kind in ("function", "operation"):
+            return VIOLET if item.kind == "function" else WHITE
+        return self.colours.get(item.part, GREY if item.kind == "product" else BLUE)
+
+    def _draw(self, item: Item) -> None:
+        centre, colour, wide = self.centre[item], self.colour(item), width(item)
+        self.drawing.begin(item.meaning)
+        across = 0.0
+        total = sum(map(tag_width, item.tags)) + 4.0 * max(0, len(item.tags) - 1)
+        for tag in item.tags:
+            at = (
+                centre[0] - total / 2 + across + tag_width(tag) / 2,
+                centre[1] + HALF + TAG_GAP + TAG / 2,
+            )
+            self.drawing.corners([at, centre], FAINT, thick=1.2, arrow=False)
+            self.drawing.rectangle(at, tag_width(tag), TAG, 4, Colour(FAINT, "#f8fafc"))
+            self.drawing.name(at, tag, 13, INK)
+            across += tag_width(tag) + 4
+        if item.kind == "product":
+            self.drawing.rectangle(centre, wide, 2 * HALF, 4, colour)
+            self.drawing.name(centre, item.label, 17, INK)
+        elif item.kind in ("input", "result"):
+            self.drawing.rectangle(centre, wide, 2 * HALF, HALF, Colour(colour.line, colour.line))
+            self.drawing.name(centre, item.label, 18, PAPER)
+            self.drawing.words((centre[0], centre[1] + HALF + 10), item.caption, 11, QUIET)
         else:
-            item.inputs.append((self._item(node), mark))
+            self.drawing.rectangle(centre, wide, 2 * HALF, HALF, colour)
+            big = len(item.label) <= 2
+            self.drawing.words(centre, item.label, 16 if big else 13, INK)
+        if item.name:
+            self.drawing.name((centre[0], centre[1] - HALF - 10), item.name, 16, VIOLET.line)
+        self.drawing.end()
 
-    def _item(self, node: Node) -> Item:
-        if node not in self._made:
-            name = "" if node in self._roots else self.equations.names.get(node, "")
-            item = self._product(node) if node.op == "product" else self._operation(node)
-            item.name, self._made[node] = name, item
-            item.tooltip = f"{name} = {item.tooltip}" if name else item.tooltip
-            self.items.append(item)
-        return self._made[node]
+    def _arrow(self, source: Item, item: Item, way: list[Point]) -> None:
+        slot = next(k for k, (a, _) in enumerate(item.inputs) if a is source)
+        end = self._arrivals(item)[slot]
+        x, y = self.centre[source]
+        # level up to the side of its own column: beside a wide neighbour there is no room to bend
+        way = [(self.sides[source][1], y), *way, (self.sides[item][0], end[1])]
+        colour = self.colour(source).line if source.part else QUIET
+        self.drawing.curve([(x + width(source) / 2, y), *way, end], colour)
+        if mark := item.inputs[slot][1]:
+            (x, y), (to_x, to_y) = way[-2:]
+            at = x + 0.5 * (to_x - x), y + 0.5 * (to_y - y)
+            self.drawing.rectangle(at, 14, 14, 7, Colour(FAINT, PAPER))
+            self.drawing.words(at, mark, 13, INK, weight=600)
 
-    def _product(self, node: Node) -> Item:
-        ref = node.attr
-        operand = self._item(node.args[0])
-        said = self._printer.define(node)
-        colour = operand.colour if operand.kind == "input" else GREY
-        label = f"{ref.name}_{ref.gate}" if ref.gate else ref.name
-        return Item("product", label, colour, said, inputs=[(operand, "")])
+    def _arrivals(self, item: Item) -> list[Point]:
+        """Where the arrows of an item end: on its left side, from the top in order."""
+        x, y = self.centre[item]
+        came = [self._last(source, item) for source, _ in item.inputs]
+        order = sorted(range(len(came)), key=lambda k: came[k])
+        step = min(9.0, 20.0 / max(1, len(came) - 1))
+        ends: dict[int, Point] = {}
+        for place, k in enumerate(order):
+            up = (place - (len(came) - 1) / 2) * step
+            inward = 0.0 if item.kind == "product" else HALF - sqrt(HALF**2 - up**2)
+            ends[k] = (x - width(item) / 2 + inward, y + up)
+        return [ends[k] for k in range(len(came))]
 
-    def _operation(self, node: Node) -> Item:
-        said = self._printer.define(node)
-        region = self._region(node)
-        source = {a for n in region for a in n.args if a not in region}
-        source -= {a for a in source if a.op in ("constant", "count")}
-        if len(source) == 1:
-            (one,) = source
-            item = Item("operation", _function(node, one), VIOLET, said)
-            self._feed(item, one, "")
-            return item
-        item = Item("operation", SYMBOLS.get(node.op, node.op), WHITE, said)
-        for argument, mark in _terms(node, self._is_own):
-            self._feed(item, argument, mark)
-        return item
+    def _last(self, source: Item, item: Item) -> float:
+        """The height from which an arrow reaches its item."""
+        way = self.ways[self.edges.index((source, item))]
+        return way[-1][1] if way else self.centre[source][1]
 
-    def _is_own(self, node: Node, of: set[Node]) -> bool:
-        """Whether a node is a nameless step on the way to these nodes alone."""
-        named = node in self.equations.names or node in self._roots
-        free = not node.is_leaf and node.op != "product" and not named
-        return free and self._users[node] <= of
+    def _lead_back(self, part: str) -> None:
+        """The dashed line from the new part of the state to the old one of the next step."""
+        start = next(i for i in self.outline.results if i.part == part)
+        end = next(i for i in self.outline.inputs if i.part == part)
+        lanes, above = (self.upper, True) if part in self.upper else (self.lower, False)
+        far = LANE * (1 + lanes.index(part))
+        (x, y), (to_x, to_y) = self.centre[start], self.centre[end]
+        level = self.shift[1] - far if above else self.size[1] + far
+        x, to_x = x + width(start) / 2, to_x - width(end) / 2
+        beside = far + (0 if above else LANE * len(self.upper))
+        points = [(x, y), (x + beside, y), (x + beside, level)]
+        points += [(to_x - beside, level), (to_x - beside, to_y), (to_x, to_y)]
+        self.drawing.corners(points, self.colours[part].line, thick=1.3, dashed=True)
 
-    def _region(self, node: Node) -> set[Node]:
-        """The node and all nameless nodes that serve it alone."""
-        region = {node}
-        for candidate in reversed(below([node])):
-            if candidate is not node and self._is_own(candidate, region):
-                region.add(candidate)
-        return region
-
-
-def _terms(node: Node, is_own: object) -> list[tuple[Node, str]]:
-    """The arguments of an operation with their marks; a sum of sums is one sum."""
-    if node.op == "divide":
-        return [(node.args[0], ""), (node.args[1], "÷")]
-    if node.op != "add":
-        return [(argument, "") for argument in node.args]
-    found: list[tuple[Node, str]] = []
-    for argument in node.args:
-        if argument.op == "add" and is_own(argument, {node}):  # type: ignore[operator]
-            found += _terms(argument, is_own)
-        elif argument.op == "negative" and is_own(argument, {node}):  # type: ignore[operator]
-            found.append((argument.args[0], "−"))
-        else:
-            found.append((argument, ""))
-    return found
+    def _legend(self, y: float, wide: float) -> float:
+        """Small samples with their meaning, in lines; the height of the last line."""
+        parts = {item.part for item in self.items if item.kind == "product"}
+        samples = [(self.colours[p], 4.0, f"product with {p}") for p in self.colours if p in parts]
+        samples += [(GREY, 4.0, "product inside the step")] if "" in parts else []
+        samples += [(VIOLET, 7.0, "function"), (WHITE, 7.0, "feature by feature")]
+        at = MARGIN
+        for colour, radius, text in [*samples, (None, 0.0, "to the next step")]:
+            room = (21.0 if colour else 33.0) + text_width(text, 12)
+            if at + room > wide - MARGIN and at > MARGIN:
+                at, y = MARGIN, y + 22
+            if colour:
+                self.drawing.rectangle((at + 8, y), 14, 14, radius, colour)
+            else:
+                self.drawing.corners([(at, y), (at + 26, y)], QUIET, thick=1.3, dashed=True)
+            before = 21 if colour else 33
+            self.drawing.words((at + before, y), text, 12, QUIET, "start")
+            at += room + 12
+        return y
 
 
-def _function(node: Node, source: Node) -> str:
-    """The label of an operation on one value, which is written as a dot."""
-    if node.args == (source,):
-        return {"negative": "−"}.get(node.op, SYMBOLS.get(node.op, node.op))
-    text = Plain({source: "·"}).define(node).replace("·*·", "·²").replace(" - ", " − ")
-    text = text.replace("sqrt", "√").replace("maximum", "max")
-    if text.endswith(" − ·"):
-        return text.removesuffix(" − ·") + "−"
-    return text.replace("*", "×")
+def _state_colours() -> chain[Colour]:
+    return chain.from_iterable([STATES] * 16)

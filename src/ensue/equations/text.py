@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 
 from ensue.equations.node import MatrixRef, Node, below
 
 # how tightly an expression holds together
-SUM, NEGATIVE, PRODUCT, TERM, ATOM = range(5)
-STRENGTH = {"add": SUM, "negative": NEGATIVE, "product": PRODUCT, "multiply": TERM, "divide": TERM}
+SUM, NEGATIVE, PRODUCT, QUOTIENT, TERM, ATOM = range(6)
+STRENGTH = {
+    "add": SUM,
+    "negative": NEGATIVE,
+    "product": PRODUCT,
+    "divide": QUOTIENT,
+    "multiply": TERM,
+}
 
 
 def show_number(value: float) -> str:
-    return str(int(value)) if value == int(value) and abs(value) < 1e6 else f"{value:.10g}"
+    return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.10g}"
 
 
 class Notation(ABC):
@@ -40,9 +48,9 @@ class Notation(ABC):
         if node.op == "add":
             return self._sum(node)
         if node.op == "negative":
-            return "-" + self.show(node.args[0], PRODUCT)
+            return self._minimum(node.args[0]) or "-" + self.show(node.args[0], PRODUCT)
         if node.op == "multiply":
-            return self.times(*(self.show(a, TERM) for a in node.args))
+            return self.times(node)
         if node.op == "divide":
             return self.divided(node)
         if node.op == "product":
@@ -51,29 +59,39 @@ class Notation(ABC):
             return self.show(node.args[0])
         if node.op == "outer":
             return self.outer(*(self.show(a, ATOM) for a in node.args))
-        return self.leaf(node) if node.is_leaf else self.function(node)
+        if node.is_leaf:
+            return self.leaf(node)
+        return self.function(node.op, [self.show(a) for a in node.args])
+
+    def _minimum(self, node: Node) -> str:
+        """-maximum(-a, -b) is minimum(a, b)."""
+        mirrored = [a.op in ("negative", "constant") and a not in self.names for a in node.args]
+        if node.op != "maximum" or node in self.names or not all(mirrored):
+            return ""
+        inside = [
+            self.show(a.args[0]) if a.op == "negative" else self.number(-a.attr) for a in node.args
+        ]
+        return self.function("minimum", inside)
 
     def _sum(self, node: Node) -> str:
         """Products first, biases last, a positive term in front where there is one."""
-        terms = sorted(node.args, key=lambda n: (n.op == "vector", n.op == "negative"))
-        if all(n.op in ("constant", "negative") for n in terms):
-            terms = sorted(node.args, key=lambda n: n.op == "negative")
-        text = self.show(terms[0])
-        for term in terms[1:]:
-            positive = term.args[0] if self._is_negative(term) else term
-            sign = "-" if self._is_negative(term) else "+"
-            text += f" {sign} {self.show(positive, PRODUCT if sign == '-' else SUM)}"
+        last = {"negative": 1, "vector": 2}
+        terms = sorted(node.args, key=lambda n: last.get(n.op, 0))
+        pieces = [self.show(term) for term in terms]
+        positive = [k for k, piece in enumerate(pieces) if not piece.startswith("-")]
+        if positive:
+            pieces.insert(0, pieces.pop(positive[0]))
+        text = pieces[0]
+        for piece in pieces[1:]:
+            text += f" - {piece[1:]}" if piece.startswith("-") else f" + {piece}"
         return text
-
-    def _is_negative(self, node: Node) -> bool:
-        return node.op == "negative" and node not in self.names
 
     @abstractmethod
     def name(self, name: str) -> str: ...
     @abstractmethod
     def leaf(self, node: Node) -> str: ...
     @abstractmethod
-    def times(self, a: str, b: str) -> str: ...
+    def times(self, node: Node) -> str: ...
     @abstractmethod
     def divided(self, node: Node) -> str: ...
     @abstractmethod
@@ -81,7 +99,9 @@ class Notation(ABC):
     @abstractmethod
     def outer(self, a: str, v: str) -> str: ...
     @abstractmethod
-    def function(self, node: Node) -> str: ...
+    def function(self, op: str, args: list[str]) -> str: ...
+    @abstractmethod
+    def number(self, value: float) -> str: ...
     @abstractmethod
     def parentheses(self, inside: str) -> str: ...
 
@@ -94,19 +114,19 @@ class Plain(Notation):
 
     def leaf(self, node: Node) -> str:
         if node.op == "constant":
-            return show_number(node.attr)
+            return self.number(node.attr)
         if node.op == "count":
             return f"n({node.attr})"
         if node.op == "vector":
             return _indexed(node.attr.name, node.attr.gate)
         return "x" if node.op == "x" else str(node.attr)
 
-    def times(self, a: str, b: str) -> str:
-        return f"{a}*{b}"
+    def times(self, node: Node) -> str:
+        return "*".join(self.show(a, TERM) for a in node.args)
 
     def divided(self, node: Node) -> str:
         a, b = node.args
-        return f"{self.show(a, TERM)} / {self.show(b, ATOM)}"
+        return f"{self.show(a, QUOTIENT)} / {self.show(b, ATOM)}"
 
     def product(self, matrix: MatrixRef, operand: str) -> str:
         mark = "ᵀ" if matrix.transposed else ""
@@ -115,11 +135,13 @@ class Plain(Notation):
     def outer(self, a: str, v: str) -> str:
         return f"{a} {v}ᵀ"
 
-    def function(self, node: Node) -> str:
-        inside = ", ".join(self.show(a) for a in node.args)
-        if node.op == "greater":
-            return f"[{self.show(node.args[0])} > {self.show(node.args[1])}]"
-        return f"{'σ' if node.op == 'sigmoid' else node.op}({inside})"
+    def function(self, op: str, args: list[str]) -> str:
+        if op == "greater":
+            return f"[{args[0]} > {args[1]}]"
+        return f"{'σ' if op == 'sigmoid' else op}({', '.join(args)})"
+
+    def number(self, value: float) -> str:
+        return show_number(value)
 
     def parentheses(self, inside: str) -> str:
         return f"({inside})"
@@ -135,8 +157,12 @@ class Latex(Notation):
         "log": "\\log",
         "sum": "\\textstyle\\sum",
         "maximum": "\\max",
+        "minimum": "\\min",
     }
-    GREEK = ("alpha", "beta", "gamma", "delta", "lambda", "mu", "sigma", "tau", "phi", "theta")
+    GREEK = (
+        *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda"),
+        *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega"),
+    )
 
     @property
     def strength(self) -> Mapping[str, int]:
@@ -145,9 +171,15 @@ class Latex(Notation):
     def name(self, name: str) -> str:
         stem, prime = (name[:-1], "'") if name.endswith("'") else (name, "")
         mark, stem = ("\\partial ", stem[1:]) if stem.startswith("∂") else ("", stem)
-        stem, _, index = stem.partition("_")
-        bold = f"\\{stem}" if stem in self.GREEK else f"\\mathbf{{{stem}}}"
-        return mark + bold + (f"_{{{index}}}" if index else "") + prime
+        stem, index = self.split(stem)
+        bold = f"\\boldsymbol{{\\{stem}}}" if stem in self.GREEK else f"\\mathbf{{{stem}}}"
+        return mark + bold + index + prime
+
+    def split(self, name: str) -> tuple[str, str]:
+        """(stem, subscript): W_in_i → W, _{\\mathrm{in},i}; words stand upright."""
+        stem, *rest = (name.strip("_") or name).split("_")
+        index = [i if len(i) == 1 or i.isdigit() else f"\\mathrm{{{i}}}" for i in rest if i]
+        return stem, f"_{{{','.join(index)}}}" if index else ""
 
     def leaf(self, node: Node) -> str:
         if node.op == "constant":
@@ -159,37 +191,37 @@ class Latex(Notation):
         return self.name("x" if node.op == "x" else str(node.attr))
 
     def number(self, value: float) -> str:
+        if not math.isfinite(value):
+            return {math.inf: "\\infty", -math.inf: "-\\infty"}.get(value, "\\mathrm{NaN}")
         digits, _, power = show_number(value).partition("e")
         ten = f"10^{{{int(power)}}}" if power else ""
         return ten if ten and digits == "1" else f"{digits} \\cdot {ten}" if ten else digits
 
-    def times(self, a: str, b: str) -> str:
-        return f"{a} {b}" if a.replace(".", "").isdigit() else f"{a} \\odot {b}"
+    def times(self, node: Node) -> str:
+        number = node.args[0].op in ("constant", "count")
+        return (" " if number else " \\odot ").join(self.show(a, TERM) for a in node.args)
 
     def divided(self, node: Node) -> str:
         return f"\\frac{{{self.show(node.args[0])}}}{{{self.show(node.args[1])}}}"
 
     def product(self, matrix: MatrixRef, operand: str) -> str:
-        index = f"_{{{matrix.gate}}}" if matrix.gate else ""
+        stem, index = self.split(_indexed(matrix.name, matrix.gate))
         mark = "^{\\top}" if matrix.transposed else ""
-        return f"{matrix.name}{index}{mark} {operand}"
+        return f"{stem}{index}{mark} {operand}"
 
     def outer(self, a: str, v: str) -> str:
         return f"{a} {v}^{{\\top}}"
 
-    def function(self, node: Node) -> str:
-        inside = ", ".join(self.show(a) for a in node.args)
-        if node.op == "sqrt":
-            return f"\\sqrt{{{inside}}}"
-        if node.op == "greater":
-            return f"[{self.show(node.args[0])} > {self.show(node.args[1])}]"
-        return f"{self.FUNCTIONS.get(node.op) or self.upright(node.op)}({inside})"
-
-    def upright(self, word: str) -> str:
-        return f"\\operatorname{{{word}}}"
+    def function(self, op: str, args: list[str]) -> str:
+        if op == "sqrt":
+            return f"\\sqrt{{{args[0]}}}"
+        if op == "greater":
+            return f"[{args[0]} > {args[1]}]"
+        name = self.FUNCTIONS.get(op) or f"\\operatorname{{{op}}}"
+        return name + self.parentheses(", ".join(args))
 
     def parentheses(self, inside: str) -> str:
-        return f"({inside})"
+        return f"\\left({inside}\\right)" if "\\frac" in inside else f"({inside})"
 
 
 def _indexed(name: str, gate: str) -> str:
@@ -197,28 +229,61 @@ def _indexed(name: str, gate: str) -> str:
 
 
 def definitions(
-    roots: Mapping[Node, str],
+    roots: Sequence[tuple[str, Node]],
     names: Mapping[Node, str],
     notation: Callable[[Mapping[Node, str]], Notation],
-    shared: str = "",
+    shared: str,
+    least: int,
 ) -> list[tuple[str, str]]:
     """(name, expression) for all that must be said to define the roots, in order of use.
 
-    A name is used where the author gave one; a nameless value is written out in place, or
-    called `shared` with a number where it is used more than once (if such a name is given)."""
-    named = {n: names[n] for n in below(roots) if n in names and not n.is_leaf}
-    named.update(roots)
-    if shared:
-        uses = Counter(a for n in below(roots) for a in n.args)
-        often = [n for n, k in uses.items() if k > 1 and not n.is_leaf and n not in named]
-        often = sorted((n for n in often if n.op != "negative"), key=lambda n: n.number)
-        named.update({n: f"{shared}_{k}" for k, n in enumerate(often, 1)})
+    A name is used where the author gave one. A nameless value is written out in place, or
+    called `shared` with a number where it is used more than once and has `least` parts."""
+    nodes = below(node for _, node in roots)
+    named = {n: names[n] for n in nodes if n in names and not n.is_leaf}
+    named.update({node: name for name, node in reversed(roots)})
+    named.update(_shared(nodes, named, shared, least))
     printer = notation({n: name for n, name in named.items() if not n.is_leaf})
-    ordered = sorted(named, key=lambda n: n.number)
-    return [(printer.name(named[n]), printer.define(n)) for n in ordered]
+    rows = [(node.number, name, node) for node, name in named.items()]
+    rows += [(node.number, name, node) for name, node in roots if named[node] != name]
+    rows.sort(key=lambda row: row[0])
+    return [
+        (printer.name(name), printer.define(n) if named[n] == name else printer.show(n))
+        for _, name, n in rows
+    ]
 
 
-def short(node: Node, most: int = 48) -> str:
-    """One expression in a few characters, for messages."""
-    text = Plain({}).show(node)
+def _shared(
+    nodes: Sequence[Node], named: Mapping[Node, str], name: str, least: int
+) -> dict[Node, str]:
+    """Names for the nameless values that are used more than once, so that no text explodes."""
+
+    def meant(node: Node) -> Node:
+        """-v and v spread are written as v is."""
+        while node.op in ("negative", "spread") and node not in named:
+            node = node.args[0]
+        return node
+
+    uses = Counter(meant(a) for n in nodes if meant(n) is n for a in n.args)
+    free = (f"{name}_{k}" for k in count(1) if f"{name}_{k}" not in set(named.values()))
+    found: dict[Node, str] = {}
+    parts: dict[Node, int] = {}
+    for node in nodes:
+        parts[node] = 1 + sum(parts[a] for a in node.args)
+        nameless = not node.is_leaf and node not in named and meant(node) is node
+        if nameless and uses[node] > 1 and parts[node] >= least:
+            found[node] = next(free)
+        if node in found or node in named:
+            parts[node] = 1
+    return found
+
+
+def short(node: Node, most: int = 48, depth: int = 6) -> str:
+    """One expression in a few characters, for messages; what lies deep inside is left out."""
+    level, seen = [node], {node}
+    for _ in range(depth):
+        level = [a for n in level for a in n.args if a not in seen]
+        seen.update(level)
+    deep = {n: "…" for n in level if not n.is_leaf}
+    text = Plain(deep).show(node)
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import linecache
-import sys
-import traceback
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import numbers
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from types import FrameType
 from typing import Any, Protocol
 
+from ensue.equations.author import STEP, Watch, place_of, places_of, show_places
 from ensue.equations.declare import Gates, Mask, Matrix, Parameter
 from ensue.equations.equations import Equations
-from ensue.equations.node import Graph, MatrixRef, Node, VectorRef
+from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, features
 from ensue.equations.symbol import MatrixSymbol, Symbol
 from ensue.errors import EnsueError, EquationError
-
-_NOT_THE_AUTHOR = (
-    str(Path(__file__).parent),
-    "<frozen",
-    str(Path(inspect.__file__).parent / "abc"),
-)
 
 
 class Traceable(Protocol):
@@ -43,25 +36,26 @@ def trace(cell: Traceable, input_size: int, hidden_size: int, training: bool = T
     bound = cell.bind(_symbols(graph, cell, training))
     x = graph.leaf("x", None, "input")
     old = {p: graph.leaf("state", p, cell.size_of(p)) for p in cell.parts}
-    watch = _Names()
+    watch = Watch()
     with watch:
         new = _run(bound, bound.step, Symbol(x), *map(Symbol, old.values()))
-        state = _checked(new, old, watch)
+        state = _checked(new, old, _Returned(bound.step, watch.called))
         y = _run(bound, bound.output, Symbol(x), *map(Symbol, state))
     if not isinstance(y, Symbol):
-        raise _at(
-            watch,
-            f"output returned {type(y).__name__}, not a value of the step",
-            "return one value",
-        )
+        returned = _Returned(bound.output, None)
+        raise returned.error(f"output returned {_described(y)}", "return one value of the step")
+    parts = dict(zip(cell.parts, state, strict=True))
+    taken = {"x", *cell.parts, *_declared_names(cell.declarations)}
+    output_name = next(name for name in ("y", "out", "output", "result") if name not in taken)
     return Equations(
         graph=graph,
         title=type(cell).__name__,
         x=x,
         old=old,
         output=y.node,
-        state=dict(zip(cell.parts, state, strict=True)),
-        names=_names(watch, y.node, dict(zip(cell.parts, state, strict=True))),
+        output_name=output_name,
+        state=parts,
+        names=_names(watch, {y.node: output_name}, parts, taken),
         declarations=dict(cell.declarations),
         shapes=cell.shapes(input_size, hidden_size),
     )
@@ -86,44 +80,6 @@ def _symbols(graph: Graph, cell: Traceable, training: bool) -> dict[str, Any]:
     return values
 
 
-class _Names:
-    """While active, remembers the local variables that hold symbols when a function returns."""
-
-    def __init__(self) -> None:
-        self.found: dict[Node, str] = {}
-        self.step_locals: dict[str, Node] = {}
-        self.line = ""
-
-    def __enter__(self) -> _Names:
-        self._before = sys.getprofile()
-        sys.setprofile(self._hook)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(self._before)
-
-    def _hook(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "return" or frame.f_code.co_filename.startswith(_NOT_THE_AUTHOR):
-            return
-        symbols = {k: v.node for k, v in frame.f_locals.items() if isinstance(v, Symbol)}
-        for name, node in symbols.items():
-            if not node.is_leaf:
-                self.found.setdefault(node, name)
-        if frame.f_code.co_name == "step":
-            self.step_locals = symbols
-            self.line = _place(frame.f_code.co_filename, frame.f_lineno)
-
-
-def _place(path: str, number: int) -> str:
-    text = linecache.getline(path, number).strip()
-    place = f"{Path(path).name}:{number}, in step"
-    return f"{place}\n    {text}" if text else place
-
-
-def _at(watch: _Names, problem: str, instead: str) -> EquationError:
-    return EquationError(f"{watch.line}\n  {problem}\n  {instead}".lstrip())
-
-
 def _run(bound: Any, function: Callable[..., Any], *args: Symbol) -> Any:
     """Calls it; an error of Python's own gets the line of the author's code too."""
     try:
@@ -131,83 +87,115 @@ def _run(bound: Any, function: Callable[..., Any], *args: Symbol) -> Any:
     except EnsueError:
         raise
     except Exception as error:
-        here = str(Path(__file__).parent)
-        frames = [
-            f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(here)
-        ]
-        last = frames[-1] if frames else None
-        place = (
-            f"{Path(last.filename).name}:{last.lineno}, in {last.name}\n    {last.line}\n  "
-            if last
-            else ""
-        )
         raise EquationError(
-            f"{place}{type(bound).__name__} cannot be traced: {type(error).__name__}: {error}\n"
+            f"{show_places(places_of(error.__traceback__))}{type(bound).__name__} cannot be "
+            f"traced: {type(error).__name__}: {error}\n"
             "  use the functions of ensue.equations on x, the state and the declared parameters"
         ) from error
 
 
-def _checked(new: Any, old: Mapping[str, Node], watch: _Names) -> list[Node]:
+class _Returned:
+    """The place where a function of the cell returned: its last line if it made a symbol."""
+
+    def __init__(self, function: Callable[..., Any], frame: FrameType | None) -> None:
+        self.places = [(frame.f_code, frame.f_lineno)] if frame else place_of(function)
+        self.variables = _variables(frame) if frame else {}
+
+    def error(self, problem: str, instead: str) -> EquationError:
+        return EquationError(f"{show_places(self.places)}{problem}\n  {instead}")
+
+
+def _variables(frame: FrameType) -> dict[str, Node]:
+    return {k: v.node for k, v in frame.f_locals.items() if isinstance(v, Symbol)}
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _described(value: Any) -> str:
+    """What a thing is that should have been a value of the step."""
+    if value is None:
+        return "nothing (None)"
+    if isinstance(value, numbers.Real):
+        return f"the plain number {value}"
+    if isinstance(value, MatrixSymbol):
+        return f"the matrix {value.label}"
+    return f"a {type(value).__name__}"
+
+
+def _checked(new: Any, old: Mapping[str, Node], returned: _Returned) -> list[Node]:
     """The returned state parts: all there, of the right size, in the order of the arguments."""
-    values = list(new) if isinstance(new, (tuple, list)) else [new]
     wanted = ", ".join(old)
-    for value in values:
+    instead = f"write return {wanted}" + (", the new parts in this order" if len(old) > 1 else "")
+    values = list(new) if isinstance(new, (tuple, list)) else [new]
+    if new is None or len(values) != len(old):
+        got = _described(new) if new is None else _number(len(values), "value")
+        problem = f"step returned {got} for {_number(len(old), 'state part')}, {wanted}"
+        raise returned.error(problem, instead)
+    nodes = []
+    for (part, leaf), value in zip(old.items(), values, strict=True):
         if not isinstance(value, Symbol):
-            raise _at(
-                watch,
-                f"step returned {type(value).__name__}, not a value of the step",
-                f"return {wanted}",
+            raise returned.error(
+                f"the new {part} is {_described(value)}, expected {features(leaf)}",
+                f"{instead}, made from x, the state and the parameters",
             )
-    if len(values) != len(old):
-        raise _at(
-            watch,
-            f"step returned {len(values)} of {len(old)} state parts: expected {wanted}",
-            f"return the new {wanted}, in this order",
-        )
-    nodes = [v.node for v in values]
-    for (part, leaf), node in zip(old.items(), nodes, strict=True):
+        node = value.node
         if node.width != leaf.width or node.size == "one" != leaf.size:
-            raise _at(
-                watch,
-                f"the new {part} has {node.width} features, the old has {leaf.width}",
-                f"return the new {wanted}, in this order and these sizes",
+            raise returned.error(
+                f"the new {part} has {features(node)}, the old {part} has {features(leaf)}",
+                f"bring it to size with a product; or name another size in part_sizes, "
+                f'such as part_sizes = {{{part!r}: "one"}}',
             )
-    _check_order(list(old), nodes, watch, wanted)
-    return [n.graph.spread_to(n, leaf.size) for n, leaf in zip(nodes, old.values(), strict=True)]
+        nodes.append(node)
+    _check_order(list(old), nodes, returned, instead)
+    return nodes
 
 
-def _check_order(parts: list[str], nodes: list[Node], watch: _Names, wanted: str) -> None:
+def _check_order(parts: list[str], nodes: list[Node], returned: _Returned, instead: str) -> None:
     """A new value that its author calls c belongs in the place of c (and may stand elsewhere)."""
     for place, node in zip(parts, nodes, strict=True):
         for part in parts:
-            called_part = watch.step_locals.get(part) is node and not node.is_leaf
+            called_part = returned.variables.get(part) is node and not node.is_leaf
             if part != place and called_part and nodes[parts.index(part)] is not node:
-                raise _at(
-                    watch,
-                    f"step returned {part} in the place of {place}: expected the order {wanted}",
-                    f"return the new {wanted}, in this order",
-                )
+                raise returned.error(f"step returned {part} in the place of {place}", instead)
 
 
-def _names(watch: _Names, output: Node, state: Mapping[str, Node]) -> dict[Node, str]:
-    """One name a node: h' for new state parts, y for another output, the author's for the rest.
+def _declared_names(declarations: Mapping[str, Parameter | Mask]) -> Iterable[str]:
+    for name, declared in declarations.items():
+        gates = ("",) if isinstance(declared, Mask) else declared.gates
+        yield from (f"{name}_{gate}" if gate else name for gate in gates)
+
+
+def _names(
+    watch: Watch, output: Mapping[Node, str], state: Mapping[str, Node], taken: Iterable[str]
+) -> dict[Node, str]:
+    """One name a node: h' for new state parts, the author's for the rest, those of the step
+    before those of functions it calls.
 
     A name given to several nodes (in a function called twice) gets numbers."""
     final: dict[Node, str] = {}
     for part, node in state.items():
         final.setdefault(node, f"{part}'")
-    final.setdefault(output, "y")
-    taken = {"x", *state}
-    rest = sorted((n for n in watch.found if n not in final), key=lambda n: n.number)
+    final = dict(output) | final
+    found: dict[Node, str] = {}
+    for frame in sorted(watch.frames, key=lambda frame: frame.f_code.co_name not in STEP):
+        for name, node in _variables(frame).items():
+            found.setdefault(node, name)
     by_name: dict[str, list[Node]] = {}
-    for node in rest:
-        by_name.setdefault(watch.found[node], []).append(node)
+    for node in sorted(found.keys() - final.keys(), key=lambda n: n.number):
+        if not node.is_leaf:
+            by_name.setdefault(found[node], []).append(node)
+    used = {*taken, *by_name}
     for name, nodes in by_name.items():
         if len(nodes) == 1 and name not in taken:
             final[nodes[0]] = name
-        else:
-            final.update({node: f"{name}_{k}" for k, node in enumerate(nodes, 1)})
-    return final
+            continue
+        free = (f"{name}_{k}" for k in count(1))
+        for node in nodes:
+            final[node] = next(numbered for numbered in free if numbered not in used)
+            used.add(final[node])
+    return {node: name for node, name in final.items() if not node.is_leaf}
 
 
 def state_parts(step: Callable[..., Any]) -> tuple[str, ...]:
@@ -215,9 +203,9 @@ def state_parts(step: Callable[..., Any]) -> tuple[str, ...]:
     parameters = list(inspect.signature(step).parameters.values())[1:]
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     if len(parameters) < 2 or any(p.kind is not plain for p in parameters):
-        names = ", ".join(str(p) for p in parameters) or "nothing"
+        got = ", ".join(["self", *(str(p) for p in parameters)])
         raise EquationError(
-            f"step takes x and the state parts by name, got {names}\n"
-            "  write step(self, x, h) or step(self, x, h, c)"
+            f"{show_places(place_of(step))}step takes x and each part of the state by its name, "
+            f"got step({got})\n  write step(self, x, h) or step(self, x, h, c)"
         )
     return tuple(p.name for p in parameters[1:])

@@ -12,6 +12,7 @@ from ensue.engine import ENGINES, RTRL, State, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import to_length
 from ensue.layers.stack import STARTS, Masks, Way, run_stack, sample_masks
+from ensue.layers.unfold import unfold
 
 
 class OneWay(nn.Module):
@@ -220,6 +221,10 @@ class Recurrent(nn.Module):
         like = next(self.parameters()).new_zeros(1, batch, self.input_size)
         begin = [s for s in self._states(state, like) if s is not None]
         return RTRL([w.way() for w in self.ways], begin)
+
+    def unfolded(self, length: int) -> str:
+        """A picture, as SVG, of this network unrolled over `length` steps."""
+        return unfold(self, length)
 
     def _one_direction(self, what: str) -> None:
         if self.bidirectional:

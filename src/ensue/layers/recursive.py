@@ -72,7 +72,7 @@ class Recursive(nn.Module):
         bound = cell.on_tensors(parameters)
         y = x.new_zeros(len(x), self.output_size)
         state = self.inner.start(x[None])
-        for level in range(int(height.max()) + 1 if len(x) else 0):
+        for level in range(int(height.max()) + 1 if len(x) else 1):
             nodes = (height == level).nonzero()[:, 0]
             below = self._children(nodes, parents, state, level)
             y_here, new = one_step(bound, x[nodes], below, self.output_size)

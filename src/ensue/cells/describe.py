@@ -1,0 +1,142 @@
+"""A cell in words and numbers, for `ensue cell`."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from dataclasses import dataclass
+from typing import TypedDict
+
+from ensue.cells import CELLS
+from ensue.cells.cell import Cell
+from ensue.equations import Counts, Equations, MatrixRef, Node, below
+from ensue.equations.schedule import Schedule, is_hoisted, lower
+from ensue.equations.text import ATOM, Plain
+
+
+@dataclass(frozen=True)
+class Description:
+    """What there is to say about a cell of given sizes; flops are for one step of one row."""
+
+    name: str
+    about: str
+    input: int
+    hidden: int
+    state: dict[str, int]
+    equations: str
+    latex: str
+    derivative: str
+    shapes: dict[str, tuple[int, ...]]
+    counts: Counts
+    stages: list[str]
+
+
+def about(cell: Cell) -> str:
+    """The docstring of the cell's own class: its convention."""
+    own = type(cell).__dict__.get("__doc__")
+    return inspect.cleandoc(own) if own else ""
+
+
+def describe(cell: Cell, input_size: int = 32, hidden_size: int = 64) -> Description:
+    equations = cell.equations(input_size, hidden_size)
+    return Description(
+        name=type(cell).__name__,
+        about=about(cell),
+        input=input_size,
+        hidden=hidden_size,
+        state={part: leaf.width for part, leaf in equations.old.items()},
+        equations=equations.text(),
+        latex=equations.latex(),
+        derivative=equations.derivative_text(),
+        shapes=equations.shapes,
+        counts=equations.counts(),
+        stages=stages(equations),
+    )
+
+
+class Row(TypedDict):
+    """One line of the list of cells."""
+
+    name: str
+    parameters: int
+    about: str
+
+
+def summarise(input_size: int, hidden_size: int) -> list[Row]:
+    """Every built-in cell: its parameters and the first line of its convention."""
+    made = {name: make() for name, make in CELLS.items()}
+    return [
+        Row(
+            name=name,
+            parameters=cell.count(input_size, hidden_size),
+            about=about(cell).splitlines()[0],
+        )
+        for name, cell in made.items()
+    ]
+
+
+def as_table(rows: list[Row]) -> str:
+    """The list for a terminal."""
+    width = max(len(row["name"]) for row in rows)
+    most = max(len(f"{row['parameters']:,}") for row in rows)
+    return "\n".join(
+        f"{row['name']:<{width}}  {row['parameters']:>{most},}  {row['about']}" for row in rows
+    )
+
+
+def stages(equations: Equations) -> list[str]:
+    """In what order products and reductions are taken: those of x for all steps before the
+    loop over time, the others inside it, each stage waiting for the one before."""
+    first = [_label(node.attr) for node in below(equations.roots) if is_hoisted(node)]
+    found = [f"before the loop: {' '.join(first)} · x"] if first else []
+    lowered = lower(equations.roots)
+    names = {lowered[node]: name for node, name in equations.names.items() if node in lowered}
+    schedule = Schedule([lowered[root] for root in equations.roots], is_hoisted)
+    when = "in the loop"
+    for stage in schedule.stages:
+        work: list[str] = []
+        for phase in stage.phases.values():
+            work += [_products(group, Plain(names)) for group in phase.groups]
+            many = Counter(node.op for node in phase.reductions)
+            work += [op if count == 1 else f"{count} × {op}" for op, count in many.items()]
+        found += [f"{when}: {', '.join(work)}"] if work else []
+        when = "then"
+    return found
+
+
+def _label(ref: MatrixRef) -> str:
+    return f"{ref.name}_{ref.gate}" if ref.gate else ref.name
+
+
+def _products(group: list[Node], printer: Plain) -> str:
+    """Dots of the same operands: U_i U_f · h, or U·h + V·m where a dot is a sum."""
+    operands = [printer.show(v, ATOM) for v in group[0].args]
+    if len(operands) == 1:
+        return f"{' '.join(_label(dot.attr[0]) for dot in group)} · {operands[0]}"
+    sums = [[f"{_label(m)}·{v}" for m, v in zip(d.attr, operands, strict=True)] for d in group]
+    return ", ".join(map(" + ".join, sums))
+
+
+def as_text(found: Description, derivative: bool = False) -> str:
+    """The description for a terminal."""
+    lines = [found.name, *_indent(found.about), "", *_indent(found.equations), ""]
+    if derivative:
+        lines += ["derivative", *_indent(found.derivative), ""]
+    counts = found.counts
+    flops = counts.product_flops + counts.elementwise_flops
+    shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in found.shapes.items()]
+    facts = {
+        "sizes": [f"input {found.input}, hidden {found.hidden}"],
+        "state": [", ".join(f"{part} ({size})" for part, size in found.state.items())],
+        "parameters": [f"{counts.parameters:,}: {', '.join(shapes)}"],
+        "flops": [f"{flops:,} for one row and step, {counts.product_flops:,} of them in products"],
+        "order": found.stages,
+    }
+    for name, values in facts.items():
+        for k, value in enumerate(values):
+            lines.append(f"{'' if k else name:<12}{value}")
+    return "\n".join(lines)
+
+
+def _indent(text: str) -> list[str]:
+    return [f"    {line}" if line else "" for line in text.splitlines()]

@@ -1,0 +1,109 @@
+"""A cell by name, or from a file of one's own: `LSTM`, `mine.py`, `mine.py:Peephole`."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from ensue.cells import CELLS
+from ensue.cells.cell import Cell
+from ensue.errors import OptionError, unknown
+
+
+def load_cell(wanted: str) -> Cell:
+    """The cell that `wanted` names: one of Ensue's, or one in a Python file.
+
+    The file is imported, so its code runs. After a colon stands the name of a class in it,
+    or of a cell made in it."""
+    if wanted in CELLS:
+        return CELLS[wanted]()
+    file, _, name = wanted.rpartition(":") if ":" in wanted else (wanted, "", "")
+    path = Path(file)
+    if path.suffix != ".py" and not path.exists():
+        problem = unknown("cell", wanted, CELLS)
+        raise OptionError(f"{problem}; or a file of your own, such as mine.py or mine.py:MyCell")
+    return _choose(_import(path), path, name)
+
+
+def _import(path: Path) -> ModuleType:
+    """The file as a module; as with `python file.py`, it finds the modules beside it."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "there is no such file"
+        raise OptionError(f"{path}: {what}; expected a Python file with a cell in it")
+    spec = importlib.util.spec_from_file_location(f"cells_of_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise OptionError(f"{path}: expected a Python file, with a name that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise OptionError(
+            f"{path}: importing it failed{_line_in(path, problem)}\n"
+            f"  {type(problem).__name__}: {problem}\n"
+            "  a file of cells is imported: what is to happen only when it is run belongs under "
+            'if __name__ == "__main__"'
+        ) from problem
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+    return module
+
+
+def _line_in(path: Path, problem: BaseException) -> str:
+    if isinstance(problem, SyntaxError):
+        return f" at line {problem.lineno}"
+    frames = traceback.extract_tb(problem.__traceback__)
+    lines = [f.lineno for f in frames if Path(f.filename) == path]
+    return f" at line {lines[-1]}" if lines else ""
+
+
+def _choose(module: ModuleType, path: Path, name: str) -> Cell:
+    """The cell of that name; without a name the only one."""
+    own = {n: v for n, v in vars(module).items() if not n.startswith("_") and _is_cell(v, module)}
+    classes = {n: v for n, v in own.items() if isinstance(v, type) and not inspect.isabstract(v)}
+    if not own:
+        raise OptionError(
+            f"{path} defines no cell: expected a class that inherits from ensue.cells.Cell "
+            "and has a step(self, x, h)"
+        )
+    if not name:
+        if not classes:
+            raise OptionError(f"{path}: {', '.join(own)} has no step(self, x, h)")
+        if len(classes) > 1:
+            raise OptionError(
+                f"{path} defines {len(classes)} cells: {', '.join(classes)}; "
+                f"choose one, such as {path}:{next(iter(classes))}"
+            )
+        name = next(iter(classes))
+    if name not in own:
+        raise unknown(f"cell of {path}", name, own)
+    found = own[name]
+    return found if isinstance(found, Cell) else _make(found, name, path)
+
+
+def _is_cell(value: object, module: ModuleType) -> bool:
+    """A class of cells defined in this module, or a cell made in it."""
+    if isinstance(value, type):
+        return issubclass(value, Cell) and value.__module__ == module.__name__
+    return isinstance(value, Cell)
+
+
+def _make(kind: type[Cell], name: str, path: Path) -> Cell:
+    if inspect.isabstract(kind):
+        raise OptionError(f"{path}: {name} has no step(self, x, h)")
+    needed = [
+        p.name
+        for p in inspect.signature(kind).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if needed:
+        raise OptionError(
+            f"{path}: {name} cannot be made without {', '.join(needed)}; make one in the file, "
+            f"mine = {name}(...), and name it: {path}:mine"
+        )
+    return kind()

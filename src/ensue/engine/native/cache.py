@@ -1,0 +1,161 @@
+"""Compiled kernels on disk: found by content, safe when many processes start at once.
+
+A kernel's name is the digest of all that shaped it: source, fixed part, compiler, flags, CPU
+and Ensue's version. It is compiled beside its place and renamed into it, under a lock that
+a dying process releases; a digest beside it tells a damaged file, which is built again. A
+folder that cannot be used, or that others could write to, is replaced by a temporary one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ensue import __version__
+from ensue.errors import EnsueError
+
+HEADER = Path(__file__).with_name("kernel.hpp")
+
+
+class NoCompiler(EnsueError):
+    """There is no C++ compiler, or it does not work."""
+
+
+def cache_folder() -> Path:
+    """Where kernels are kept: $XDG_CACHE_HOME/ensue, or ~/.cache/ensue."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(given) if given.startswith("/") else Path(os.path.expanduser("~")) / ".cache"
+    return root / "ensue"
+
+
+@functools.cache
+def temporary_folder() -> Path:
+    """This process's own folder, where the usual one cannot be used."""
+    return Path(tempfile.mkdtemp(prefix="ensue-"))
+
+
+def usable_folder() -> Path:
+    """The cache folder if it is this user's alone and can be written, else a temporary one."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+        shared = stat.S_IMODE(status.st_mode) & 0o022
+        if status.st_uid == os.getuid() and not shared and os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    return temporary_folder()
+
+
+@functools.cache
+def compiler() -> tuple[str, ...]:
+    """The compiler's command: $CXX, c++, g++, clang++, or zig from the `ziglang` wheel."""
+    given = os.environ.get("CXX")
+    for name in [given] if given else ["c++", "g++", "clang++"]:
+        command = shlex.split(name or "")
+        if command and shutil.which(command[0]):
+            return tuple(command)
+    with contextlib.suppress(ImportError):
+        import ziglang  # type: ignore[import-not-found]  # noqa: F401
+
+        return (sys.executable, "-m", "ziglang", "c++")
+    asked = f"$CXX is {given!r}, which is not found" if given else "no C++ compiler is found"
+    raise NoCompiler(
+        f"native engine: {asked} — install one (Debian: apt-get install g++; "
+        "or pip install ziglang) or use engine='eager'"
+    )
+
+
+@functools.cache
+def identity() -> str:
+    """What a kernel depends on besides its source: compiler, CPU, Ensue."""
+    command = compiler()
+    said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    cpu = ""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        cpu = "\n".join(sorted({x for x in lines if x.startswith(("model name", "flags"))}))
+    return "\n".join([*command, said.stdout, cpu, __version__])
+
+
+def flags() -> list[str]:
+    """Compiler flags; ENSUE_MARCH and ENSUE_OPTIMISE change them, for tests."""
+    march = os.environ.get("ENSUE_MARCH", "native")
+    level = os.environ.get("ENSUE_OPTIMISE", "3")
+    fast = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
+    return [f"-O{level}", f"-march={march}", "-std=c++17", "-fPIC", "-shared", *fast]
+
+
+def compiled(source: str, defines: tuple[str, ...]) -> Path:
+    """The path of the shared library made from the source, compiled if it is not there."""
+    options = [*flags(), *defines]
+    parts = [source, HEADER.read_text(), "\n".join(options), identity()]
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    folder = usable_folder()
+    try:
+        return _build(folder, name, source, options)
+    except OSError:
+        if folder == temporary_folder():
+            raise
+        return _build(temporary_folder(), name, source, options)
+
+
+def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:
+    library = folder / f"{name}.so"
+    if is_whole(library):
+        return library
+    with _lock(folder / f"{name}.lock"):
+        if not is_whole(library):
+            _compile(library, source, options)
+    return library
+
+
+def is_whole(library: Path) -> bool:
+    """Whether the file is there and is what was written."""
+    try:
+        wanted = library.with_suffix(".sha256").read_text()
+        return hashlib.sha256(library.read_bytes()).hexdigest() == wanted
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """One process at a time; the lock falls with its holder."""
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile(library: Path, source: str, options: list[str]) -> None:
+    """Compiles beside the library's place and renames into it: the digest first, then the
+    library, so that a library is never found without its digest."""
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as work:
+        text, made = Path(work) / "kernel.cpp", Path(work) / "kernel.so"
+        text.write_text(source)
+        command = [*compiler(), *options, "-I", str(HEADER.parent), str(text), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not made.exists():
+            said = "\n".join(done.stderr.splitlines()[-8:])
+            if shutil.disk_usage(library.parent).free < 1 << 20:
+                raise OSError(f"no space left in {library.parent}")
+            raise NoCompiler(
+                f"native engine: {compiler()[0]} failed with exit code {done.returncode}; "
+                f"use engine='eager', or set CXX to another compiler\n{said}"
+            )
+        digest = Path(work) / "digest"
+        digest.write_text(hashlib.sha256(made.read_bytes()).hexdigest())
+        os.replace(digest, library.with_suffix(".sha256"))
+        os.replace(made, library)

@@ -1,0 +1,306 @@
+"""One compiled cell: its buffers, its calls, and the large products around the loop."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ensue.engine.native.cache import compiled
+from ensue.engine.native.plan import Plan
+from ensue.engine.native.program import Place, Program
+from ensue.engine.native.source import Function, write_source
+from ensue.engine.native.threads import Threads, runtime
+from ensue.equations import Equations
+from ensue.equations.declare import Matrix, Parameter
+from ensue.equations.node import ONE
+
+PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
+DEFINES = {
+    torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
+    torch.float64: ("-DREAL=double", "-DREAL_BITS=64"),
+}
+
+
+class Call(ctypes.Structure):
+    """kernel.hpp's Call."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("buffers", "sizes", "base", "alive", "index", "first")),
+        *((name, ctypes.c_long) for name in ("steps", "batch", "threads", "began")),
+        ("reverse", ctypes.c_int),
+        ("train", ctypes.c_int),
+    ]
+
+
+@dataclass
+class Tape:
+    """What the backward pass needs of a forward one."""
+
+    plan: Plan
+    buffers: dict[str, Tensor]
+
+
+class Kernel:
+    """The compiled equations of a cell, for one type of numbers."""
+
+    def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
+        self.program, self.dtype = Program(equations), dtype
+        self.source = write_source(self.program)
+        self.library = ctypes.CDLL(str(compiled(self.source.text, DEFINES[dtype])))
+        self.lanes = self.library.lanes()
+        self.widths = dict(equations.graph.sizes)
+        self.parts = list(self.program.state)
+        self.output_part = next(
+            (p for p, n in self.program.state.items() if n is self.program.output), None
+        )
+        self.x_runs = self._x_runs()
+
+    def _x_runs(self) -> list[tuple[str, int, int, tuple[str, ...]]]:
+        """Neighbouring gates of a matrix of x: (matrix, first gate, gates, column in XP)."""
+        found: list[tuple[str, int, int, tuple[str, ...]]] = []
+        for node in self.program.hoisted:
+            ref, place = node.attr, self.program.x_products[node.attr]
+            gate = self.program.order(ref)[1]
+            if found and found[-1][0] == ref.name and found[-1][1] + found[-1][2] == gate:
+                found[-1] = (ref.name, found[-1][1], found[-1][2] + 1, found[-1][3])
+            else:
+                found.append((ref.name, gate, 1, place.offset))
+        return found
+
+    def width(self, sizes: Sequence[str]) -> int:
+        return sum(self.widths[s] for s in sizes)
+
+    def block(self, parameters: dict[str, Tensor], name: str, gate: int, gates: int) -> Tensor:
+        """The rows of neighbouring gates of a stacked parameter."""
+        declared = self.program.equations.declarations[name]
+        assert isinstance(declared, Parameter)
+        rows = self.widths[declared.size]
+        return parameters[name][gate * rows : (gate + gates) * rows]
+
+    # ---------------------------------------------------------------- forward
+    def forward(
+        self,
+        x: Tensor,
+        state: Sequence[Tensor],
+        parameters: dict[str, Tensor],
+        masks: dict[str, Tensor],
+        plan: Plan,
+        train: bool,
+    ) -> tuple[Tensor, list[Tensor], Tape]:
+        """Outputs (time, batch, features), final states (batch, features), and the tape."""
+        b = {f"P_{n}": p.contiguous() for n, p in parameters.items()}
+        rows, packed = plan.rows, plan.index is not None
+        b["X"] = self._stored(x, plan)
+        b.update({f"M_{n}": self._mask(n, m, plan) for n, m in masks.items()})
+        for name in ("XP", "EX", "US"):
+            if name in self.program.buffers:
+                b[name] = self._rows(name, rows, x)
+        for name, gate, gates, column in self.x_runs:
+            weight = self.block(parameters, name, gate, gates)
+            torch.mm(b["X"], weight.t(), out=_columns(b["XP"], self.width(column), weight.shape[0]))
+        for part, begin in zip(self.parts, state, strict=True):
+            h = begin.contiguous() if plan.order is None else begin.index_select(0, plan.order)
+            b[f"H_{part}"] = h
+            b[f"S_{part}"] = x.new_empty(rows - plan.began if packed else rows, h.shape[1])
+            b[f"F_{part}"] = h.clone() if packed else h
+        y_width = self.widths[self.program.output.size]
+        if packed:
+            b["Y"] = x.new_zeros(plan.steps * plan.batch, y_width)
+        elif self.output_part is not None:
+            b["Y"] = b[f"S_{self.output_part}"]
+        else:
+            b["Y"] = x.new_empty(rows, y_width)
+        self._scratch(b, self.source.forward, plan, x)
+        if rows:
+            self._call("forward", self.source.forward, b, plan, train)
+        final = [self._final(b, part, plan) for part in self.parts]
+        return b["Y"].view(plan.steps, plan.batch, y_width), final, Tape(plan, b)
+
+    def _stored(self, x: Tensor, plan: Plan) -> Tensor:
+        """Rows of (time, batch, features) in the order in which they are stored."""
+        flat = x.reshape(plan.steps * plan.batch, x.shape[2])
+        flat = flat if plan.index is None else flat.index_select(0, plan.index)
+        return flat.contiguous()
+
+    def _mask(self, name: str, mask: Tensor, plan: Plan) -> Tensor:
+        if self.program.equations.declarations[name].over == "step":  # type: ignore[union-attr]
+            return self._stored(mask, plan)
+        return mask.contiguous() if plan.order is None else mask.index_select(0, plan.order)
+
+    def _rows(self, name: str, rows: int, like: Tensor) -> Tensor:
+        width = self.width(self.program.buffers[name].sizes)
+        return like.new_empty(rows, width + PAD)
+
+    def _scratch(self, b: dict[str, Tensor], function: Function, plan: Plan, like: Tensor) -> None:
+        b["Z"] = like.new_empty(plan.batch, self.width(function.scratch) + PAD)
+        b["RED"] = like.new_empty(plan.batch, function.reductions * self.lanes)
+        b["RS"] = like.new_empty(plan.batch, function.numbers)
+        for panels in function.panels:
+            units = -(-self.widths[panels.size] // self.lanes) * self.lanes
+            b[panels.buffer] = like.new_empty(panels.gates * units * self.width(panels.columns))
+
+    def _final(self, b: dict[str, Tensor], part: str, plan: Plan) -> Tensor:
+        if plan.order is not None:
+            return torch.empty_like(b[f"F_{part}"]).index_copy_(0, plan.order, b[f"F_{part}"])
+        if plan.steps == 0:
+            return b[f"H_{part}"].clone()
+        states = b[f"S_{part}"]
+        return (states[: plan.batch] if plan.reverse else states[-plan.batch :]).clone()
+
+    def _call(
+        self, name: str, function: Function, b: dict[str, Tensor], plan: Plan, train: bool
+    ) -> None:
+        tensors = [b.get(n) for n in function.buffers]
+        pointers = [t.data_ptr() if t is not None else None for t in tensors]
+        strides = [t.stride(0) if t is not None and t.dim() == 2 else 0 for t in tensors]
+        sizes = [self.widths[s] for s in self.source.sizes] + strides
+        call = Call(
+            ctypes.addressof((ctypes.c_void_p * len(pointers))(*pointers)),
+            ctypes.addressof(c_sizes := (ctypes.c_long * len(sizes))(*sizes)),
+            *(t.data_ptr() if t is not None else None for t in (plan.base, plan.alive, plan.index)),
+            plan.first.data_ptr(),
+            plan.steps,
+            plan.batch,
+            plan.threads,
+            plan.began,
+            plan.reverse,
+            train,
+        )
+        buffers = (ctypes.c_void_p * len(pointers))(*pointers)
+        call.buffers = ctypes.addressof(buffers)
+        threads = runtime() or Threads()
+        for function_name in (f"pack_{name}", f"run_{name}"):
+            getattr(self.library, function_name)(ctypes.byref(call), ctypes.byref(threads))
+        del c_sizes
+
+    # ---------------------------------------------------------------- backward
+    def backward(
+        self,
+        tape: Tape,
+        parameters: dict[str, Tensor],
+        d_y: Tensor,
+        d_final: Sequence[Tensor],
+        want_x: bool,
+        want: set[str],
+    ) -> tuple[Tensor | None, list[Tensor], dict[str, Tensor]]:
+        """Derivatives by x, by the initial state and by the parameters that are wanted."""
+        plan, b = tape.plan, dict(tape.buffers)
+        like = b["X"]
+        b["DY"] = d_y.contiguous().view(plan.steps * plan.batch, d_y.shape[2])
+        if "D" in self.program.buffers:
+            b["D"] = self._rows("D", plan.rows, like)
+        if self.program.d_x is not None:
+            b["DX"] = like.new_empty(plan.rows, like.shape[1])
+        sums = [self.widths[n.size] for n in self.program.d_vectors.values()]
+        b["ACC"] = like.new_zeros(plan.threads, sum(-(-n // 16) * 16 for n in sums))
+        for part, d in zip(self.parts, d_final, strict=True):
+            carried = d.contiguous() if plan.order is None else d.index_select(0, plan.order)
+            if part in self.program.doubled:
+                b[f"I_{part}"], b[f"Q_{part}"] = carried.clone(), carried.clone()
+            else:
+                b[f"C_{part}"] = carried.clone()
+        self._scratch(b, self.source.backward, plan, like)
+        if plan.rows:
+            self._call("backward", self.source.backward, b, plan, True)
+        d_state = [self._carried(b, part, plan) for part in self.parts]
+        d_x = self._d_x(b, parameters, plan) if want_x else None
+        return d_x, d_state, self._d_parameters(b, parameters, plan, want)
+
+    def _carried(self, b: dict[str, Tensor], part: str, plan: Plan) -> Tensor:
+        if self.program.d_state[part] is None and plan.steps:
+            d = b[f"C_{part}"]
+            if plan.started is None:
+                d.zero_()
+            else:
+                d.index_fill_(0, plan.started, 0)
+        elif part in self.program.doubled:
+            d = b[f"Q_{part}"] if plan.steps % 2 else b[f"I_{part}"]
+        else:
+            d = b[f"C_{part}"]
+        return d if plan.order is None else torch.empty_like(d).index_copy_(0, plan.order, d)
+
+    def _d_x(self, b: dict[str, Tensor], parameters: dict[str, Tensor], plan: Plan) -> Tensor:
+        d_x = b.get("DX")
+        for run in self.program.runs:
+            if run.source != "x":
+                continue
+            weight = self.block(parameters, run.matrix, run.first_gate, run.gates)
+            d = _columns(b["D"], self.width(run.offset), weight.shape[0])
+            d_x = torch.mm(d, weight) if d_x is None else d_x.addmm_(d, weight)
+        shape = (plan.steps, plan.batch, b["X"].shape[1])
+        if d_x is None:
+            return b["X"].new_zeros(shape)
+        if plan.index is not None:
+            full = d_x.new_zeros(plan.steps * plan.batch, d_x.shape[1])
+            d_x = full.index_copy_(0, plan.index, d_x)
+        return d_x.view(shape)
+
+    def _d_parameters(
+        self, b: dict[str, Tensor], parameters: dict[str, Tensor], plan: Plan, want: set[str]
+    ) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        covered: dict[str, int] = {}
+        for run in self.program.runs:
+            if run.matrix not in want:
+                continue
+            if run.matrix not in found:
+                found[run.matrix] = torch.zeros_like(parameters[run.matrix], memory_format=torch.contiguous_format)
+            rows = self.block(found, run.matrix, run.first_gate, run.gates)
+            d = _columns(b["D"], self.width(run.offset), rows.shape[0])
+            fresh = covered.setdefault(f"{run.matrix}.{run.first_gate}", 0) == 0
+            covered[f"{run.matrix}.{run.first_gate}"] += 1
+            for adjoint, operand in self._pairs(b, run.source, d, plan):
+                if fresh:
+                    torch.mm(adjoint.t(), operand, out=rows)
+                else:
+                    rows.addmm_(adjoint.t(), operand)
+                fresh = False
+        self._d_vectors(b, parameters, found, want)
+        for name in want - found.keys():
+            found[name] = torch.zeros_like(parameters[name])
+        return found
+
+    def _pairs(
+        self, b: dict[str, Tensor], source: str | Place, d: Tensor, plan: Plan
+    ) -> list[tuple[Tensor, Tensor]]:
+        """(adjoints, operands), row by row, whose products are a matrix's gradient."""
+        if source == "x":
+            return [(d, b["X"])]
+        if isinstance(source, Place):
+            width = next(n.width for n, p in self.program.places.items() if p == source)
+            return [(d, _columns(b[source.buffer], self.width(source.offset), width))]
+        states, begin, n = b[f"S_{source}"], b[f"H_{source}"], plan.began
+        if plan.started is not None:
+            return [(d[n:], states), (d[:n], begin.index_select(0, plan.started))]
+        if plan.reverse:
+            return [(d[:-n], states[n:]), (d[-n:], begin)] if plan.rows else []
+        return [(d[n:], states[:-n]), (d[:n], begin)] if plan.rows else []
+
+    def _d_vectors(
+        self, b: dict[str, Tensor], parameters: dict[str, Tensor], found: dict[str, Tensor], want: set[str]
+    ) -> None:
+        sums, at = b["ACC"].sum(0), 0
+        seen: dict[Any, Tensor] = {}
+        for ref, node in self.program.d_vectors.items():
+            width = self.widths[node.size]
+            value = sums[at : at + width]
+            at += -(-width // 16) * 16
+            value = value if node.size == ONE else seen.setdefault(node, value)
+            if ref.name in want:
+                if ref.name not in found:
+                    found[ref.name] = torch.zeros_like(parameters[ref.name])
+                gate = self.program.order(ref)[1]
+                self.block(found, ref.name, gate, 1).copy_(value)
+
+
+def _columns(buffer: Tensor, first: int, count: int) -> Tensor:
+    return buffer[:, first : first + count]
+
+
+def is_matrix(declared: object) -> bool:
+    return isinstance(declared, Matrix)

@@ -1,0 +1,61 @@
+"""Which thread runs which rows, and where the rows of each step are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows of one call. With lengths, rows are sorted, dealt out to the threads, and stored
+    step by step; `index` leads from a stored row to its row in (time, batch) tensors."""
+
+    steps: int
+    batch: int
+    threads: int
+    reverse: bool
+    rows: int  # stored rows: all real steps
+    began: int  # rows of the first step
+    first: Tensor  # (threads + 1): rows in front of each thread's
+    order: Tensor | None = None  # position of a row → row of the batch
+    index: Tensor | None = None
+    base: Tensor | None = None  # (steps + 1, threads)
+    alive: Tensor | None = None
+    started: Tensor | None = None  # positions of rows that have a first step
+
+
+def make_plan(
+    steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int
+) -> Plan:
+    if lengths is None:
+        first = torch.tensor([batch * k // threads for k in range(threads + 1)])
+        return Plan(steps, batch, threads, reverse, steps * batch, batch, first)
+    sorted_rows = lengths.argsort(descending=True, stable=True)
+    shares = [sorted_rows[k::threads] for k in range(threads)]
+    order = torch.cat(shares)
+    count = torch.tensor([0, *(len(s) for s in shares)])
+    real = lengths[order] > torch.arange(steps)[:, None]  # (steps, batch)
+    alive = torch.stack([part.sum(1) for part in real.split(count[1:].tolist(), 1)], 1)
+    alive = torch.cat([alive, alive.new_zeros(1, threads)])
+    base = torch.nn.functional.pad(alive.flatten().cumsum(0), (1, 0))[:-1].contiguous()
+    time = torch.arange(steps)[:, None]
+    time = lengths[order] - 1 - time if reverse else time.expand(steps, batch)
+    index = (time * batch + order)[real]
+    started = real[0].nonzero()[:, 0] if steps else order[:0]
+    return Plan(
+        steps,
+        batch,
+        threads,
+        reverse,
+        len(index),
+        len(started),
+        count.cumsum(0),
+        order,
+        index,
+        base,
+        alive,
+        started,
+    )

@@ -1,0 +1,216 @@
+"""What a kernel computes and where each value lives: from the graph to buffers and phases.
+
+Forward and backward are schedules of the same kind. What the backward pass reads of the
+forward one is saved exactly where it would need a product or a reduction to recompute; the
+elementwise rest is computed again. A saved value takes the place of a product of x that
+has been read, where there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
+from ensue.equations.node import ONE
+from ensue.equations.schedule import REDUCTIONS, Schedule, as_operand, is_hoisted, lower
+
+
+class Place(NamedTuple):
+    """Where a value lives: column `offset` (a list of sizes to add up) of a buffer's rows.
+
+    row: "step" rows of every step, "batch" rows of the batch, "time" rows of (time, batch)
+    tensors, "old" and "new" the states before and after the step."""
+
+    buffer: str
+    row: str
+    offset: tuple[str, ...] = ()
+
+
+@dataclass
+class Slots:
+    """The columns of a buffer, one value beside the other."""
+
+    sizes: list[str] = field(default_factory=list)
+
+    def add(self, size: str) -> tuple[str, ...]:
+        offset = tuple(self.sizes)
+        self.sizes.append(size)
+        return offset
+
+
+class Run(NamedTuple):
+    """Neighbouring gates of a matrix whose adjoints are neighbours in D: one product after the
+    loop gives their gradient. source: "x", a state part, or the place of a saved operand."""
+
+    matrix: str
+    first_gate: int
+    gates: int
+    offset: tuple[str, ...]
+    source: str | Place
+
+
+class Program:
+    """Both directions of one traced step."""
+
+    def __init__(self, equations: Equations) -> None:
+        self.equations = equations
+        graph = equations.graph
+        derivative = equations.derive(graph.copy)
+        self.seeds = derivative.seeds
+        outers = derivative.outers()
+        rest_of_x = self._elementwise_x(derivative.x)
+        wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
+        wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
+        low = lower([*equations.roots, *(n for n in wanted if n is not None)])
+        self.output = low[equations.output]
+        self.state = {part: low[node] for part, node in equations.state.items()}
+        self.d_state = {p: low[n] if n is not None else None for p, n in derivative.state.items()}
+        self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
+        self.d_x = None if rest_of_x is None else low[rest_of_x]
+        self.outers = [
+            (ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers
+        ]
+        self.places: dict[Node, Place] = {}
+        self.buffers: dict[str, Slots] = {}
+        self._place_leaves()
+        self._place_adjoints()
+        self._save()
+        self._schedule()
+        self.runs = self._runs()
+
+    def _elementwise_x(self, d_x: Node | None) -> Node | None:
+        """The derivative by x less its products Wᵀδ: those are one product after the loop."""
+        terms = [] if d_x is None else list(d_x.args) if d_x.op == "add" else [d_x]
+        rest = [t for t in terms if t.op != "product"]
+        return self.equations.graph.add(*rest) if rest else None
+
+    # ---------------------------------------------------------------- places
+    def _slot(self, buffer: str, row: str, size: str) -> Place:
+        return Place(buffer, row, self.buffers.setdefault(buffer, Slots()).add(size))
+
+    def _place_leaves(self) -> None:
+        eq = self.equations
+        self.places[eq.x] = Place("X", "step")
+        self.buffers["X"] = Slots(["input"])
+        for part, leaf in eq.old.items():
+            self.places[leaf] = Place(part, "old")
+        for name in eq.masks:
+            mask = eq.declarations[name]
+            leaf = eq.graph.leaf("mask", name, mask.size)
+            row = "batch" if mask.over == "sequence" else "step"  # type: ignore[union-attr]
+            self.places[leaf] = self._slot(f"M_{name}", row, mask.size)
+        self.places[self.seeds[0]] = Place("DY", "time")
+        self.buffers["DY"] = Slots([self.seeds[0].size])
+        for part, seed in zip(eq.old, self.seeds[1:], strict=True):
+            self.places[seed] = Place(f"C_{part}", "batch")
+        found = [n for n in below([self.output, *self.state.values()]) if is_hoisted(n)]
+        self.hoisted = sorted(found, key=lambda n: (self.order(n.attr), n.number))
+        self.x_products = {n.attr: self._slot("XP", "step", n.size) for n in self.hoisted}
+        self.places.update({n: self.x_products[n.attr] for n in self.hoisted})
+
+    def order(self, ref: MatrixRef | VectorRef) -> tuple[int, int]:
+        """The place of a block among the declared parameters."""
+        declared = self.equations.declarations
+        return list(declared).index(ref.name), declared[ref.name].gates.index(ref.gate)  # type: ignore[union-attr]
+
+    def _place_adjoints(self) -> None:
+        """One slot of D for each distinct adjoint of a product, in the order of the matrices."""
+        self.d_slots: dict[Node, Place] = {}
+        for _, adjoint, _ in sorted(self.outers, key=lambda o: (not is_x(o[2]), self.order(o[0]))):
+            if adjoint not in self.d_slots:
+                self.d_slots[adjoint] = self._slot("D", "step", adjoint.size)
+
+    # ---------------------------------------------------------------- what is saved
+    def _save(self) -> None:
+        roots = [self.output, *self.state.values()]
+        operands = {v for _, _, v in self.outers if not v.is_leaf}
+        forward = set(below([*roots, *operands]))
+        back = [n for n in (*self.d_state.values(), self.d_x) if n is not None]
+        back += [*self.d_vectors.values(), *self.d_slots]
+        self.back_roots = back
+        needed = {n for n in below(back, forward.__contains__) if n in forward}
+        at_hand = {n for n in forward if n.is_leaf} | set(self.state.values())
+        saved: dict[Node, None] = {}
+
+        def recomputable(node: Node) -> bool:
+            if node in at_hand:
+                return True
+            costly = node.op in ("dot", "product", *REDUCTIONS)
+            return not costly and not node.is_leaf and all(map(recomputable, node.args))
+
+        for node in sorted(needed, key=lambda n: n.number):
+            if not recomputable(node):
+                saved[node] = None
+                at_hand.add(node)
+        saved.update(dict.fromkeys(sorted(operands, key=lambda n: n.number)))
+        self.saved, self.operands = list(saved), operands
+        self.forward = Schedule([*roots, *self.saved], is_hoisted)
+        self._place_saved()
+
+    def _place_saved(self) -> None:
+        """In the slot of a product of x that nobody reads any more, or in a new one."""
+        read, written = {}, {}
+        for stage in self.forward.stages:
+            for phase in stage.phases.values():
+                read.update({n.attr: phase.level for n in phase.loads if is_hoisted(n)})
+                written.update({n: phase.level for n in phase.stores})
+        kept = {n.attr for n in self.saved if is_hoisted(n)}
+        free = {ref: n.size for n in self.hoisted if (ref := n.attr) not in kept}
+        for node in self.saved:
+            if is_hoisted(node):
+                continue
+            if node.size == ONE:
+                self.places[node] = self._slot("US", "step", ONE)
+                continue
+            fits = [r for r, size in free.items() if size == node.size and read[r] <= written[node]]
+            if fits:
+                del free[fits[0]]
+                self.places[node] = self.x_products[fits[0]]
+            else:
+                self.places[node] = self._slot("EX", "step", node.size)
+
+    def _schedule(self) -> None:
+        held = set(self.saved) | set(self.state.values())
+        self.backward = Schedule(self.back_roots, lambda n: n in held)
+        self.back_places = dict(self.places)
+        for part, node in self.state.items():
+            self.back_places.setdefault(node, Place(part, "new"))
+        self.back_places.update(self.d_slots)
+        self.doubled = {part for part in self.state if self._carry_is_read_late(part)}
+
+    def _carry_is_read_late(self, part: str) -> bool:
+        """Whether the old adjoint of a state is still read once the new one is being written."""
+        seed = self.seeds[1 + list(self.state).index(part)]
+        new = self.d_state[part]
+        phases = [ph for stage in self.backward.stages for ph in stage.phases.values()]
+        if new is None:
+            return False
+        writes = [k for k, ph in enumerate(phases) if new in ph.stores]
+        reads = [k for k, ph in enumerate(phases) if seed in ph.loads]
+        return not writes or max(reads, default=-1) > writes[0] or len(phases) == 0
+
+    # ---------------------------------------------------------------- products after the loop
+    def _runs(self) -> list[Run]:
+        parts = {leaf: part for part, leaf in self.equations.old.items()}
+        found: list[Run] = []
+        for ref, adjoint, operand in sorted(self.outers, key=lambda o: self.order(o[0])):
+            source: str | Place
+            source = "x" if is_x(operand) else parts.get(operand) or self.places[operand]
+            gate, offset = self.order(ref)[1], self.d_slots[adjoint].offset
+            last = found[-1] if found else None
+            follows = (
+                last is not None
+                and (last.matrix, last.source) == (ref.name, source)
+                and last.first_gate + last.gates == gate
+                and (*last.offset, *[adjoint.size] * last.gates) == offset
+            )
+            if last is not None and follows:
+                found[-1] = last._replace(gates=last.gates + 1)
+            else:
+                found.append(Run(ref.name, gate, 1, offset, source))
+        return found
+
+
+def is_x(node: Node) -> bool:
+    return node.op == "x"

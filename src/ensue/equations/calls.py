@@ -1,0 +1,85 @@
+"""The functions that an author calls in `step`: on tensors, on symbols and on plain numbers."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ensue.equations.blame import blame
+from ensue.equations.functions import FUNCTIONS, call
+from ensue.equations.symbol import Symbol, stranger
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def function(v: Any) -> Any:
+        if isinstance(v, Symbol):
+            return v.apply(name)
+        if isinstance(v, Tensor):
+            return FUNCTIONS[name].evaluate(v)
+        if not isinstance(v, numbers.Real):
+            raise stranger(v, name)
+        return float(FUNCTIONS[name].evaluate(torch.tensor(float(v), dtype=torch.float64)))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} of each feature; for tensors, symbols and numbers."
+    return function
+
+
+sigmoid, tanh, relu = _unary("sigmoid"), _unary("tanh"), _unary("relu")
+exp, log, softplus, sqrt = _unary("exp"), _unary("log"), _unary("softplus"), _unary("sqrt")
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, feature by feature; at a tie a alone gets the derivative."""
+    if isinstance(a, Symbol):
+        return a.apply("maximum", b)
+    if isinstance(b, Symbol):
+        return Symbol(call("maximum", b._other(a), b.node))
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        return FUNCTIONS["maximum"].evaluate(a, b)
+    for v in (a, b):
+        if not isinstance(v, numbers.Real):
+            raise stranger(v, "maximum or minimum")
+    return max(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two, feature by feature; at a tie a alone gets the derivative."""
+    return -maximum(-a, -b)
+
+
+def prelu(v: Any, slope: Any) -> Any:
+    """v where v > 0, else slope·v; the derivative at 0 is the slope."""
+    return relu(v) + slope * minimum(v, 0.0)
+
+
+def _over_features(v: Any, method: str) -> Any:
+    if isinstance(v, numbers.Real):
+        raise blame(
+            f"total({v}): a number does not say over how many features",
+            "write total of x, of the state or of a value made from them",
+        )
+    if not isinstance(v, (Symbol, Tensor)):
+        raise stranger(v, "mean" if method == "mean" else "total")
+    return getattr(v, method)(-1, keepdim=True)
+
+
+def mean(v: Any) -> Any:
+    """The mean over the features, one number for each row; it meets vectors of any size."""
+    if isinstance(v, numbers.Real):
+        return v
+    return _over_features(v, "mean")
+
+
+def total(v: Any) -> Any:
+    """The sum over the features, one number for each row; it meets vectors of any size."""
+    return _over_features(v, "sum")
+
+
+def linear(v: Any) -> Any:
+    """v itself: the activation that does nothing."""
+    return v

@@ -1,0 +1,193 @@
+"""In what order a step is computed: products that wait for nothing, then stage by stage.
+
+Products of x alone do not depend on the state: they leave the loop over time (hoisted).
+Inside the loop, the level of a value is the number of products and reductions that lie
+between it and what is in memory when the step begins. All products of one level are one
+stage; products of the same operand stand side by side as one matrix, and products that are
+summed are joined end to end. After them comes the elementwise rest of the level.
+
+    level 0   U_r·h, U_z·h          one matrix of h
+              r, z, r*h             elementwise
+    level 1   U_n·(r*h)
+              n, h'
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ensue.equations.node import ONE, Node, below
+
+REDUCTIONS = ("sum", "mean")
+CHEAP = ("add", "multiply", "negative", "spread", "copy")
+
+
+def is_hoisted(node: Node) -> bool:
+    """A product of x itself: one large product for all steps, before the loop."""
+    return node.op == "product" and node.args[0].op == "x"
+
+
+def as_operand(node: Node) -> Node:
+    """What a dot reads: x, a state, or a computed value; other leaves have no row of their own."""
+    return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
+
+
+def lower(roots: Iterable[Node], hoist: bool = True) -> dict[Node, Node]:
+    """The same values with products as `dot` nodes: a dot is a sum of matrix · operand.
+
+    Products that are only added to each other become one dot. Hoisted products stay."""
+    roots = list(roots)
+    nodes = below(roots)
+    uses = Counter(a for n in nodes for a in n.args) + Counter(roots)
+    lowered: dict[Node, Node] = {}
+    for node in nodes:
+        args = tuple(lowered[a] for a in node.args)
+        if node.op == "product" and not (hoist and is_hoisted(node)):
+            lowered[node] = node.graph.dot(((node.attr, as_operand(args[0])),))
+        elif node.op == "add":
+            lowered[node] = _lower_sum(node, args, uses)
+        else:
+            lowered[node] = node.graph.rebuild(node, args)
+    return lowered
+
+
+def _lower_sum(node: Node, args: tuple[Node, ...], uses: Counter[Node]) -> Node:
+    """Joins the dots of a sum that nobody else reads."""
+    alone = [new.op == "dot" and uses[old] == 1 for old, new in zip(node.args, args, strict=True)]
+    if sum(alone) < 2:
+        return node.graph.rebuild(node, args)
+    dots = [a for a, joined in zip(args, alone, strict=True) if joined]
+    terms = [term for dot in dots for term in zip(dot.attr, dot.args, strict=True)]
+    rest = [a for a, joined in zip(args, alone, strict=True) if not joined]
+    return node.graph.add(*rest, node.graph.dot(tuple(terms)))
+
+
+@dataclass
+class Phase:
+    """One sweep over the features of one size: products, then elementwise work, then sums.
+
+    `loads` come from memory, `scalars` are single numbers of each row, `stores` go to memory,
+    `reductions` are taken over the sweep."""
+
+    level: int
+    size: str
+    dots: list[Node] = field(default_factory=list)
+    body: dict[Node, None] = field(default_factory=dict)
+    loads: dict[Node, None] = field(default_factory=dict)
+    scalars: dict[Node, None] = field(default_factory=dict)
+    stores: dict[Node, None] = field(default_factory=dict)
+    reductions: dict[Node, None] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> list[list[Node]]:
+        """Dots of the same operands: side by side, one matrix."""
+        found: dict[tuple[Node, ...], list[Node]] = {}
+        for dot in sorted(self.dots, key=lambda n: n.number):
+            found.setdefault(dot.args, []).append(dot)
+        return list(found.values())
+
+
+@dataclass
+class Stage:
+    """One level: numbers of a row that its sweeps need, then one sweep for each size."""
+
+    level: int
+    scalars: dict[Node, None] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
+
+
+class Schedule:
+    """Stages that compute the roots, for values that are `in_memory` when the step begins."""
+
+    def __init__(self, roots: Iterable[Node], in_memory: Callable[[Node], bool]) -> None:
+        self.in_memory = in_memory
+        self.roots = list(dict.fromkeys(roots))
+        self.level: dict[Node, int] = {}
+        for node in below(self.roots, in_memory):
+            if in_memory(node) or node.is_leaf:
+                self.level[node] = 0
+            else:
+                costly = node.op == "dot" or node.op in REDUCTIONS
+                self.level[node] = max(self.level[a] for a in node.args) + costly
+        top = max((self.level[n] for n in self.roots), default=0)
+        self._stages = [Stage(k) for k in range(top + 1)]
+        self.first = 0 if top == 0 or self._works_before_products() else 1
+        for root in self.roots:
+            if root.size == ONE and not in_memory(root):
+                self._scalar(root)
+            else:
+                self._phase(max(self.level[root], self.first), root.size).stores[root] = None
+        for stage in reversed(self._stages):
+            for phase in list(stage.phases.values()):
+                for node in [*phase.stores, *(r.args[0] for r in phase.reductions)]:
+                    self._visit(node, phase)
+        self.stages = [s for s in self._stages if s.phases or s.scalars]
+
+    def _works_before_products(self) -> bool:
+        """Whether some product or reduction reads a value of level 0 that is not in memory."""
+        return any(
+            self.level[a] == 0 and (node.op in REDUCTIONS or not self._at_hand(a))
+            for node in self.level
+            if not self._at_hand(node) and (node.op == "dot" or node.op in REDUCTIONS)
+            for a in node.args
+        )
+
+    def _at_hand(self, node: Node) -> bool:
+        return node.is_leaf or self.in_memory(node)
+
+    def _phase(self, level: int, size: str) -> Phase:
+        return self._stages[level].phases.setdefault(size, Phase(level, size))
+
+    def _visit(self, node: Node, phase: Phase) -> None:
+        """Makes the phase compute or load the node."""
+        if node in phase.body or node in phase.loads or node in phase.scalars:
+            return
+        if node.size == ONE and (not node.is_leaf or self.in_memory(node)):
+            phase.scalars[node] = None
+            self._scalar(node)
+            return
+        if self._at_hand(node):
+            phase.loads[node] = None
+        elif node.op == "dot" and self.level[node] == phase.level:
+            phase.dots.append(node)
+            phase.body[node] = None
+            for operand in node.args:
+                self._keep(operand)
+        elif self.level[node] < phase.level and self._worth_keeping(node):
+            self._keep(node)
+            phase.loads[node] = None
+        else:
+            for argument in node.args:
+                self._visit(argument, phase)
+            phase.body[node] = None
+
+    def _worth_keeping(self, node: Node) -> bool:
+        if self.level[node] < self.first:
+            return False
+        return node in self._phase_of(node).stores or node.op not in CHEAP
+
+    def _phase_of(self, node: Node) -> Phase:
+        level = self.level[node]
+        return self._stages[level].phases.get(node.size) or Phase(level, node.size)
+
+    def _keep(self, node: Node) -> None:
+        """The node's own phase is to store it, so that a later one finds it in memory."""
+        if not self._at_hand(node):
+            self._phase(self.level[node], node.size).stores[node] = None
+
+    def _scalar(self, node: Node) -> None:
+        """A single number of each row, computed at the beginning of its level."""
+        if self._at_hand(node):
+            return
+        stage = self._stages[self.level[node]]
+        if node in stage.scalars:
+            return
+        if node.op in REDUCTIONS:
+            operand = node.args[0]
+            self._phase(self.level[node] - 1, operand.size).reductions[node] = None
+        else:
+            for argument in node.args:
+                self._scalar(argument)
+        stage.scalars[node] = None
