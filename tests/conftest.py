@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# kernels are compiled quickly rather than well: `make test-optimised` runs them as users do
+os.environ.setdefault("ENSUE_OPTIMISE", "1")
 settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ensue")
 

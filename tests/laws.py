@@ -9,12 +9,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
+import torch
 from subjects import Data, Subject, subject_of
 from torch import nn
 
@@ -34,6 +36,7 @@ from ensue.cells import (
 )
 from ensue.cells.simple import ACTIVATIONS
 from ensue.engine import ENGINES
+from ensue.engine.native import why_not_native
 from ensue.equations import (
     Mask,
     Matrix,
@@ -55,6 +58,10 @@ from ensue.layers import GRU as GRULayer
 from ensue.layers import LSTM as LSTMLayer
 from ensue.layers import RNN, Recurrent, Recursive
 
+# engines that run every cell; "torch" knows three, and native needs a compiler
+CPU = torch.device("cpu")
+NATIVE = () if why_not_native(CPU, torch.float64) else ("native",)
+GENERAL = (*NATIVE, *(name for name in ENGINES if name not in ("native", "torch")))
 TIME, BATCH, INPUT, HIDDEN = 4, 3, 3, 4
 LENGTHS = (2, 0, 4)  # unsorted, with an empty row and a full one
 
@@ -77,7 +84,7 @@ def example(name: str) -> ModuleType:
 class Sizes(Cell):
     """State parts of three sizes: hidden, one of its own, and that of the input."""
 
-    part_sizes = {"m": "pages", "last": "input"}
+    part_sizes: ClassVar = {"m": "pages", "last": "input"}
     pages = 2
     W, U, V, b = Matrix("x"), Matrix("h"), Matrix("m"), Vector()
     R, a = Matrix("last", size="pages"), Vector(size="pages")
@@ -127,7 +134,7 @@ class Reading(Cell):
 class OneNumber(Cell):
     """A state part, two parameters and the output are a single number each."""
 
-    part_sizes = {"level": "one"}
+    part_sizes: ClassVar = {"level": "one"}
     W, U, V, b = Matrix("x"), Matrix("h"), Matrix("h"), Vector()
     k = Vector(("rate", "heat"), size="one")
 
@@ -163,7 +170,7 @@ class Row:
     hidden_size: int = HIDDEN
     given: bool = True  # runs from an initial state that is given, else from its own
     masked: bool = True  # masks are given, as in training, else their expectations used
-    engines: tuple[str, ...] = tuple(name for name in ENGINES if name != "auto")
+    engines: tuple[str, ...] = GENERAL
     exempt: Mapping[str, str] = field(default_factory=dict)
 
     def subject(self, engine: str = "eager", seed: int | None = None) -> Subject:
@@ -246,6 +253,8 @@ CELL_ROWS = [
     Row("Masked", Masked),
     Row("LateGate of the examples", lambda: example("your_own_cell").LateGate()),
 ]
+# A cell is a description and holds no numbers: one for all tests of a row, traced once.
+CELL_ROWS = [replace(row, build=cache(row.build)) for row in CELL_ROWS]
 
 LAYER_ROWS = [
     Row("Recurrent stacked", lambda: Recurrent(GRU(), INPUT, HIDDEN, 2)),

@@ -32,6 +32,7 @@ PARTS = [
     "report",
     "serve",
     "doctor",
+    "demo",
     "cli",
 ]
 # These see less than what stands above them: decoding knows a `step` function and no model,
@@ -183,7 +184,7 @@ def test_an_empty_name_is_seen() -> None:
 # each changed or tried to load. Third-party packages come first; their doings are not ours.
 WATCH = """
 import importlib, locale, logging, os, random, signal, sys, threading, warnings
-import numpy, torch, typer
+import numpy, rich.syntax, rich.table, torch, typer
 
 optional = set(sys.argv[1].split(","))
 tried = []

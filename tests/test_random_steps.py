@@ -8,6 +8,8 @@ from random_cells import random_cells, random_data
 
 from ensue.cells import Cell
 from ensue.engine import bptt, eager
+from ensue.equations import below
+from ensue.equations.functions import FUNCTIONS
 
 EXAMPLES = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 FEWER = settings(EXAMPLES, max_examples=40)
@@ -21,6 +23,21 @@ def _seed() -> None:
 
 def one_step(cell: Cell) -> OneStep:
     return OneStep.of(cell, random_data(cell, cell.input_size, cell.hidden_size))
+
+
+def test_every_kind_of_node_is_drawn() -> None:
+    kinds: set[str] = set()
+
+    @settings(EXAMPLES, database=None)
+    @given(random_cells())
+    def draw(cell: Cell) -> None:
+        equations = cell.equations(cell.input_size, cell.hidden_size)
+        kinds.update(node.op for node in below(equations.roots))
+
+    draw()
+    leaves = {"x", "state", "vector", "mask", "constant"}
+    functions = FUNCTIONS.keys() - {"greater"}  # which stands in derivatives only
+    assert kinds >= leaves | functions | {"product", "add", "sum", "mean"}
 
 
 @EXAMPLES
@@ -91,6 +108,7 @@ def test_second_derivatives_of_one_step(cell: Cell) -> None:
     assert_same(*second(step, random_seeds(step)), 1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch.func's own
 @FEWER
 @given(random_cells())
 def test_tangents_of_one_step(cell: Cell) -> None:

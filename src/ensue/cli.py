@@ -70,6 +70,18 @@ def every_command(
 
 
 @app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path(
+        "ensue-demo"
+    ),
+) -> None:
+    """Show, in a few seconds, what a cell written as equations gives."""
+    from ensue.demo import run
+
+    run(out)
+
+
+@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Say what this machine has and lacks.
 

@@ -45,20 +45,23 @@ class Cell(ABC):
         """The names of the state parts: step's arguments after x."""
         return state_parts(type(self).step)
 
-    @property
+    @cached_property
     def declarations(self) -> dict[str, Parameter | Mask]:
         """Every declared name, inherited ones first."""
+        return self._declared()
+
+    def _declared(self) -> dict[str, Parameter | Mask]:
         own: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
             own |= vars(cls)
         own |= vars(self)
         return {name: d for name, d in own.items() if isinstance(d, (Parameter, Mask))}
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Parameter]:
         return {n: d for n, d in self.declarations.items() if isinstance(d, Parameter)}
 
-    @property
+    @cached_property
     def masks(self) -> dict[str, Mask]:
         return {n: d for n, d in self.declarations.items() if isinstance(d, Mask)}
 
@@ -96,6 +99,11 @@ class Cell(ABC):
         """The number of features of each state part."""
         widths = self.widths(input_size, hidden_size)
         return tuple(widths[self.size_of(part)] for part in self.parts)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied and pickled: all but the traces and kernels that were made of it."""
+        made = ("_traced", "_kernels")
+        return {name: value for name, value in vars(self).items() if name not in made}
 
     # ---------------------------------------------------------------- binding
     def bind(self, values: Mapping[str, Any]) -> Self:

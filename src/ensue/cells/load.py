@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -50,7 +51,8 @@ def _import(path: Path) -> ModuleType:
             'if __name__ == "__main__"'
         ) from problem
     finally:
-        sys.path.remove(str(path.resolve().parent))
+        with suppress(ValueError):  # the file may have changed the path itself
+            sys.path.remove(str(path.resolve().parent))
     return module
 
 
@@ -58,7 +60,7 @@ def _line_in(path: Path, problem: BaseException) -> str:
     if isinstance(problem, SyntaxError):
         return f" at line {problem.lineno}"
     frames = traceback.extract_tb(problem.__traceback__)
-    lines = [f.lineno for f in frames if Path(f.filename) == path]
+    lines = [f.lineno for f in frames if Path(f.filename).resolve() == path.resolve()]
     return f" at line {lines[-1]}" if lines else ""
 
 

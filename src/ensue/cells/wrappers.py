@@ -21,9 +21,8 @@ class Wrapper(Cell):
     def parts(self) -> tuple[str, ...]:
         return self.cell.parts
 
-    @property
-    def declarations(self) -> dict[str, Parameter | Mask]:
-        return {**self.cell.declarations, **super().declarations}
+    def _declared(self) -> dict[str, Parameter | Mask]:
+        return {**self.cell.declarations, **super()._declared()}
 
     def size_of(self, name: str) -> str:
         return self.cell.size_of(name)

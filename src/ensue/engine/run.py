@@ -1,21 +1,95 @@
-"""The engines by name."""
+"""The engines by name, and which one `auto` takes.
+
+native  the cell as compiled C++ (CPU)
+torch   torch's own kernels, for the cells that have the same weights (SimpleRNN, GRU, LSTM)
+eager   the cell's `step` in a loop of torch operations: the reference, anywhere
+bptt    as eager, with the derivative graph walked explicitly in place of autograd
+auto    native on a CPU; where it cannot run, torch or eager, and one line says why
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import cache
 
+import torch
 from torch import Tensor
 
 from ensue.cells import Cell
 from ensue.engine.bptt import explicit
 from ensue.engine.eager import State, Tensors, eager
-from ensue.errors import unknown
+from ensue.engine.native import native, why_not_native
+from ensue.engine.rows import reverse_time
+from ensue.engine.torch_kernels import torch_kernel, why_not_torch
+from ensue.errors import OptionError, unknown
 
 Engine = Callable[
-    [Cell, Tensors, Tensor, State, Tensor | None, Tensors | None], tuple[Tensor, State]
+    [Cell, Tensors, Tensor, State, Tensor | None, Tensors | None, bool], tuple[Tensor, State]
 ]
+_used: ContextVar[list[str] | None] = ContextVar("engines used", default=None)
 
-ENGINES: dict[str, Engine] = {"auto": eager, "eager": eager, "bptt": explicit}
+
+def _in_reverse(forward_only: Engine) -> Engine:
+    """An engine for both directions from one that goes forward."""
+
+    def both(
+        cell: Cell,
+        parameters: Tensors,
+        x: Tensor,
+        state: State,
+        lengths: Tensor | None,
+        masks: Tensors | None,
+        reverse: bool,
+    ) -> tuple[Tensor, State]:
+        if not reverse:
+            return forward_only(cell, parameters, x, state, lengths, masks, False)
+        turned = {
+            n: reverse_time(m, lengths) if cell.masks[n].over == "step" else m
+            for n, m in (masks or {}).items()
+        }
+        x = reverse_time(x, lengths)
+        given = turned if masks is not None else None
+        y, final = forward_only(cell, parameters, x, state, lengths, given, False)
+        return reverse_time(y, lengths), final
+
+    return both
+
+
+ENGINES: dict[str, Engine] = {
+    "native": native,
+    "torch": _in_reverse(torch_kernel),
+    "eager": _in_reverse(lambda *given: eager(*given[:6])),
+    "bptt": _in_reverse(lambda *given: explicit(*given[:6])),
+}
+NAMES = ("auto", *ENGINES)
+
+
+def choose(cell: Cell, x: Tensor, lengths: Tensor | None = None) -> tuple[str, str]:
+    """What `auto` takes for this input, and why it is not native ("" if it is)."""
+    reason = why_not_native(x.device, x.dtype)
+    if not reason:
+        return "native", ""
+    return ("torch" if not why_not_torch(cell, x, lengths) else "eager"), reason
+
+
+@cache
+def _say(line: str) -> None:
+    """One line, once."""
+    logging.getLogger("ensue").warning(line)
+
+
+@contextlib.contextmanager
+def engines_used() -> Iterator[list[str]]:
+    """The names of the engines that run inside: `with engines_used() as used: layer(x)`."""
+    used: list[str] = []
+    token = _used.set(used)
+    try:
+        yield used
+    finally:
+        _used.reset(token)
 
 
 def run(
@@ -26,12 +100,29 @@ def run(
     lengths: Tensor | None = None,
     masks: Tensors | None = None,
     engine: str = "auto",
+    reverse: bool = False,
 ) -> tuple[Tensor, State]:
     """The cell over x (time, batch, input): outputs (time, batch, features) and final state.
 
     Outputs beyond a row's end are zero, its final state is that of its last real step (the
     initial one for an empty row). `masks` are given in training; without them each mask is
-    its expectation."""
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    return ENGINES[engine](cell, parameters, x, state, lengths, masks)
+    its expectation. In reverse the cell goes from each row's last real step to its first;
+    x, outputs and masks stay in the order of time."""
+    if engine == "auto":
+        engine, reason = choose(cell, x, lengths)
+        if reason and not torch.compiler.is_compiling():
+            _say(f"{reason}; running {engine}")
+    elif engine not in ENGINES:
+        raise unknown("engine", engine, NAMES)
+    elif reason := refusal(engine, cell, x, lengths):
+        raise OptionError(reason)
+    if not torch.compiler.is_compiling() and (used := _used.get()) is not None:
+        used.append(engine)
+    return ENGINES[engine](cell, parameters, x, state, lengths, masks, reverse)
+
+
+def refusal(engine: str, cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
+    """Why the engine that was asked for cannot run this; "" if it can."""
+    if engine == "native":
+        return why_not_native(x.device, x.dtype)
+    return why_not_torch(cell, x, lengths) if engine == "torch" else ""

@@ -44,8 +44,10 @@ def _greater(a: Any, b: Any) -> Tensor:
 
 
 def _tensors(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors of the type of the one that is; a number is not rounded on the way."""
     like = a if isinstance(a, Tensor) else b
-    return torch.as_tensor(a).to(like), torch.as_tensor(b).to(like)
+    first, second = (torch.as_tensor(v, dtype=like.dtype, device=like.device) for v in (a, b))
+    return first, second
 
 
 def _softplus(v: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 from ensue.equations.node import ONE, Node, below
 
+MOST = 8  # operands of one dot
 REDUCTIONS = ("sum", "mean")
 CHEAP = ("add", "multiply", "negative", "spread", "copy")
 
@@ -61,7 +62,8 @@ def _lower_sum(node: Node, args: tuple[Node, ...], uses: Counter[Node]) -> Node:
     dots = [a for a, joined in zip(args, alone, strict=True) if joined]
     terms = [term for dot in dots for term in zip(dot.attr, dot.args, strict=True)]
     rest = [a for a, joined in zip(args, alone, strict=True) if not joined]
-    return node.graph.add(*rest, node.graph.dot(tuple(terms)))
+    joins = [node.graph.dot(tuple(terms[k : k + MOST])) for k in range(0, len(terms), MOST)]
+    return node.graph.add(*rest, *joins)
 
 
 @dataclass
@@ -110,12 +112,12 @@ class Schedule:
                 self.level[node] = 0
             else:
                 costly = node.op == "dot" or node.op in REDUCTIONS
-                self.level[node] = max(self.level[a] for a in node.args) + costly
+                self.level[node] = max(map(self._level_after, node.args)) + costly
         top = max((self.level[n] for n in self.roots), default=0)
         self._stages = [Stage(k) for k in range(top + 1)]
         self.first = 0 if top == 0 or self._works_before_products() else 1
         for root in self.roots:
-            if root.size == ONE and not in_memory(root):
+            if root.size == ONE and root.op != "dot" and not in_memory(root):
                 self._scalar(root)
             else:
                 self._phase(max(self.level[root], self.first), root.size).stores[root] = None
@@ -124,6 +126,11 @@ class Schedule:
                 for node in [*phase.stores, *(r.args[0] for r in phase.reductions)]:
                     self._visit(node, phase)
         self.stages = [s for s in self._stages if s.phases or s.scalars]
+
+    def _level_after(self, node: Node) -> int:
+        """The first level that can read the node: a dot of one number ends with its own."""
+        late = node.op == "dot" and node.size == ONE and not self._at_hand(node)
+        return self.level[node] + late
 
     def _works_before_products(self) -> bool:
         """Whether some product or reduction reads a value of level 0 that is not in memory."""
@@ -144,7 +151,7 @@ class Schedule:
         """Makes the phase compute or load the node."""
         if node in phase.body or node in phase.loads or node in phase.scalars:
             return
-        if node.size == ONE and (not node.is_leaf or self.in_memory(node)):
+        if node.size == ONE and self._is_number_of_row(node, phase):
             phase.scalars[node] = None
             self._scalar(node)
             return
@@ -163,6 +170,11 @@ class Schedule:
                 self._visit(argument, phase)
             phase.body[node] = None
 
+    def _is_number_of_row(self, node: Node, phase: Phase) -> bool:
+        """Whether a value of size one stands ready when the phase begins."""
+        own_dot = node.op == "dot" and self.level[node] == phase.level
+        return not own_dot and (not node.is_leaf or self.in_memory(node))
+
     def _worth_keeping(self, node: Node) -> bool:
         if self.level[node] < self.first:
             return False
@@ -174,12 +186,17 @@ class Schedule:
 
     def _keep(self, node: Node) -> None:
         """The node's own phase is to store it, so that a later one finds it in memory."""
-        if not self._at_hand(node):
+        if node.size == ONE:
+            self._scalar(node)
+        elif not self._at_hand(node):
             self._phase(self.level[node], node.size).stores[node] = None
 
     def _scalar(self, node: Node) -> None:
         """A single number of each row, computed at the beginning of its level."""
         if self._at_hand(node):
+            return
+        if node.op == "dot":
+            self._phase(self.level[node], ONE).stores[node] = None
             return
         stage = self._stages[self.level[node]]
         if node in stage.scalars:

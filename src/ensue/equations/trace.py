@@ -200,12 +200,14 @@ def _names(
 
 def state_parts(step: Callable[..., Any]) -> tuple[str, ...]:
     """The names of `step`'s arguments after self and x: the parts of the state."""
-    parameters = list(inspect.signature(step).parameters.values())[1:]
+    signature = inspect.signature(step)
+    parameters = list(signature.parameters.values())[1:]
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     if len(parameters) < 2 or any(p.kind is not plain for p in parameters):
-        got = ", ".join(["self", *(str(p) for p in parameters)])
+        bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+        got = signature.replace(parameters=bare, return_annotation=signature.empty)
         raise EquationError(
             f"{show_places(place_of(step))}step takes x and each part of the state by its name, "
-            f"got step({got})\n  write step(self, x, h) or step(self, x, h, c)"
+            f"got step{got}\n  write step(self, x, h) or step(self, x, h, c)"
         )
     return tuple(p.name for p in parameters[1:])

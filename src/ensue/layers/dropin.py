@@ -93,10 +93,11 @@ class _DropIn(nn.Module):
     def _run(
         self,
         input: Tensor | PackedSequence,
-        state: tuple[Tensor, ...] | None,
+        hx: Tensor | tuple[Tensor, ...] | None,
         lengths: Tensor | None,
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
         """Outputs as the input came (packed, batch first, unbatched), and the state's parts."""
+        state = self._parts(hx)
         if isinstance(input, PackedSequence):
             if lengths is not None:
                 raise OptionError("lengths: a packed sequence has its own; give one of the two")
@@ -116,6 +117,17 @@ class _DropIn(nn.Module):
             input.transpose(0, 1) if self.batch_first else input, state, lengths
         )
         return y.transpose(0, 1) if self.batch_first else y, final
+
+    def _parts(self, hx: Tensor | tuple[Tensor, ...] | None) -> tuple[Tensor, ...] | None:
+        """The parts of the initial state: h, or h and c."""
+        if hx is None:
+            return None
+        parts = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        if len(parts) != len(self.cell.parts):
+            raise ShapeError(
+                f"hx: expected {' and '.join(self.cell.parts)}, one tensor each, got {len(parts)}"
+            )
+        return parts
 
     def _run_batch(
         self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
@@ -192,7 +204,7 @@ class RNN(_DropIn):
         hx: Tensor | None = None,
         lengths: Tensor | None = None,
     ) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, (h,) = self._run(input, None if hx is None else (hx,), lengths)
+        y, (h,) = self._run(input, hx, lengths)
         return y, h
 
 
@@ -238,7 +250,7 @@ class GRU(_DropIn):
         hx: Tensor | None = None,
         lengths: Tensor | None = None,
     ) -> tuple[Tensor | PackedSequence, Tensor]:
-        y, (h,) = self._run(input, None if hx is None else (hx,), lengths)
+        y, (h,) = self._run(input, hx, lengths)
         return y, h
 
 

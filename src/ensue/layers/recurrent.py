@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.cells import CELLS, Cell, initialise
-from ensue.engine import ENGINES, RTRL, State, check_lengths
+from ensue.engine import NAMES, RTRL, State, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import to_length
 from ensue.layers.stack import STARTS, Masks, Way, run_stack, sample_masks
@@ -68,7 +68,7 @@ class Recurrent(nn.Module):
     backward_start: where the backward direction begins — "zero", "forward_end" (the forward
     direction's end state) or "shared_end" (its state at the last step is the forward one).
     initial: "zero" or "learned". max_length: cut (at the "end" or "start") or pad x to it.
-    engine: "auto", "eager" or "bptt" (the derivative graph walked explicitly)."""
+    engine: "auto", or one of ensue.engine.ENGINES by name."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ def _check(
     for what, name, known in (
         ("initial state", initial, ("zero", "learned")),
         ("backward start", start, STARTS),
-        ("engine", engine, ENGINES),
+        ("engine", engine, NAMES),
     ):
         if name not in known:
             raise unknown(what, name, known)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from ensue.cells import Cell
-from ensue.engine import State, Tensors, reverse_time, run
+from ensue.engine import State, Tensors, run
 from ensue.errors import unknown
 
 STARTS = ("zero", "forward_end", "shared_end")
@@ -94,12 +94,14 @@ def run_backward(
 
     With forward outputs the last step's output is the forward one, and the cell starts
     a step before it, from `state`."""
-    x = reverse_time(x, lengths)
     if forward_outputs is None or x.shape[0] == 0:
-        y, end = run(*way, x, state, lengths, masks, engine)
-        return reverse_time(y, lengths), end
+        return run(*way, x, state, lengths, masks, engine, reverse=True)
     shorter = None if lengths is None else (lengths - 1).clamp(min=0)
-    rest = {n: m[1:] if way.cell.masks[n].over == "step" else m for n, m in (masks or {}).items()}
-    y, end = run(*way, x[1:], state, shorter, rest if masks is not None else None, engine)
-    last = reverse_time(forward_outputs, lengths)[:1]
-    return reverse_time(torch.cat([last, y]), lengths), end
+    rest = {n: m[:-1] if way.cell.masks[n].over == "step" else m for n, m in (masks or {}).items()}
+    given = rest if masks is not None else None
+    y, end = run(*way, x[:-1], state, shorter, given, engine, reverse=True)
+    y = torch.cat([y, forward_outputs[-1:]])
+    if lengths is not None:
+        last = (torch.arange(len(y))[:, None] == lengths - 1)[..., None].to(y.device)
+        y = torch.where(last, forward_outputs, torch.cat([y[:-1], torch.zeros_like(y[-1:])]))
+    return y, end

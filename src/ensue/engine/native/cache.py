@@ -25,7 +25,7 @@ from pathlib import Path
 from ensue import __version__
 from ensue.errors import EnsueError
 
-HEADER = Path(__file__).with_name("kernel.hpp")
+FIXED = ("vector.hpp", "products.hpp", "kernel.hpp")
 
 
 class NoCompiler(EnsueError):
@@ -98,10 +98,16 @@ def flags() -> list[str]:
     return [f"-O{level}", f"-march={march}", "-std=c++17", "-fPIC", "-shared", *fast]
 
 
+@functools.cache
+def fixed_part() -> str:
+    """The text of the headers that every kernel includes."""
+    return "\n".join(Path(__file__).with_name(name).read_text() for name in FIXED)
+
+
 def compiled(source: str, defines: tuple[str, ...]) -> Path:
     """The path of the shared library made from the source, compiled if it is not there."""
     options = [*flags(), *defines]
-    parts = [source, HEADER.read_text(), "\n".join(options), identity()]
+    parts = [source, fixed_part(), "\n".join(options), identity()]
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     folder = usable_folder()
     try:
@@ -145,7 +151,15 @@ def _compile(library: Path, source: str, options: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as work:
         text, made = Path(work) / "kernel.cpp", Path(work) / "kernel.so"
         text.write_text(source)
-        command = [*compiler(), *options, "-I", str(HEADER.parent), str(text), "-o", str(made)]
+        command = [
+            *compiler(),
+            *options,
+            "-I",
+            str(Path(__file__).parent),
+            str(text),
+            "-o",
+            str(made),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not made.exists():
             said = "\n".join(done.stderr.splitlines()[-8:])

@@ -80,12 +80,14 @@ class Emitter:
             d.places[node] = Place("Z", "batch", tuple(sizes))
             sizes.append(node.size)
         self.scratch_sizes = sizes
+        for slot, node in enumerate(d.numbers):
+            d.places.setdefault(node, Place("RS", "batch", (ONE,) * slot))
 
     def _only_sinks(self, node: Node) -> bool:
         """Whether nothing later in the step reads it."""
         phases = [p for s in self.direction.schedule.stages for p in s.phases.values()]
         read = any(node in p.loads or any(node in dot.args for dot in p.dots) for p in phases)
-        return not read
+        return not read and node.size != ONE
 
     # ---------------------------------------------------------------- addresses
     def address(self, place: Place) -> str:
@@ -118,7 +120,7 @@ class Emitter:
         if node.op == "count":
             return f"all((real)n_{node.attr})"
         if node.op == "vector" and node.size == ONE:
-            return f"all({self.parameter(node)}[0])"
+            return f"all(({self.parameter(node)})[0])"
         return self.variable(node)
 
     def parameter(self, node: Node) -> str:
@@ -145,17 +147,18 @@ class Emitter:
         return f"  // {self.names[node]}" if node in self.names else ""
 
     def load(self, node: Node) -> str:
+        if node.size == ONE:
+            return self.number(node)
         if node.op == "vector":
             return f"load({self.parameter(node)} + c, left)"
         return f"load({self.address(self.direction.places[node])} + c, left)"
 
     def number(self, node: Node) -> str:
         """A single number of the row, spread over a vector."""
-        place = self.direction.places.get(node)
-        if place is not None and place.buffer == "US":
-            return f"all(US[N*US_stride + {len(place.offset)}])"
-        slot = list(self.direction.numbers).index(node)
-        return f"all(RS[R*RS_stride + {slot}])"
+        numbers = list(self.direction.numbers)
+        if node in numbers:
+            return f"all(RS[R*RS_stride + {numbers.index(node)}])"
+        return f"all(({self.address(self.direction.places[node])})[0])"
 
     # ---------------------------------------------------------------- one phase
     def phase(self, phase: Phase) -> list[str]:
@@ -192,13 +195,13 @@ class Emitter:
     def _title(self, dot: Node) -> str:
         """The matrices of a dot: U_i or U_iᵀ + U_fᵀ."""
         return " + ".join(
-            f"{m.name}{'_' + m.gate if m.gate else ''}{'ᵀ' if m.transposed else ''}" for m in dot.attr
+            f"{m.name}{'_' + m.gate if m.gate else ''}{'ᵀ' if m.transposed else ''}"
+            for m in dot.attr
         )
 
     def _products(self, group: list[Node], column: int, step: str) -> list[str]:
         """The call that fills the tile with one group of dots."""
         d, dot = self.direction, group[0]
-        operands = list(dict.fromkeys(dot.args))
         order = sorted(range(len(dot.args)), key=lambda k: (d.places[dot.args[k]], k))
         segments: list[list[str]] = []
         ends: list[Place] = []
@@ -211,7 +214,6 @@ class Emitter:
                 segments.append([start, self.stride(place), f"n_{size}"])
                 ends.append(place)
             ends[-1] = place._replace(offset=(*place.offset, size))
-        assert len(segments) <= 8 and operands
         panels = Panels(
             f"B{d.name[0]}{len(d.panels)}",
             dot.size,
@@ -224,7 +226,7 @@ class Emitter:
         K, listed = total(panels.columns), ", ".join("{" + ", ".join(s) + "}" for s in segments)
         return [
             f"{{ const Segment operands[] = {{{listed}}};",
-            f"  products(rows, operands, {len(segments)}, {len(group)} * here, "
+            f"  c_.products(rows, operands, {len(segments)}, {len(group)} * here, "
             f"{panels.buffer} + j*{len(group)}*L*({K}), {K}, tile + {column}*J*L, wide); }}",
         ]
 
@@ -281,8 +283,7 @@ class Emitter:
             ended = f"(first + q)*S_{part}_stride"
             old = f"s ? S_{part} + (at.old_row + q)*S_{part}_stride : H_{part} + {ended}"
             new = (
-                f"q < at.staying ? S_{part} + (at.new_row + q)*S_{part}_stride "
-                f": F_{part} + {ended}"
+                f"q < at.staying ? S_{part} + (at.new_row + q)*S_{part}_stride : F_{part} + {ended}"
             )
             if f"{part}_old" in text:
                 lines.append(f"const real* const {part}_old = {old};")
@@ -294,9 +295,10 @@ class Emitter:
     def _clear_reductions(self, phase: Phase) -> list[str]:
         if not phase.reductions:
             return []
+        count = len(phase.reductions)
         return [
-            f"for (long R = first; R < first + at.rows; R++) for (long k = 0; k < {len(phase.reductions)}; k++)",
-            "  *(vec*)(RED + R*RED_stride + k*L) = vec{};",
+            "for (long R = first; R < first + at.rows; R++)",
+            f"  for (long k = 0; k < {count}; k++) *(vec*)(RED + R*RED_stride + k*L) = vec{{}};",
         ]
 
     def _finish_reductions(self, phase: Phase) -> list[str]:
@@ -314,30 +316,38 @@ class Emitter:
 
     def scalars(self, stage: Stage) -> list[str]:
         """Numbers of each row that the sweeps of this level need."""
+        d, numbers = self.direction, list(self.direction.numbers)
         computed = [n for n in stage.scalars if n.op not in REDUCTIONS]
-        stored = [n for n in stage.scalars if n.op in REDUCTIONS and self.direction.sinks.get(n)]
-        if not computed and not stored:
-            return []
-        known = dict.fromkeys(a for n in computed for a in n.args if n not in stage.scalars or a not in computed)
-        inputs = [a for a in [*known, *stored] if a not in computed]
-        lines = ["for (long q = 0; q < at.rows; q++) {", "  const long N = at.row + q, R = first + q; (void)N;"]
-        for node in sorted(dict.fromkeys(inputs), key=lambda n: n.number):
+        used = {a for n in computed for a in n.args} | {n for n in stage.scalars if d.sinks.get(n)}
+        body: list[str] = []
+        for node in sorted(used - set(computed), key=lambda n: n.number):
             if self.operand(node) == self.variable(node):
-                lines.append(f"  const vec {self.variable(node)} = {self.number(node)};")
+                body.append(f"const vec {self.variable(node)} = {self.number(node)};")
         for node in sorted(computed, key=lambda n: n.number):
-            lines.append(f"  const vec {self.variable(node)} = {self.expression(node)};")
-        for node in sorted({*computed, *stored}, key=lambda n: n.number):
-            slot = list(self.direction.numbers).index(node)
-            if node in computed:
-                lines.append(f"  RS[R*RS_stride + {slot}] = {self.variable(node)}[0];")
-            for sink in self.direction.sinks.get(node, []):
-                lines.append("  " + sink.replace("$", self.variable(node)))
-        return [*lines, "}"]
+            body.append(
+                f"const vec {self.variable(node)} = {self.expression(node)};{self.named(node)}"
+            )
+            body.append(f"RS[R*RS_stride + {numbers.index(node)}] = {self.variable(node)}[0];")
+        for node in stage.scalars:
+            body += [sink.replace("$", self.variable(node)) for sink in d.sinks.get(node, [])]
+        if not body:
+            return []
+        return [
+            "for (long r = 0, i = 0, c = 0, left = 1; r < at.rows; r++) {",
+            "  (void)c, (void)left;",
+            *("  " + line for line in self._row_numbers(body)),
+            *("  " + line for line in body),
+            "}",
+        ]
 
     # ---------------------------------------------------------------- the whole function
     def function(self) -> list[str]:
         d = self.direction
-        steps = "long s = c_.steps - 1; s >= 0; s--" if d.name == "backward" else "long s = 0; s < c_.steps; s++"
+        steps = (
+            "long s = c_.steps - 1; s >= 0; s--"
+            if d.name == "backward"
+            else "long s = 0; s < c_.steps; s++"
+        )
         body: list[str] = []
         for stage in d.schedule.stages:
             body += self.scalars(stage)
@@ -377,8 +387,8 @@ class Emitter:
                 block = f"P_{ref.name} + {owner.gates.index(ref.gate)}*n_{up.rows}*n_{up.columns}"
                 steps = f"1, n_{up.columns}" if ref.transposed else f"n_{up.columns}, 1"
                 lines.append(
-                    f"pack({panels.buffer}, {block}, {steps}, n_{ref.rows}, n_{ref.columns}, {at}, {K}, "
-                    f"{gate}, {panels.gates}, {panels.together}, who, c_.threads);"
+                    f"c_.pack({panels.buffer}, {block}, {steps}, n_{ref.rows}, n_{ref.columns}, "
+                    f"{at}, {K}, {gate}, {panels.gates}, {panels.together}, who, c_.threads);"
                 )
         return [
             f"static void {self.direction.name}_pack(const Call& c_, long who) {{",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ from ensue.engine.native.program import Place, Program
 from ensue.engine.native.source import Function, write_source
 from ensue.engine.native.threads import Threads, runtime
 from ensue.equations import Equations
-from ensue.equations.declare import Matrix, Parameter
+from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE
 
 PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
@@ -30,11 +32,23 @@ class Call(ctypes.Structure):
     """kernel.hpp's Call."""
 
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("buffers", "sizes", "base", "alive", "index", "first")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("buffers", "sizes", "base", "alive", "index", "first")
+        ),
         *((name, ctypes.c_long) for name in ("steps", "batch", "threads", "began")),
         ("reverse", ctypes.c_int),
         ("train", ctypes.c_int),
+        ("products", ctypes.c_void_p),
+        ("pack", ctypes.c_void_p),
     ]
+
+
+@functools.cache
+def core(dtype: torch.dtype) -> ctypes.CDLL:
+    """The part of all kernels that does not depend on a cell."""
+    source = Path(__file__).with_name("products.cpp").read_text()
+    return ctypes.CDLL(str(compiled(source, DEFINES[dtype])))
 
 
 @dataclass
@@ -52,13 +66,20 @@ class Kernel:
         self.program, self.dtype = Program(equations), dtype
         self.source = write_source(self.program)
         self.library = ctypes.CDLL(str(compiled(self.source.text, DEFINES[dtype])))
-        self.lanes = self.library.lanes()
+        self.core = core(dtype)
+        self.lanes = self.core.lanes()
         self.widths = dict(equations.graph.sizes)
         self.parts = list(self.program.state)
         self.output_part = next(
             (p for p, n in self.program.state.items() if n is self.program.output), None
         )
         self.x_runs = self._x_runs()
+
+    @property
+    def taped(self) -> list[str]:
+        """The buffers of a tape that cannot be made again of the inputs and outputs."""
+        rows = [n for n in ("XP", "EX", "US") if n in self.program.buffers]
+        return rows + [f"S_{part}" for part in self.parts]
 
     def _x_runs(self) -> list[tuple[str, int, int, tuple[str, ...]]]:
         """Neighbouring gates of a matrix of x: (matrix, first gate, gates, column in XP)."""
@@ -75,7 +96,7 @@ class Kernel:
     def width(self, sizes: Sequence[str]) -> int:
         return sum(self.widths[s] for s in sizes)
 
-    def block(self, parameters: dict[str, Tensor], name: str, gate: int, gates: int) -> Tensor:
+    def block(self, parameters: Mapping[str, Tensor], name: str, gate: int, gates: int) -> Tensor:
         """The rows of neighbouring gates of a stacked parameter."""
         declared = self.program.equations.declarations[name]
         assert isinstance(declared, Parameter)
@@ -87,39 +108,63 @@ class Kernel:
         self,
         x: Tensor,
         state: Sequence[Tensor],
-        parameters: dict[str, Tensor],
-        masks: dict[str, Tensor],
+        parameters: Mapping[str, Tensor],
+        masks: Mapping[str, Tensor],
         plan: Plan,
         train: bool,
+        capacity: int = 0,
     ) -> tuple[Tensor, list[Tensor], Tape]:
-        """Outputs (time, batch, features), final states (batch, features), and the tape."""
-        b = {f"P_{n}": p.contiguous() for n, p in parameters.items()}
+        """Outputs (time, batch, features), final states (batch, features), and the tape, whose
+        buffers have `capacity` rows if that is more than needed."""
+        b = self.inputs(x, state, parameters, masks, plan)
         rows, packed = plan.rows, plan.index is not None
-        b["X"] = self._stored(x, plan)
-        b.update({f"M_{n}": self._mask(n, m, plan) for n, m in masks.items()})
         for name in ("XP", "EX", "US"):
             if name in self.program.buffers:
-                b[name] = self._rows(name, rows, x)
+                b[name] = x.new_empty(max(rows, capacity), self.tape_width(name))
         for name, gate, gates, column in self.x_runs:
             weight = self.block(parameters, name, gate, gates)
-            torch.mm(b["X"], weight.t(), out=_columns(b["XP"], self.width(column), weight.shape[0]))
-        for part, begin in zip(self.parts, state, strict=True):
-            h = begin.contiguous() if plan.order is None else begin.index_select(0, plan.order)
-            b[f"H_{part}"] = h
-            b[f"S_{part}"] = x.new_empty(rows - plan.began if packed else rows, h.shape[1])
-            b[f"F_{part}"] = h.clone() if packed else h
-        y_width = self.widths[self.program.output.size]
-        if packed:
-            b["Y"] = x.new_zeros(plan.steps * plan.batch, y_width)
-        elif self.output_part is not None:
-            b["Y"] = b[f"S_{self.output_part}"]
-        else:
-            b["Y"] = x.new_empty(rows, y_width)
+            columns = _columns(b["XP"][:rows], self.width(column), weight.shape[0])
+            torch.mm(b["X"], weight.t(), out=columns)
+        for part in self.parts:
+            if packed or part != self.output_part:
+                kept = max(rows - plan.began if packed else rows, capacity)
+                b[f"S_{part}"] = x.new_empty(kept, self.tape_width(f"S_{part}"))
+            b[f"F_{part}"] = b[f"H_{part}"].clone() if packed else b[f"H_{part}"]
+        shape = (plan.steps, plan.batch, self.widths[self.program.output.size])
+        y = x.new_zeros(shape) if packed else x.new_empty(shape)
+        b["Y"] = y.view(-1, shape[2])
+        if not packed and self.output_part is not None:
+            b[f"S_{self.output_part}"] = b["Y"]
         self._scratch(b, self.source.forward, plan, x)
         if rows:
             self._call("forward", self.source.forward, b, plan, train)
         final = [self._final(b, part, plan) for part in self.parts]
-        return b["Y"].view(plan.steps, plan.batch, y_width), final, Tape(plan, b)
+        if not packed and self.output_part is not None:
+            del b[f"S_{self.output_part}"]
+        del b["Y"]  # autograd keeps the output, and gives it back
+        return y, final, Tape(plan, b)
+
+    def inputs(
+        self,
+        x: Tensor,
+        state: Sequence[Tensor],
+        parameters: Mapping[str, Tensor],
+        masks: Mapping[str, Tensor],
+        plan: Plan,
+    ) -> dict[str, Tensor]:
+        """The buffers that hold what was given, rows in the order in which they are stored."""
+        b = {f"P_{n}": p.contiguous() for n, p in parameters.items()}
+        b["X"] = self._stored(x, plan)
+        b.update({f"M_{n}": self._mask(n, m, plan) for n, m in masks.items()})
+        for part, begin in zip(self.parts, state, strict=True):
+            b[f"H_{part}"] = _sorted(begin, plan)
+        return b
+
+    def tape_width(self, name: str) -> int:
+        """Columns of a buffer of the tape, with the padding between its rows."""
+        if name.startswith("S_"):
+            return self.widths[self.program.state[name[2:]].size]
+        return self.width(self.program.buffers[name].sizes) + PAD
 
     def _stored(self, x: Tensor, plan: Plan) -> Tensor:
         """Rows of (time, batch, features) in the order in which they are stored."""
@@ -128,13 +173,9 @@ class Kernel:
         return flat.contiguous()
 
     def _mask(self, name: str, mask: Tensor, plan: Plan) -> Tensor:
-        if self.program.equations.declarations[name].over == "step":  # type: ignore[union-attr]
+        if self.program.equations.declarations[name].over == "step":
             return self._stored(mask, plan)
-        return mask.contiguous() if plan.order is None else mask.index_select(0, plan.order)
-
-    def _rows(self, name: str, rows: int, like: Tensor) -> Tensor:
-        width = self.width(self.program.buffers[name].sizes)
-        return like.new_empty(rows, width + PAD)
+        return _sorted(mask, plan)
 
     def _scratch(self, b: dict[str, Tensor], function: Function, plan: Plan, like: Tensor) -> None:
         b["Z"] = like.new_empty(plan.batch, self.width(function.scratch) + PAD)
@@ -170,6 +211,8 @@ class Kernel:
             plan.began,
             plan.reverse,
             train,
+            ctypes.cast(self.core.products, ctypes.c_void_p),
+            ctypes.cast(self.core.pack, ctypes.c_void_p),
         )
         buffers = (ctypes.c_void_p * len(pointers))(*pointers)
         call.buffers = ctypes.addressof(buffers)
@@ -183,6 +226,7 @@ class Kernel:
         self,
         tape: Tape,
         parameters: dict[str, Tensor],
+        y: Tensor,
         d_y: Tensor,
         d_final: Sequence[Tensor],
         want_x: bool,
@@ -190,16 +234,18 @@ class Kernel:
     ) -> tuple[Tensor | None, list[Tensor], dict[str, Tensor]]:
         """Derivatives by x, by the initial state and by the parameters that are wanted."""
         plan, b = tape.plan, dict(tape.buffers)
+        if self.output_part is not None and plan.index is None:
+            b[f"S_{self.output_part}"] = y.view(plan.rows, y.shape[2])
         like = b["X"]
         b["DY"] = d_y.contiguous().view(plan.steps * plan.batch, d_y.shape[2])
         if "D" in self.program.buffers:
-            b["D"] = self._rows("D", plan.rows, like)
+            b["D"] = like.new_empty(plan.rows, self.tape_width("D"))
         if self.program.d_x is not None:
             b["DX"] = like.new_empty(plan.rows, like.shape[1])
         sums = [self.widths[n.size] for n in self.program.d_vectors.values()]
         b["ACC"] = like.new_zeros(plan.threads, sum(-(-n // 16) * 16 for n in sums))
         for part, d in zip(self.parts, d_final, strict=True):
-            carried = d.contiguous() if plan.order is None else d.index_select(0, plan.order)
+            carried = _sorted(d, plan)
             if part in self.program.doubled:
                 b[f"I_{part}"], b[f"Q_{part}"] = carried.clone(), carried.clone()
             else:
@@ -249,7 +295,9 @@ class Kernel:
             if run.matrix not in want:
                 continue
             if run.matrix not in found:
-                found[run.matrix] = torch.zeros_like(parameters[run.matrix], memory_format=torch.contiguous_format)
+                found[run.matrix] = torch.zeros_like(
+                    parameters[run.matrix], memory_format=torch.contiguous_format
+                )
             rows = self.block(found, run.matrix, run.first_gate, run.gates)
             d = _columns(b["D"], self.width(run.offset), rows.shape[0])
             fresh = covered.setdefault(f"{run.matrix}.{run.first_gate}", 0) == 0
@@ -273,8 +321,9 @@ class Kernel:
             return [(d, b["X"])]
         if isinstance(source, Place):
             width = next(n.width for n, p in self.program.places.items() if p == source)
-            return [(d, _columns(b[source.buffer], self.width(source.offset), width))]
-        states, begin, n = b[f"S_{source}"], b[f"H_{source}"], plan.began
+            return [(d, _columns(b[source.buffer][: plan.rows], self.width(source.offset), width))]
+        begin, n = b[f"H_{source}"], plan.began
+        states = b[f"S_{source}"][: plan.rows - n if plan.started is not None else plan.rows]
         if plan.started is not None:
             return [(d[n:], states), (d[:n], begin.index_select(0, plan.started))]
         if plan.reverse:
@@ -282,7 +331,11 @@ class Kernel:
         return [(d[n:], states[:-n]), (d[:n], begin)] if plan.rows else []
 
     def _d_vectors(
-        self, b: dict[str, Tensor], parameters: dict[str, Tensor], found: dict[str, Tensor], want: set[str]
+        self,
+        b: dict[str, Tensor],
+        parameters: dict[str, Tensor],
+        found: dict[str, Tensor],
+        want: set[str],
     ) -> None:
         sums, at = b["ACC"].sum(0), 0
         seen: dict[Any, Tensor] = {}
@@ -298,9 +351,10 @@ class Kernel:
                 self.block(found, ref.name, gate, 1).copy_(value)
 
 
+def _sorted(v: Tensor, plan: Plan) -> Tensor:
+    """Rows of a (batch, features) tensor in the order in which they are stored."""
+    return v.contiguous() if plan.order is None else v.index_select(0, plan.order)
+
+
 def _columns(buffer: Tensor, first: int, count: int) -> Tensor:
     return buffer[:, first : first + count]
-
-
-def is_matrix(declared: object) -> bool:
-    return isinstance(declared, Matrix)

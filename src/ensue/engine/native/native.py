@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,12 +12,45 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.bptt import bptt
 from ensue.engine.eager import State, Tensors, hidden_size
-from ensue.engine.native.kernel import Kernel
+from ensue.engine.native.cache import NoCompiler, compiler
+from ensue.engine.native.kernel import DEFINES, Kernel, Tape
+from ensue.engine.native.operator import operate, register
 from ensue.engine.native.plan import make_plan
 from ensue.engine.native.threads import thread_count
+from ensue.engine.rows import reverse_time
+
+DTYPES = (*DEFINES, torch.bfloat16)
+Constant = TypeVar("Constant", bound=Callable[..., Any])
 
 
-def kernel_for(cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype) -> Kernel:
+def constant_in_graphs(function: Constant) -> Constant:
+    """torch.compile calls the function once and takes its result for granted."""
+    marked: Constant = torch.compiler.assume_constant_result(function)  # type: ignore[no-untyped-call]
+    return marked
+
+
+@constant_in_graphs
+def _missing_compiler() -> str:
+    """What to say where there is no compiler; "" where there is one."""
+    try:
+        compiler()
+    except NoCompiler as error:
+        return str(error)
+    return ""
+
+
+def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
+    """Why the native engine cannot run this; "" if it can."""
+    if device.type != "cpu":
+        return f"native engine: x is on {device}, it runs on the CPU"
+    if dtype not in DTYPES:
+        return f"native engine: {dtype} is not among float32, float64, bfloat16"
+    return _missing_compiler()
+
+
+def kernel_for(
+    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
+) -> Kernel:
     """The kernel of a cell, compiled at first use and kept with the cell."""
     kernels: dict[Any, Kernel] = cell.__dict__.setdefault("_kernels", {})
     key = (input_size, hidden, training, dtype)
@@ -24,32 +59,75 @@ def kernel_for(cell: Cell, input_size: int, hidden: int, training: bool, dtype: 
     return kernels[key]
 
 
+@constant_in_graphs
+def _operator_number(cell: Cell) -> int:
+    return register(cell, functools.partial(kernel_for, cell))
+
+
+class Job:
+    """What a call runs besides its tensors."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        kernel: Kernel,
+        names: tuple[str, ...],
+        lengths: Tensor | None,
+        masks: Tensors | None,
+        reverse: bool,
+        train: bool,
+    ) -> None:
+        self.cell, self.kernel, self.names, self.lengths = cell, kernel, names, lengths
+        self.masks, self.reverse, self.train = masks, reverse, train
+
+    def split(self, rest: tuple[Tensor, ...]) -> tuple[State, dict[str, Tensor]]:
+        """The initial state and the parameters by name."""
+        parts = len(self.kernel.parts)
+        return rest[:parts], dict(zip(self.names, rest[parts:], strict=True))
+
+    def differentiably(self, adjoints: tuple[Tensor, ...], x: Tensor, rest: Any) -> list[Tensor]:
+        """The backward pass as a differentiable function: for second derivatives."""
+        state, parameters = self.split(rest)
+        masks, d_y = self.masks, adjoints[0]
+        if self.reverse:
+            steps = [n for n, m in self.cell.masks.items() if m.over == "step"] if masks else []
+            turned = {n: reverse_time(masks[n], self.lengths) for n in steps} if masks else {}
+            masks = {**masks, **turned} if masks is not None else None
+            x, d_y = reverse_time(x, self.lengths), reverse_time(d_y, self.lengths)
+        found = bptt(self.cell, parameters, x, state, d_y, adjoints[1:], self.lengths, masks)
+        d_x = reverse_time(found.x, self.lengths) if self.reverse else found.x
+        return [d_x, *found.state, *(found.parameters[n] for n in self.names)]
+
+
 class _Native(torch.autograd.Function):
+    """The forward kernel, and the backward one. The output is saved by autograd, so that a
+    change made to it in place is noticed; everything else on the tape is ours alone."""
+
     @staticmethod
-    def forward(
-        ctx: Any, kernel: Kernel, cell: Cell, lengths: Any, masks: Any, names: Any, reverse: bool, train: bool, x: Tensor, *rest: Tensor
-    ) -> tuple[Tensor, ...]:
-        parts = len(cell.parts)
-        parameters = dict(zip(names, rest[parts:], strict=True))
-        plan = make_plan(x.shape[0], x.shape[1], lengths, reverse, thread_count(x.shape[1]))
-        y, final, tape = kernel.forward(x, rest[:parts], parameters, masks or {}, plan, train)
-        ctx.kernel, ctx.cell, ctx.lengths, ctx.masks, ctx.names = kernel, cell, lengths, masks, names
-        ctx.tape = tape
-        ctx.save_for_backward(x, *rest)
+    def forward(ctx: Any, job: Job, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        state, parameters = job.split(rest)
+        threads = thread_count(x.shape[1])
+        plan = make_plan(x.shape[0], x.shape[1], job.lengths, job.reverse, threads)
+        y, final, tape = job.kernel.forward(x, state, parameters, job.masks or {}, plan, job.train)
+        ctx.job, ctx.tape = job, tape
+        ctx.save_for_backward(x, *rest, y)
         return y, *final
 
     @staticmethod
     def backward(ctx: Any, *adjoints: Tensor) -> tuple[Any, ...]:
-        x, *rest = ctx.saved_tensors
-        parts = len(ctx.cell.parts)
-        parameters = dict(zip(ctx.names, rest[parts:], strict=True))
+        x, *rest, y = ctx.saved_tensors
+        job: Job = ctx.job
         if torch.is_grad_enabled():
-            found = bptt(ctx.cell, parameters, x, tuple(rest[:parts]), adjoints[0], adjoints[1:], ctx.lengths, ctx.masks)
-            return None, None, None, None, None, None, None, found.x, *found.state, *found.parameters.values()
-        needs = ctx.needs_input_grad[7:]
-        want = {n for n, need in zip(ctx.names, needs[1 + parts :], strict=True) if need}
-        d_x, d_state, d_parameters = ctx.kernel.backward(ctx.tape, parameters, adjoints[0], adjoints[1:], needs[0], want)
-        return None, None, None, None, None, None, None, d_x, *d_state, *(d_parameters.get(n) for n in ctx.names)
+            return None, *job.differentiably(adjoints, x, tuple(rest))
+        _, parameters = job.split(tuple(rest))
+        tape: Tape = ctx.tape
+        want_x, *wanted = ctx.needs_input_grad[1:]
+        names = wanted[len(job.kernel.parts) :]
+        want = {n for n, needed in zip(job.names, names, strict=True) if needed}
+        d_x, d_state, d_parameters = job.kernel.backward(
+            tape, parameters, y, adjoints[0], adjoints[1:], want_x, want
+        )
+        return None, d_x, *d_state, *(d_parameters.get(n) for n in job.names)
 
 
 def native(
@@ -61,7 +139,20 @@ def native(
     masks: Tensors | None = None,
     reverse: bool = False,
 ) -> tuple[Tensor, State]:
-    kernel = kernel_for(cell, x.shape[2], hidden_size(cell, parameters), masks is not None, x.dtype)
-    train = torch.is_grad_enabled() and any(t.requires_grad for t in (x, *state, *parameters.values()))
-    y, *final = _Native.apply(kernel, cell, lengths, masks, tuple(parameters), reverse, train, x, *state, *parameters.values())
+    """As `eager`. bfloat16 is computed in float32, and rounded where it is stored."""
+    if x.dtype == torch.bfloat16:
+        wide = {n: p.float() for n, p in parameters.items()}
+        wide_masks = None if masks is None else {n: m.float() for n, m in masks.items()}
+        begin = tuple(s.float() for s in state)
+        y, end = native(cell, wide, x.float(), begin, lengths, wide_masks, reverse)
+        return y.bfloat16(), tuple(s.bfloat16() for s in end)
+    hidden = hidden_size(cell, parameters)
+    if torch.compiler.is_compiling():
+        number = _operator_number(cell)
+        return operate(cell, number, hidden, parameters, x, state, lengths, masks, reverse)
+    kernel = kernel_for(cell, x.shape[2], hidden, masks is not None, x.dtype)
+    tensors = (x, *state, *parameters.values())
+    train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    job = Job(cell, kernel, tuple(parameters), lengths, masks, reverse, train)
+    y, *final = _Native.apply(job, *tensors)  # type: ignore[no-untyped-call]
     return y, tuple(final)

@@ -27,9 +27,7 @@ class Plan:
     started: Tensor | None = None  # positions of rows that have a first step
 
 
-def make_plan(
-    steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int
-) -> Plan:
+def make_plan(steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int) -> Plan:
     if lengths is None:
         first = torch.tensor([batch * k // threads for k in range(threads + 1)])
         return Plan(steps, batch, threads, reverse, steps * batch, batch, first)
@@ -38,7 +36,8 @@ def make_plan(
     order = torch.cat(shares)
     count = torch.tensor([0, *(len(s) for s in shares)])
     real = lengths[order] > torch.arange(steps)[:, None]  # (steps, batch)
-    alive = torch.stack([part.sum(1) for part in real.split(count[1:].tolist(), 1)], 1)
+    shares_alive = torch.split(real, count[1:].tolist(), dim=1)
+    alive = torch.stack([part.sum(1) for part in shares_alive], 1)
     alive = torch.cat([alive, alive.new_zeros(1, threads)])
     base = torch.nn.functional.pad(alive.flatten().cumsum(0), (1, 0))[:-1].contiguous()
     time = torch.arange(steps)[:, None]

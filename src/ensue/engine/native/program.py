@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
+from ensue.equations.declare import Mask, Parameter
 from ensue.equations.node import ONE
 from ensue.equations.schedule import REDUCTIONS, Schedule, as_operand, is_hoisted, lower
 
@@ -63,14 +64,12 @@ class Program:
         wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
         wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
         low = lower([*equations.roots, *(n for n in wanted if n is not None)])
-        self.output = low[equations.output]
-        self.state = {part: low[node] for part, node in equations.state.items()}
-        self.d_state = {p: low[n] if n is not None else None for p, n in derivative.state.items()}
+        self.output = _own(low[equations.output])
+        self.state = {part: _own(low[node]) for part, node in equations.state.items()}
+        self.d_state = {p: None if n is None else low[n] for p, n in derivative.state.items()}
         self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
         self.d_x = None if rest_of_x is None else low[rest_of_x]
-        self.outers = [
-            (ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers
-        ]
+        self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
         self.places: dict[Node, Place] = {}
         self.buffers: dict[str, Slots] = {}
         self._place_leaves()
@@ -97,8 +96,9 @@ class Program:
             self.places[leaf] = Place(part, "old")
         for name in eq.masks:
             mask = eq.declarations[name]
+            assert isinstance(mask, Mask)
             leaf = eq.graph.leaf("mask", name, mask.size)
-            row = "batch" if mask.over == "sequence" else "step"  # type: ignore[union-attr]
+            row = "batch" if mask.over == "sequence" else "step"
             self.places[leaf] = self._slot(f"M_{name}", row, mask.size)
         self.places[self.seeds[0]] = Place("DY", "time")
         self.buffers["DY"] = Slots([self.seeds[0].size])
@@ -112,7 +112,9 @@ class Program:
     def order(self, ref: MatrixRef | VectorRef) -> tuple[int, int]:
         """The place of a block among the declared parameters."""
         declared = self.equations.declarations
-        return list(declared).index(ref.name), declared[ref.name].gates.index(ref.gate)  # type: ignore[union-attr]
+        owner = declared[ref.name]
+        assert isinstance(owner, Parameter)
+        return list(declared).index(ref.name), owner.gates.index(ref.gate)
 
     def _place_adjoints(self) -> None:
         """One slot of D for each distinct adjoint of a product, in the order of the matrices."""
@@ -154,7 +156,7 @@ class Program:
         for stage in self.forward.stages:
             for phase in stage.phases.values():
                 read.update({n.attr: phase.level for n in phase.loads if is_hoisted(n)})
-                written.update({n: phase.level for n in phase.stores})
+                written.update(dict.fromkeys(phase.stores, phase.level))
         kept = {n.attr for n in self.saved if is_hoisted(n)}
         free = {ref: n.size for n in self.hoisted if (ref := n.attr) not in kept}
         for node in self.saved:
@@ -210,6 +212,11 @@ class Program:
             else:
                 found.append(Run(ref.name, gate, 1, offset, source))
         return found
+
+
+def _own(node: Node) -> Node:
+    """A single number that is returned as it came is computed all the same, to be stored."""
+    return node.graph.copy(node) if node.is_leaf and node.size == ONE else node
 
 
 def is_x(node: Node) -> bool:

@@ -35,7 +35,7 @@ class Source:
 
 
 def write_source(program: Program) -> Source:
-    sizes = [s for s in program.equations.graph.sizes if s != ONE]
+    sizes = list(program.equations.graph.sizes)
     forward, forward_lines = _function(program, _forward(program), sizes)
     backward, backward_lines = _function(program, _backward(program), sizes)
     lines = [*_header(program.equations), *forward_lines, "", *backward_lines, *_entries()]
@@ -88,10 +88,10 @@ def _backward(program: Program) -> Direction:
     sinks: dict[object, list[str]] = {}
     for node, place in program.d_slots.items():
         sinks.setdefault(node, []).append(f"store({emitter.address(place)} + c, $, left);")
-    for part, node in program.d_state.items():
+    for part, carried in program.d_state.items():
         to = f"E_{part}" if part in program.doubled else f"C_{part}"
-        if node is not None:
-            sinks.setdefault(node, []).append(f"store({to} + R*C_{part}_stride + c, $, left);")
+        if carried is not None:
+            sinks.setdefault(carried, []).append(f"store({to} + R*C_{part}_stride + c, $, left);")
     if program.d_x is not None:
         sinks.setdefault(program.d_x, []).append("store(DX + N*DX_stride + c, $, left);")
     sums: dict[object, str] = {}
@@ -102,21 +102,27 @@ def _backward(program: Program) -> Direction:
             sinks.setdefault(node, []).append(f"({at})[0] += $[0];")
             offset += " + 16"
             continue
-        sums[node] = at if node not in sums else sums[node]
+        sums.setdefault(node, at)
         offset += f" + (n_{node.size} + 15) / 16 * 16"
     direction.sinks, direction.sums = sinks, sums  # type: ignore[assignment]
     return direction
 
 
-def _function(program: Program, direction: Direction, sizes: list[str]) -> tuple[Function, list[str]]:
+def _function(
+    program: Program, direction: Direction, sizes: list[str]
+) -> tuple[Function, list[str]]:
     emitter = Emitter(program, direction)
     draft = emitter.function()  # finds the panels that the function needs
     buffers = _buffers(program, direction)
     rows = [draft[0], *_prologue(buffers, sizes, draft), *draft[1:]]
     packing = emitter.packing()
     pack = [packing[0], *_prologue(buffers, sizes, packing), *packing[1:]]
-    count = max((len(p.reductions) for s in direction.schedule.stages for p in s.phases.values()), default=0)
-    function = Function(buffers, direction.panels, emitter.scratch_sizes, len(direction.numbers), count)
+    count = max(
+        (len(p.reductions) for s in direction.schedule.stages for p in s.phases.values()), default=0
+    )
+    function = Function(
+        buffers, direction.panels, emitter.scratch_sizes, len(direction.numbers), count
+    )
     return function, [*pack, "", *rows]
 
 
@@ -148,7 +154,7 @@ def _prologue(buffers: list[str], sizes: list[str], lines: list[str]) -> list[st
 
 
 def _entries() -> list[str]:
-    lines = ["", 'extern "C" {', "int lanes() { return L; }"]
+    lines = ["", 'extern "C" {']
     for name in ("forward", "backward"):
         lines += [
             f"void pack_{name}(const Call* call, const Threads* threads) {{",
