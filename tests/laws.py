@@ -117,6 +117,15 @@ class Functions(Cell):
         return 0.3 * (share + root + bounded - relu(r) + prelu(q, 0.1) / (2 + p * p)) + mean(r)
 
 
+class Clipped(Cell):
+    """Bounds stand first: a step that is no number must not come out as one of them."""
+
+    W, U, b = Matrix("x"), Matrix("h"), Vector()
+
+    def step(self, x: Any, h: Any) -> Any:
+        return maximum(-0.9, minimum(0.9, self.W @ x + self.U @ h + self.b))
+
+
 class Reading(Cell):
     """The output is no state part and has a width of its own."""
 
@@ -248,6 +257,7 @@ CELL_ROWS = [
     Row("Sizes", Sizes),
     Row("Elementwise", Elementwise, input_size=HIDDEN),
     Row("Functions", Functions),
+    Row("Clipped", Clipped),
     Row("Reading", Reading),
     Row("OneNumber", OneNumber),
     Row("Masked", Masked),

@@ -124,6 +124,24 @@ def test_a_value_that_depends_on_one_value_is_one_thing() -> None:
     assert picture(GRU()).count(">1−<") == 1
 
 
+class Twice(Cell):
+    """A value that reaches the same sum twice, once subtracted."""
+
+    W, U = Matrix("x"), Matrix("h")
+
+    def step(self, x: Any, h: Any) -> Any:
+        s = tanh(self.W @ x)
+        return s + (self.U @ h - s)
+
+
+def test_a_value_that_is_used_twice_has_two_arrows() -> None:
+    svg = picture(Twice())
+    root = ElementTree.fromstring(svg)
+    assert [text.text for text in root.iter(f"{SVG}text")].count("−") == 1
+    ends = [path.attrib["d"] for path in root.iter(f"{SVG}path") if "marker-end" in path.attrib]
+    assert len(ends) == len(set(ends))
+
+
 @pytest.mark.parametrize("seed", ["0", "1"])
 def test_a_picture_is_the_same_in_every_process(seed: str) -> None:
     code = (

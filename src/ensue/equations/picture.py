@@ -7,7 +7,7 @@ colour; dashed lines lead the new state back to where the next step takes it up.
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import cycle
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -72,11 +72,11 @@ class _Picture:
         )
         self.outline = Outline(equations)
         self.items = self.outline.items
-        self.colours = {"x": BLUE, **dict(zip(equations.old, _state_colours(), strict=False))}
+        self.colours = {"x": BLUE, **dict(zip(equations.old, cycle(STATES), strict=False))}
         self.drawing = Drawing()
         number = {item: k for k, item in enumerate(self.items)}
-        self.edges = [(source, item) for item in self.items for source, _ in item.inputs]
-        links = [(number[a], number[b]) for a, b in self.edges]
+        self.edges = [(item, k) for item in self.items for k in range(len(item.inputs))]
+        links = [(number[item.inputs[k][0]], number[item]) for item, k in self.edges]
         results = [number[item] for item in self.outline.results]
         placed = arrange(list(map(box, self.items)), links, len(self.outline.inputs), results)
         self.upper, self.lower = self._lanes(placed)
@@ -88,7 +88,8 @@ class _Picture:
             item: (left + self.shift[0], right + self.shift[0])
             for item, (left, right) in zip(self.items, placed.sides, strict=True)
         }
-        self.ways = [[self._at(point) for point in way] for way in placed.ways]
+        ways = [[self._at(point) for point in way] for way in placed.ways]
+        self.ways = dict(zip(self.edges, ways, strict=True))
 
     def _at(self, point: Point) -> Point:
         return point[0] + self.shift[0], point[1] + self.shift[1]
@@ -110,12 +111,13 @@ class _Picture:
         for part in self.colours:
             if part != "x":
                 self._lead_back(part)
-        for (source, item), way in zip(self.edges, self.ways, strict=True):
-            self._arrow(source, item, way)
+        for item, slot in self.edges:
+            self._arrow(item, slot)
         for item in self.items:
             self._draw(item)
         bottom = self.size[1] + LANE * (1 + len(self.lower))
-        wide = max(self.size[0], text_width(self.subtitle, 13) + 2 * MARGIN)
+        words = max(text_width(self.title, 21), text_width(self.subtitle, 13))
+        wide = max(self.size[0], words + 2 * MARGIN)
         bottom = self._legend(bottom + 22, wide)
         return self.drawing.svg(wide, bottom + 24, f"{self.title}: one step")
 
@@ -153,15 +155,16 @@ class _Picture:
             self.drawing.name((centre[0], centre[1] - HALF - 10), item.name, 16, VIOLET.line)
         self.drawing.end()
 
-    def _arrow(self, source: Item, item: Item, way: list[Point]) -> None:
-        slot = next(k for k, (a, _) in enumerate(item.inputs) if a is source)
+    def _arrow(self, item: Item, slot: int) -> None:
+        """The arrow into one of an item's inputs, with its mark."""
+        source, mark = item.inputs[slot]
         end = self._arrivals(item)[slot]
         x, y = self.centre[source]
         # level up to the side of its own column: beside a wide neighbour there is no room to bend
-        way = [(self.sides[source][1], y), *way, (self.sides[item][0], end[1])]
+        way = [(self.sides[source][1], y), *self.ways[item, slot], (self.sides[item][0], end[1])]
         colour = self.colour(source).line if source.part else QUIET
         self.drawing.curve([(x + width(source) / 2, y), *way, end], colour)
-        if mark := item.inputs[slot][1]:
+        if mark:
             (x, y), (to_x, to_y) = way[-2:]
             at = x + 0.5 * (to_x - x), y + 0.5 * (to_y - y)
             self.drawing.rectangle(at, 14, 14, 7, Colour(FAINT, PAPER))
@@ -170,7 +173,10 @@ class _Picture:
     def _arrivals(self, item: Item) -> list[Point]:
         """Where the arrows of an item end: on its left side, from the top in order."""
         x, y = self.centre[item]
-        came = [self._last(source, item) for source, _ in item.inputs]
+        came = []  # the height from which each one reaches the item
+        for slot, (source, _) in enumerate(item.inputs):
+            way = self.ways[item, slot]
+            came.append(way[-1][1] if way else self.centre[source][1])
         order = sorted(range(len(came)), key=lambda k: came[k])
         step = min(9.0, 20.0 / max(1, len(came) - 1))
         ends: dict[int, Point] = {}
@@ -179,11 +185,6 @@ class _Picture:
             inward = 0.0 if item.kind == "product" else HALF - sqrt(HALF**2 - up**2)
             ends[k] = (x - width(item) / 2 + inward, y + up)
         return [ends[k] for k in range(len(came))]
-
-    def _last(self, source: Item, item: Item) -> float:
-        """The height from which an arrow reaches its item."""
-        way = self.ways[self.edges.index((source, item))]
-        return way[-1][1] if way else self.centre[source][1]
 
     def _lead_back(self, part: str) -> None:
         """The dashed line from the new part of the state to the old one of the next step."""
@@ -218,7 +219,3 @@ class _Picture:
             self.drawing.words((at + before, y), text, 12, QUIET, "start")
             at += room + 12
         return y
-
-
-def _state_colours() -> chain[Colour]:
-    return chain.from_iterable([STATES] * 16)

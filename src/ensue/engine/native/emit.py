@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ensue.engine.native.program import Place, Program
+from ensue.engine.native.program import Forward, Place
 from ensue.equations import MatrixRef, Node
 from ensue.equations.declare import Matrix
 from ensue.equations.node import ONE
@@ -61,7 +61,7 @@ class Direction:
 class Emitter:
     """Writes one direction of a program."""
 
-    def __init__(self, program: Program, direction: Direction) -> None:
+    def __init__(self, program: Forward, direction: Direction) -> None:
         self.program, self.direction = program, direction
         self.names = program.equations.names
         self._find_scratch()

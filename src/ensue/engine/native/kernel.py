@@ -135,9 +135,9 @@ class Kernel:
         b["Y"] = y.view(-1, shape[2])
         if not packed and self.output_part is not None:
             b[f"S_{self.output_part}"] = b["Y"]
-        self._scratch(b, self.source.forward, plan, x)
+        self._scratch(b, self.source.functions["forward"], plan, x)
         if rows:
-            self._call("forward", self.source.forward, b, plan, train)
+            self._call("forward", self.source.functions["forward"], b, plan, train)
         final = [self._final(b, part, plan) for part in self.parts]
         if not packed and self.output_part is not None:
             del b[f"S_{self.output_part}"]
@@ -250,9 +250,9 @@ class Kernel:
                 b[f"I_{part}"], b[f"Q_{part}"] = carried.clone(), carried.clone()
             else:
                 b[f"C_{part}"] = carried.clone()
-        self._scratch(b, self.source.backward, plan, like)
+        self._scratch(b, self.source.functions["backward"], plan, like)
         if plan.rows:
-            self._call("backward", self.source.backward, b, plan, True)
+            self._call("backward", self.source.functions["backward"], b, plan, True)
         d_state = [self._carried(b, part, plan) for part in self.parts]
         d_x = self._d_x(b, parameters, plan) if want_x else None
         return d_x, d_state, self._d_parameters(b, parameters, plan, want)

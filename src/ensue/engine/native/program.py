@@ -51,63 +51,30 @@ class Run(NamedTuple):
     source: str | Place
 
 
-class Program:
-    """Both directions of one traced step."""
+class Forward:
+    """What the programs share: the outputs of a step, and the places of what is given to it."""
 
-    def __init__(self, equations: Equations) -> None:
+    saved: list[Node]
+    doubled: set[str]
+    forward: Schedule
+
+    def __init__(self, equations: Equations, low: dict[Node, Node]) -> None:
         self.equations = equations
-        graph = equations.graph
-        derivative = equations.derive(graph.copy)
-        self.seeds = derivative.seeds
-        outers = derivative.outers()
-        rest_of_x = self._elementwise_x(derivative.x)
-        wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
-        wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
-        low = lower([*equations.roots, *(n for n in wanted if n is not None)])
         self.output = _own(low[equations.output])
         self.state = {part: _own(low[node]) for part, node in equations.state.items()}
-        self.d_state = {p: None if n is None else low[n] for p, n in derivative.state.items()}
-        self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
-        self.d_x = None if rest_of_x is None else low[rest_of_x]
-        self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
-        self.places: dict[Node, Place] = {}
-        self.buffers: dict[str, Slots] = {}
-        self._place_leaves()
-        self._place_adjoints()
-        self._save()
-        self._schedule()
-        self.runs = self._runs()
-
-    def _elementwise_x(self, d_x: Node | None) -> Node | None:
-        """The derivative by x less its products Wᵀδ: those are one product after the loop."""
-        terms = [] if d_x is None else list(d_x.args) if d_x.op == "add" else [d_x]
-        rest = [t for t in terms if t.op != "product"]
-        return self.equations.graph.add(*rest) if rest else None
-
-    # ---------------------------------------------------------------- places
-    def _slot(self, buffer: str, row: str, size: str) -> Place:
-        return Place(buffer, row, self.buffers.setdefault(buffer, Slots()).add(size))
-
-    def _place_leaves(self) -> None:
-        eq = self.equations
-        self.places[eq.x] = Place("X", "step")
-        self.buffers["X"] = Slots(["input"])
-        for part, leaf in eq.old.items():
+        self.places: dict[Node, Place] = {equations.x: Place("X", "step")}
+        self.buffers: dict[str, Slots] = {"X": Slots(["input"])}
+        for part, leaf in equations.old.items():
             self.places[leaf] = Place(part, "old")
-        for name in eq.masks:
-            mask = eq.declarations[name]
+        for name in equations.masks:
+            mask = equations.declarations[name]
             assert isinstance(mask, Mask)
-            leaf = eq.graph.leaf("mask", name, mask.size)
+            leaf = equations.graph.leaf("mask", name, mask.size)
             row = "batch" if mask.over == "sequence" else "step"
             self.places[leaf] = self._slot(f"M_{name}", row, mask.size)
-        self.places[self.seeds[0]] = Place("DY", "time")
-        self.buffers["DY"] = Slots([self.seeds[0].size])
-        for part, seed in zip(eq.old, self.seeds[1:], strict=True):
-            self.places[seed] = Place(f"C_{part}", "batch")
-        found = [n for n in below([self.output, *self.state.values()]) if is_hoisted(n)]
-        self.hoisted = sorted(found, key=lambda n: (self.order(n.attr), n.number))
-        self.x_products = {n.attr: self._slot("XP", "step", n.size) for n in self.hoisted}
-        self.places.update({n: self.x_products[n.attr] for n in self.hoisted})
+
+    def _slot(self, buffer: str, row: str, size: str) -> Place:
+        return Place(buffer, row, self.buffers.setdefault(buffer, Slots()).add(size))
 
     def order(self, ref: MatrixRef | VectorRef) -> tuple[int, int]:
         """The place of a block among the declared parameters."""
@@ -116,8 +83,52 @@ class Program:
         assert isinstance(owner, Parameter)
         return list(declared).index(ref.name), owner.gates.index(ref.gate)
 
+
+class StepProgram(Forward):
+    """One step by itself, for streams: products of x stand beside those of the state."""
+
+    def __init__(self, equations: Equations) -> None:
+        super().__init__(equations, lower(equations.roots, hoist=False))
+        self.saved, self.doubled = [], set()
+        self.forward = Schedule([self.output, *self.state.values()], lambda _: False)
+
+
+class Program(Forward):
+    """Both directions of one traced step, for whole sequences."""
+
+    def __init__(self, equations: Equations) -> None:
+        graph = equations.graph
+        derivative = equations.derive(graph.copy)
+        self.seeds = derivative.seeds
+        outers = derivative.outers()
+        rest_of_x = _elementwise_x(derivative.x)
+        wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
+        wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
+        low = lower([*equations.roots, *(n for n in wanted if n is not None)])
+        super().__init__(equations, low)
+        self.d_state = {p: None if n is None else low[n] for p, n in derivative.state.items()}
+        self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
+        self.d_x = None if rest_of_x is None else low[rest_of_x]
+        self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
+        self._place_x_products()
+        self._place_adjoints()
+        self._save()
+        self._schedule()
+        self.runs = self._runs()
+
+    # ---------------------------------------------------------------- places
+    def _place_x_products(self) -> None:
+        found = [n for n in below([self.output, *self.state.values()]) if is_hoisted(n)]
+        self.hoisted = sorted(found, key=lambda n: (self.order(n.attr), n.number))
+        self.x_products = {n.attr: self._slot("XP", "step", n.size) for n in self.hoisted}
+        self.places.update({n: self.x_products[n.attr] for n in self.hoisted})
+
     def _place_adjoints(self) -> None:
-        """One slot of D for each distinct adjoint of a product, in the order of the matrices."""
+        """Seeds, and one slot of D for each distinct adjoint of a product, in the order of the
+        matrices."""
+        self.places[self.seeds[0]] = self._slot("DY", "time", self.seeds[0].size)
+        for part, seed in zip(self.state, self.seeds[1:], strict=True):
+            self.places[seed] = Place(f"C_{part}", "batch")
         self.d_slots: dict[Node, Place] = {}
         for _, adjoint, _ in sorted(self.outers, key=lambda o: (not is_x(o[2]), self.order(o[0]))):
             if adjoint not in self.d_slots:
@@ -212,6 +223,13 @@ class Program:
             else:
                 found.append(Run(ref.name, gate, 1, offset, source))
         return found
+
+
+def _elementwise_x(d_x: Node | None) -> Node | None:
+    """The derivative by x less its products Wᵀδ: those are one product after the loop."""
+    terms = [] if d_x is None else list(d_x.args) if d_x.op == "add" else [d_x]
+    rest = [t for t in terms if t.op != "product"]
+    return rest[0].graph.add(*rest) if rest else None
 
 
 def _own(node: Node) -> Node:

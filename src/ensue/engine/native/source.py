@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ensue.engine.native.emit import Direction, Emitter, Panels
-from ensue.engine.native.program import Program
+from ensue.engine.native.program import Forward, Program, StepProgram
 from ensue.equations import Equations
 from ensue.equations.declare import Mask
 from ensue.equations.node import ONE
@@ -30,33 +31,39 @@ class Source:
 
     text: str
     sizes: list[str]
-    forward: Function
-    backward: Function
+    functions: dict[str, Function]
 
 
 def write_source(program: Program) -> Source:
+    """A kernel for whole sequences, forward and backward."""
+    return _source(program, [_forward(program), _backward(program)])
+
+
+def write_step_source(program: StepProgram) -> Source:
+    """A kernel for one step at a time."""
+    return _source(program, [_forward(program)])
+
+
+def _source(program: Forward, directions: list[Direction]) -> Source:
     sizes = list(program.equations.graph.sizes)
-    forward, forward_lines = _function(program, _forward(program), sizes)
-    backward, backward_lines = _function(program, _backward(program), sizes)
-    lines = [*_header(program.equations), *forward_lines, "", *backward_lines, *_entries()]
-    return Source("\n".join(lines) + "\n", sizes, forward, backward)
+    functions, lines = {}, _header(program.equations, "backward" in [d.name for d in directions])
+    for direction in directions:
+        functions[direction.name], text = _function(program, direction, sizes)
+        lines += [*text, ""]
+    return Source("\n".join([*lines, *_entries(functions)]) + "\n", sizes, functions)
 
 
-def _header(equations: Equations) -> list[str]:
+def _header(equations: Equations, backward: bool) -> list[str]:
     """The cell's equations, as comments above the code they became."""
-    rows = [f"//     {line}" for line in equations.text().splitlines()]
-    back = [f"//     {line}" for line in equations.derivative_text().splitlines()]
-    return [
-        f"// {equations.title}, generated from its equations:",
-        *rows,
-        "// and their derivative:",
-        *back,
-        '#include "kernel.hpp"',
-        "",
-    ]
+    lines = [f"// {equations.title}, generated from its equations:"]
+    lines += [f"//     {line}" for line in equations.text().splitlines()]
+    if backward:
+        lines += ["// and their derivative:"]
+        lines += [f"//     {line}" for line in equations.derivative_text().splitlines()]
+    return [*lines, '#include "kernel.hpp"', ""]
 
 
-def _forward(program: Program) -> Direction:
+def _forward(program: Forward) -> Direction:
     sinks: dict[object, list[str]] = {}
     for part, node in program.state.items():
         sinks.setdefault(node, []).append(f"store({part}_new + c, $, left);")
@@ -109,7 +116,7 @@ def _backward(program: Program) -> Direction:
 
 
 def _function(
-    program: Program, direction: Direction, sizes: list[str]
+    program: Forward, direction: Direction, sizes: list[str]
 ) -> tuple[Function, list[str]]:
     emitter = Emitter(program, direction)
     draft = emitter.function()  # finds the panels that the function needs
@@ -126,7 +133,7 @@ def _function(
     return function, [*pack, "", *rows]
 
 
-def _buffers(program: Program, direction: Direction) -> list[str]:
+def _buffers(program: Forward, direction: Direction) -> list[str]:
     """The names of all buffers of one direction."""
     declared = program.equations.declarations
     names = [f"P_{n}" for n, d in declared.items() if not isinstance(d, Mask)]
@@ -153,9 +160,9 @@ def _prologue(buffers: list[str], sizes: list[str], lines: list[str]) -> list[st
     return [f"  {line}" for name, line in names.items() if name in used]
 
 
-def _entries() -> list[str]:
-    lines = ["", 'extern "C" {']
-    for name in ("forward", "backward"):
+def _entries(names: Iterable[str]) -> list[str]:
+    lines = ['extern "C" {']
+    for name in names:
         lines += [
             f"void pack_{name}(const Call* call, const Threads* threads) {{",
             f"  together(*call, *threads, {name}_pack);",

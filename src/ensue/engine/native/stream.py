@@ -1,0 +1,143 @@
+"""One step at a time: weights packed once, then a call of a few microseconds.
+
+For serving and decoding. The kernel is called directly, without torch's dispatcher; it does
+not record gradients, and runs in the calling thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ensue.cells import Cell
+from ensue.engine.eager import hidden_size
+from ensue.engine.native.cache import compiled
+from ensue.engine.native.kernel import DEFINES, PAD, Call, core
+from ensue.engine.native.program import StepProgram
+from ensue.engine.native.source import write_step_source
+from ensue.engine.native.threads import Threads
+from ensue.errors import ShapeError
+
+
+class NativeStep:
+    """A cell with its weights packed, for `batch` rows. Masks are their expectations.
+
+    Parameters are read when it is made: make it anew after they change."""
+
+    def __init__(
+        self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int, batch: int
+    ) -> None:
+        equations = cell.equations(input_size, hidden_size(cell, parameters), training=False)
+        self._kept = {n: p.detach().contiguous().clone() for n, p in parameters.items()}
+        like = next(iter(self._kept.values()))
+        self.dtype, self.batch, self.parts = like.dtype, batch, cell.parts
+        self.widths = dict(equations.graph.sizes)
+        self.input_size, self.output_size = input_size, equations.output.width
+        self.state_sizes = [n.width for n in equations.old.values()]
+        program = StepProgram(equations)
+        source = write_step_source(program)
+        self._function = source.functions["forward"]
+        self._library = ctypes.CDLL(str(compiled(source.text, DEFINES[self.dtype])))
+        self._apart = program.output not in program.state.values()
+        self.output_part = next((p for p, n in program.state.items() if n is program.output), None)
+        self._buffers = self._allocate(like)
+        self._prepare(source.sizes)
+
+    def _allocate(self, like: Tensor) -> dict[str, Tensor]:
+        """Everything but x, the states and the output, which change from step to step."""
+        f, lanes = self._function, core(self.dtype).lanes()
+        b = {f"P_{n}": p for n, p in self._kept.items()}
+        scratch = sum(self.widths[s] for s in f.scratch)
+        b["Z"] = like.new_empty(self.batch, scratch + PAD)
+        b["RED"] = like.new_empty(self.batch, f.reductions * lanes)
+        b["RS"] = like.new_empty(self.batch, f.numbers)
+        for panels in f.panels:
+            units = -(-self.widths[panels.size] // lanes) * lanes
+            columns = sum(self.widths[s] for s in panels.columns)
+            b[panels.buffer] = like.new_empty(panels.gates * units * columns)
+        return b
+
+    def _prepare(self, sizes: list[str]) -> None:
+        """The call, filled in but for what changes; packs the weights."""
+        names, b = self._function.buffers, self._buffers
+        strides = [b[n].stride(0) if n in b and b[n].dim() == 2 else 0 for n in names]
+        widths = {"X": self.input_size, "Y": self.output_size}
+        for part, size in zip(self.parts, self.state_sizes, strict=True):
+            widths |= {f"{kind}_{part}": size for kind in "SHF"}
+        strides = [widths.get(n, s) for n, s in zip(names, strides, strict=True)]
+        numbers = [*(self.widths[s] for s in sizes), *strides]
+        self._pointers = (ctypes.c_void_p * len(names))(
+            *(b[n].data_ptr() if n in b else None for n in names)
+        )
+        self._numbers = (ctypes.c_long * len(numbers))(*numbers)
+        self._first = (ctypes.c_long * 2)(0, self.batch)
+        shared = core(self.dtype)
+        self._call = Call(
+            buffers=ctypes.addressof(self._pointers),
+            sizes=ctypes.addressof(self._numbers),
+            first=ctypes.addressof(self._first),
+            steps=1,
+            batch=self.batch,
+            threads=1,
+            began=self.batch,
+            products=ctypes.cast(shared.products, ctypes.c_void_p),
+            pack=ctypes.cast(shared.pack, ctypes.c_void_p),
+        )
+        self._threads = Threads()
+        self._given = (ctypes.byref(self._call), ctypes.byref(self._threads))
+        self._library.pack_forward(*self._given)
+        self._run = self._library.run_forward
+        self._at_x = names.index("X")
+        self._at_y = names.index("Y")
+        self._at_old = [names.index(f"H_{p}") for p in self.parts]
+        self._at_new = [names.index(f"S_{p}") for p in self.parts]
+
+    def empty(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Tensors for an output and a state, to be given to `step` as `out`."""
+        like = next(iter(self._kept.values()))
+        state = tuple(like.new_empty(self.batch, size) for size in self.state_sizes)
+        if self.output_part is not None:
+            return state[self.parts.index(self.output_part)], state
+        return like.new_empty(self.batch, self.output_size), state
+
+    def check(self, x: Tensor, state: Sequence[Tensor]) -> None:
+        wanted = [(self.batch, n) for n in (self.input_size, *self.state_sizes)]
+        for name, tensor, shape in zip(("x", *self.parts), (x, *state), wanted, strict=True):
+            if tuple(tensor.shape) != shape or tensor.dtype != self.dtype:
+                raise ShapeError(
+                    f"step: {name}: expected {shape} of {self.dtype}, "
+                    f"got {tuple(tensor.shape)} of {tensor.dtype}"
+                )
+            if not tensor.is_contiguous():
+                raise ShapeError(f"step: {name}: expected a contiguous tensor")
+
+    def step(
+        self,
+        x: Tensor,
+        state: Sequence[Tensor],
+        out: tuple[Tensor, tuple[Tensor, ...]] | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """x (batch, input) and the state in, output (batch, features) and the new state out.
+
+        `out`, from `empty`, is written and returned; it must not be the state given."""
+        if out is None:
+            self.check(x, state)
+            out = self.empty()
+        y, new = out
+        pointers = self._pointers
+        pointers[self._at_x] = x.data_ptr()
+        for at, tensor in zip(self._at_old, state, strict=True):
+            pointers[at] = tensor.data_ptr()
+        for at, tensor in zip(self._at_new, new, strict=True):
+            pointers[at] = tensor.data_ptr()
+        if self._apart:
+            pointers[self._at_y] = y.data_ptr()
+        self._run(*self._given)
+        return out
+
+
+def zeros_like_state(step: NativeStep) -> tuple[Tensor, ...]:
+    return tuple(torch.zeros(step.batch, n, dtype=step.dtype) for n in step.state_sizes)
