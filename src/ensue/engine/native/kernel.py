@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import compiled
-from ensue.engine.native.plan import Plan
+from ensue.engine.native.plan import Plan, make_plan
 from ensue.engine.native.program import Place, Program
 from ensue.engine.native.source import Function, write_source
-from ensue.engine.native.threads import Threads, runtime
+from ensue.engine.native.threads import Threads, runtime, thread_count
 from ensue.equations import Equations
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE
@@ -66,9 +66,16 @@ class Kernel:
         self.program, self.dtype = Program(equations), dtype
         self.source = write_source(self.program)
         self.library = ctypes.CDLL(str(compiled(self.source.text, DEFINES[dtype])))
-        self.core = core(dtype)
-        self.lanes = self.core.lanes()
+        shared = core(dtype)
+        self.lanes = shared.lanes()
+        self._products, self._pack = (
+            ctypes.cast(f, ctypes.c_void_p).value for f in (shared.products, shared.pack)
+        )
+        self._entry = {name: getattr(self.library, name) for name in self.source.functions}
+        self._layouts: dict[Any, tuple[int, dict[str, int], dict[str, int]]] = {}
         self.widths = dict(equations.graph.sizes)
+        self._sizes = [self.widths[s] for s in self.source.sizes]
+        self.flops = equations.counts().product_flops  # of a row and step
         self.parts = list(self.program.state)
         self.output_part = next(
             (p for p, n in self.program.state.items() if n is self.program.output), None
@@ -80,6 +87,10 @@ class Kernel:
         """The buffers of a tape that cannot be made again of the inputs and outputs."""
         rows = [n for n in ("XP", "EX", "US") if n in self.program.buffers]
         return rows + [f"S_{part}" for part in self.parts]
+
+    def plan(self, steps: int, batch: int, lengths: Tensor | None, reverse: bool) -> Plan:
+        threads = thread_count(batch, steps * batch * self.flops)
+        return make_plan(steps, batch, lengths, reverse, threads)
 
     def _x_runs(self) -> list[tuple[str, int, int, tuple[str, ...]]]:
         """Neighbouring gates of a matrix of x: (matrix, first gate, gates, column in XP)."""
@@ -135,9 +146,8 @@ class Kernel:
         b["Y"] = y.view(-1, shape[2])
         if not packed and self.output_part is not None:
             b[f"S_{self.output_part}"] = b["Y"]
-        self._scratch(b, self.source.functions["forward"], plan, x)
         if rows:
-            self._call("forward", self.source.functions["forward"], b, plan, train)
+            self._call("forward", b, plan, x, train)
         final = [self._final(b, part, plan) for part in self.parts]
         if not packed and self.output_part is not None:
             del b[f"S_{self.output_part}"]
@@ -177,13 +187,35 @@ class Kernel:
             return self._stored(mask, plan)
         return _sorted(mask, plan)
 
-    def _scratch(self, b: dict[str, Tensor], function: Function, plan: Plan, like: Tensor) -> None:
-        b["Z"] = like.new_empty(plan.batch, self.width(function.scratch) + PAD)
-        b["RED"] = like.new_empty(plan.batch, function.reductions * self.lanes)
-        b["RS"] = like.new_empty(plan.batch, function.numbers)
+    def _scratch(
+        self, function: Function, plan: Plan, like: Tensor
+    ) -> tuple[Tensor, dict[str, int], dict[str, int]]:
+        """Work space of one call: one tensor, and where in it each buffer and row begins."""
+        key = (id(function), plan.batch)
+        if key not in self._layouts:
+            self._layouts[key] = self._layout(function, plan.batch)
+        total, starts, strides = self._layouts[key]
+        space = like.new_empty(total)
+        begin, item = space.data_ptr(), space.element_size()
+        return space, {name: begin + at * item for name, at in starts.items()}, dict(strides)
+
+    def _layout(self, function: Function, batch: int) -> tuple[int, dict[str, int], dict[str, int]]:
+        """(numbers in all, first number of each buffer, row strides), on cache-line borders."""
+        wide = self.width(function.scratch)
+        strides = {
+            "Z": wide + PAD if wide else 0,
+            "RED": function.reductions * self.lanes,
+            "RS": function.numbers,
+        }
+        counts = {name: batch * stride for name, stride in strides.items()}
         for panels in function.panels:
             units = -(-self.widths[panels.size] // self.lanes) * self.lanes
-            b[panels.buffer] = like.new_empty(panels.gates * units * self.width(panels.columns))
+            counts[panels.buffer] = panels.gates * units * self.width(panels.columns)
+        starts, at = {}, 0
+        for name, count in counts.items():
+            starts[name] = at
+            at += -(-count // 16) * 16
+        return at, starts, strides
 
     def _final(self, b: dict[str, Tensor], part: str, plan: Plan) -> Tensor:
         if plan.order is not None:
@@ -193,16 +225,19 @@ class Kernel:
         states = b[f"S_{part}"]
         return (states[: plan.batch] if plan.reverse else states[-plan.batch :]).clone()
 
-    def _call(
-        self, name: str, function: Function, b: dict[str, Tensor], plan: Plan, train: bool
-    ) -> None:
-        tensors = [b.get(n) for n in function.buffers]
-        pointers = [t.data_ptr() if t is not None else None for t in tensors]
-        strides = [t.stride(0) if t is not None and t.dim() == 2 else 0 for t in tensors]
-        sizes = [self.widths[s] for s in self.source.sizes] + strides
+    def _call(self, name: str, b: dict[str, Tensor], plan: Plan, like: Tensor, train: bool) -> None:
+        function = self.source.functions[name]
+        space, pointers, strides = self._scratch(function, plan, like)
+        for buffer, tensor in b.items():
+            pointers[buffer] = tensor.data_ptr()
+            strides[buffer] = tensor.stride(0) if tensor.dim() == 2 else 0
+        names = function.buffers
+        c_pointers = (ctypes.c_void_p * len(names))(*map(pointers.get, names))
+        numbers = [*self._sizes, *(strides.get(n, 0) for n in names)]
+        c_numbers = (ctypes.c_long * len(numbers))(*numbers)
         call = Call(
-            ctypes.addressof((ctypes.c_void_p * len(pointers))(*pointers)),
-            ctypes.addressof(c_sizes := (ctypes.c_long * len(sizes))(*sizes)),
+            ctypes.addressof(c_pointers),
+            ctypes.addressof(c_numbers),
             *(t.data_ptr() if t is not None else None for t in (plan.base, plan.alive, plan.index)),
             plan.first.data_ptr(),
             plan.steps,
@@ -211,15 +246,11 @@ class Kernel:
             plan.began,
             plan.reverse,
             train,
-            ctypes.cast(self.core.products, ctypes.c_void_p),
-            ctypes.cast(self.core.pack, ctypes.c_void_p),
+            self._products,
+            self._pack,
         )
-        buffers = (ctypes.c_void_p * len(pointers))(*pointers)
-        call.buffers = ctypes.addressof(buffers)
-        threads = runtime() or Threads()
-        for function_name in (f"pack_{name}", f"run_{name}"):
-            getattr(self.library, function_name)(ctypes.byref(call), ctypes.byref(threads))
-        del c_sizes
+        self._entry[name](ctypes.byref(call), ctypes.byref(runtime() or Threads()))
+        del space  # it was in use until here
 
     # ---------------------------------------------------------------- backward
     def backward(
@@ -250,9 +281,8 @@ class Kernel:
                 b[f"I_{part}"], b[f"Q_{part}"] = carried.clone(), carried.clone()
             else:
                 b[f"C_{part}"] = carried.clone()
-        self._scratch(b, self.source.functions["backward"], plan, like)
         if plan.rows:
-            self._call("backward", self.source.functions["backward"], b, plan, True)
+            self._call("backward", b, plan, like, True)
         d_state = [self._carried(b, part, plan) for part in self.parts]
         d_x = self._d_x(b, parameters, plan) if want_x else None
         return d_x, d_state, self._d_parameters(b, parameters, plan, want)

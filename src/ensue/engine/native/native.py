@@ -15,8 +15,6 @@ from ensue.engine.eager import State, Tensors, hidden_size
 from ensue.engine.native.cache import NoCompiler, compiler
 from ensue.engine.native.kernel import DEFINES, Kernel, Tape
 from ensue.engine.native.operator import operate, register
-from ensue.engine.native.plan import make_plan
-from ensue.engine.native.threads import thread_count
 from ensue.engine.rows import reverse_time
 
 DTYPES = (*DEFINES, torch.bfloat16)
@@ -106,8 +104,7 @@ class _Native(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, job: Job, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         state, parameters = job.split(rest)
-        threads = thread_count(x.shape[1])
-        plan = make_plan(x.shape[0], x.shape[1], job.lengths, job.reverse, threads)
+        plan = job.kernel.plan(x.shape[0], x.shape[1], job.lengths, job.reverse)
         y, final, tape = job.kernel.forward(x, state, parameters, job.masks or {}, plan, job.train)
         ctx.job, ctx.tape = job, tape
         ctx.save_for_backward(x, *rest, y)
@@ -153,6 +150,10 @@ def native(
     kernel = kernel_for(cell, x.shape[2], hidden, masks is not None, x.dtype)
     tensors = (x, *state, *parameters.values())
     train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    if not train:
+        plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
+        y, last, _ = kernel.forward(x, state, parameters, masks or {}, plan, False)
+        return y, tuple(last)
     job = Job(cell, kernel, tuple(parameters), lengths, masks, reverse, train)
     y, *final = _Native.apply(job, *tensors)  # type: ignore[no-untyped-call]
     return y, tuple(final)

@@ -17,8 +17,6 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.eager import State, Tensors
 from ensue.engine.native.kernel import Kernel, Tape
-from ensue.engine.native.plan import make_plan
-from ensue.engine.native.threads import thread_count
 from ensue.engine.rows import check_lengths
 
 _makers: list[Callable[[int, int, bool, torch.dtype], Kernel]] = []
@@ -60,7 +58,7 @@ def recurrence(
     """[output, *final states, *tape]"""
     kernel = _kernel(cell, x, hidden, masks)
     lengths = check_lengths(lengths, x.shape[0], x.shape[1])
-    plan = make_plan(x.shape[0], x.shape[1], lengths, reverse, thread_count(x.shape[1]))
+    plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
     named = dict(zip(_cells[cell].parameters, parameters, strict=True))
     given = dict(zip(_cells[cell].masks, masks, strict=False))
     capacity = x.shape[0] * x.shape[1]
@@ -104,7 +102,7 @@ def recurrence_backward(
 ) -> list[Tensor]:
     """[∂x, *∂initial states, *∂parameters]"""
     kernel = _kernel(cell, x, hidden, masks)
-    plan = make_plan(x.shape[0], x.shape[1], lengths, reverse, thread_count(x.shape[1]))
+    plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
     named = dict(zip(_cells[cell].parameters, parameters, strict=True))
     given = dict(zip(_cells[cell].masks, masks, strict=False))
     buffers = kernel.inputs(x, state, named, given, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -27,10 +28,15 @@ class Plan:
     started: Tensor | None = None  # positions of rows that have a first step
 
 
+@functools.lru_cache(256)
+def _plan_of_equal_rows(steps: int, batch: int, reverse: bool, threads: int) -> Plan:
+    first = torch.tensor([batch * k // threads for k in range(threads + 1)])
+    return Plan(steps, batch, threads, reverse, steps * batch, batch, first)
+
+
 def make_plan(steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int) -> Plan:
     if lengths is None:
-        first = torch.tensor([batch * k // threads for k in range(threads + 1)])
-        return Plan(steps, batch, threads, reverse, steps * batch, batch, first)
+        return _plan_of_equal_rows(steps, batch, reverse, threads)
     sorted_rows = lengths.argsort(descending=True, stable=True)
     shares = [sorted_rows[k::threads] for k in range(threads)]
     order = torch.cat(shares)

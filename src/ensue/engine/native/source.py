@@ -161,14 +161,11 @@ def _prologue(buffers: list[str], sizes: list[str], lines: list[str]) -> list[st
 
 
 def _entries(names: Iterable[str]) -> list[str]:
-    lines = ['extern "C" {']
+    lines, given = ['extern "C" {'], "const Call* c, const Threads* t"
     for name in names:
         lines += [
-            f"void pack_{name}(const Call* call, const Threads* threads) {{",
-            f"  together(*call, *threads, {name}_pack);",
-            "}",
-            f"void run_{name}(const Call* call, const Threads* threads) {{",
-            f"  together(*call, *threads, {name}_rows);",
-            "}",
+            f"void pack_{name}({given}) {{ together(*c, *t, {name}_pack); }}",
+            f"void run_{name}({given}) {{ together(*c, *t, {name}_rows); }}",
+            f"void {name}({given}) {{ pack_{name}(c, t), run_{name}(c, t); }}",
         ]
     return [*lines, "}"]

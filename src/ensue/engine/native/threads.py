@@ -33,6 +33,7 @@ def runtime() -> Threads | None:
     return None
 
 
+ENOUGH = 1_000_000  # flops: what a thread does in the time that it takes to start it
 _forked = False
 
 
@@ -44,9 +45,9 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def thread_count(rows: int) -> int:
-    """As many threads as torch uses, but no more than rows; one in a forked child, whose
-    parent's threads are gone."""
+def thread_count(rows: int, flops: int) -> int:
+    """As many threads as torch uses, but no more than rows, nor than have enough to do; one in
+    a forked child, whose parent's threads are gone."""
     if _forked or runtime() is None:
         return 1
-    return max(1, min(torch.get_num_threads(), rows))
+    return max(1, min(torch.get_num_threads(), rows, flops // ENOUGH))
