@@ -22,9 +22,11 @@ Constant = TypeVar("Constant", bound=Callable[..., Any])
 
 
 def constant_in_graphs(function: Constant) -> Constant:
-    """torch.compile calls the function once and takes its result for granted."""
-    marked: Constant = torch.compiler.assume_constant_result(function)  # type: ignore[no-untyped-call]
-    return marked
+    """torch.compile calls the function once and takes its result for granted.
+
+    This is torch.compiler.assume_constant_result without its import of the compiler."""
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
 @constant_in_graphs
