@@ -382,6 +382,13 @@ def test_returned(end: str, problem: str, instead: str, tmp_path: Path) -> None:
     assert text == f"mine.py:7, in step\n    {end}\n  {problem}\n  {instead}"
 
 
+def test_one_number_is_not_one_feature(tmp_path: Path) -> None:
+    """Whether a step is right does not depend on how wide the layer is."""
+    cell = made(f"{HEAD}        return mean(h), c\n", tmp_path)()
+    with pytest.raises(EquationError, match="the new h has 1 number, the old h has 1 feature\n"):
+        cell.equations(3, 1)
+
+
 def test_a_step_that_computes_nothing_is_named_where_it_begins(tmp_path: Path) -> None:
     assert message(f"{HEAD}        return h\n", tmp_path).startswith(
         "mine.py:5, in step\n    def step(self, x, h, c):\n  step returned 1 value for 2"

@@ -99,6 +99,7 @@ def test_order_does_not_matter_where_two_names_of_one_width_meet() -> None:
     assert h + m is m + h
     assert x * m is m * x
     assert graph.add(x, h, m) is graph.add(m, x, h)
+    assert [(h + m).size, (x + m).size, (x + x).size] == ["hidden", "memory", "input"]
 
 
 def test_a_step_twice_is_one_graph() -> None:

@@ -2,60 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-
 from ensue.engine.native.program import Forward, Place
-from ensue.equations import MatrixRef, Node
+from ensue.engine.native.values import Direction, Panels, Values, total
+from ensue.equations import Node
 from ensue.equations.declare import Matrix
 from ensue.equations.node import ONE
-from ensue.equations.schedule import REDUCTIONS, Phase, Schedule, Stage
-
-CALLS = {
-    "sigmoid": "sigmoid",
-    "tanh": "hyperbolic",
-    "relu": "relu",
-    "exp": "exponential",
-    "log": "logarithm",
-    "softplus": "softplus",
-    "sqrt": "root",
-    "maximum": "larger",
-    "greater": "greater",
-}
+from ensue.equations.schedule import REDUCTIONS, Phase, Stage
 
 
-def total(sizes: Iterable[str]) -> str:
-    """A sum of sizes: 2*n_hidden + n_input."""
-    terms = [f"{k}*n_{s}" if k > 1 else f"n_{s}" for s, k in Counter(sizes).items()]
-    return " + ".join(terms) or "0"
-
-
-@dataclass
-class Panels:
-    """The packed matrices of one group of dots: a buffer, and how it is filled."""
-
-    buffer: str
-    size: str  # of the units
-    gates: int
-    terms: list[tuple[int, MatrixRef]]  # (gate, matrix), operand by operand
-    columns: list[str]  # the size of each operand
-    together: str  # blocks of units side by side
-
-
-@dataclass
-class Direction:
-    """One function: its schedule, where values live, and what happens to stored values."""
-
-    name: str
-    schedule: Schedule
-    places: dict[Node, Place]
-    sinks: Mapping[Node, list[str]]
-    sums: Mapping[Node, str]  # vectors' adjoints and where they add up
-    panels: list[Panels] = field(default_factory=list)
-    scratch: dict[Node, None] = field(default_factory=dict)
-    numbers: dict[Node, None] = field(default_factory=dict)
+def _indent(lines: list[str]) -> list[str]:
+    return ["  " + line for line in lines]
 
 
 class Emitter:
@@ -63,7 +19,7 @@ class Emitter:
 
     def __init__(self, program: Forward, direction: Direction) -> None:
         self.program, self.direction = program, direction
-        self.names = program.equations.names
+        self.values = Values(program, direction)
         self._find_scratch()
 
     def _find_scratch(self) -> None:
@@ -89,108 +45,128 @@ class Emitter:
         read = any(node in p.loads or any(node in dot.args for dot in p.dots) for p in phases)
         return not read and node.size != ONE
 
-    # ---------------------------------------------------------------- addresses
-    def address(self, place: Place) -> str:
-        """The first feature of a value in the current row."""
-        offset = f" + {total(place.offset)}" if place.offset else ""
-        if place.row in ("old", "new"):
-            return f"{place.buffer}_{place.row}"
-        row = {"step": "N", "batch": "R", "time": "T"}[place.row]
-        return f"{place.buffer} + {row}*{place.buffer}_stride{offset}"
-
-    def first_row(self, place: Place) -> str:
-        """The first feature of a value in the first row of this thread."""
-        offset = f" + {total(place.offset)}" if place.offset else ""
-        if place.row == "old":
-            p = place.buffer
-            return f"(s ? S_{p} + at.old_row*S_{p}_stride : H_{p} + first*S_{p}_stride)"
-        row = {"step": "at.row", "batch": "first"}[place.row]
-        return f"{place.buffer} + {row}*{place.buffer}_stride{offset}"
-
-    def stride(self, place: Place) -> str:
-        return f"S_{place.buffer}_stride" if place.row == "old" else f"{place.buffer}_stride"
-
-    # ---------------------------------------------------------------- values
-    def variable(self, node: Node) -> str:
-        return f"v{node.number}"
-
-    def operand(self, node: Node) -> str:
-        if node.op == "constant":
-            return f"all((real){node.attr!r})"
-        if node.op == "count":
-            return f"all((real)n_{node.attr})"
-        if node.op == "vector" and node.size == ONE:
-            return f"all(({self.parameter(node)})[0])"
-        return self.variable(node)
-
-    def parameter(self, node: Node) -> str:
-        declared = self.program.equations.declarations[node.attr.name]
-        gate = declared.gates.index(node.attr.gate)  # type: ignore[union-attr]
-        return f"P_{node.attr.name}" + (f" + {gate}*n_{node.size}" if gate else "")
-
-    def expression(self, node: Node) -> str:
-        a = [self.operand(n) for n in node.args]
-        match node.op:
-            case "add":
-                return " + ".join(a)
-            case "multiply":
-                return f"{a[0]} * {a[1]}"
-            case "divide":
-                return f"{a[0]} / {a[1]}"
-            case "negative":
-                return f"-{a[0]}"
-            case "copy" | "spread":
-                return a[0]
-        return f"{CALLS[node.op]}({', '.join(a)})"
-
-    def named(self, node: Node) -> str:
-        return f"  // {self.names[node]}" if node in self.names else ""
-
-    def load(self, node: Node) -> str:
-        if node.size == ONE:
-            return self.number(node)
-        if node.op == "vector":
-            return f"load({self.parameter(node)} + c, left)"
-        return f"load({self.address(self.direction.places[node])} + c, left)"
-
-    def number(self, node: Node) -> str:
-        """A single number of the row, spread over a vector."""
-        numbers = list(self.direction.numbers)
-        if node in numbers:
-            return f"all(RS[R*RS_stride + {numbers.index(node)}])"
-        return f"all(({self.address(self.direction.places[node])})[0])"
-
     # ---------------------------------------------------------------- one phase
     def phase(self, phase: Phase) -> list[str]:
-        """One sweep: for each block of units, products into the tile, then the equations."""
+        """One sweep over the features of all rows."""
+        titles = ", ".join(self._title(d) for g in phase.groups for d in g) or "elementwise"
+        sweep = self._product_phase if phase.groups else self._elementwise_phase
+        return [f"// level {phase.level}: {titles}", *sweep(phase)]
+
+    def _product_phase(self, phase: Phase) -> list[str]:
+        """Block of units by block of units: products into the tile, then the equations."""
         groups, size = phase.groups, f"n_{phase.size}"
         vectors = sum(len(g) for g in groups)
-        titles = ", ".join(self._title(d) for g in groups for d in g) or "elementwise"
-        lines = [f"// level {phase.level}: {titles}"]
-        lines += self._clear_reductions(phase)
-        widest = max((len(g) for g in groups), default=1)
-        step = f"blocks_for({widest})" if groups else "1"
-        lines += [
-            f"for (long j = 0, J = {step}, blocks = ({size} + L - 1) / L; j < blocks; j += J) {{",
-            "  const long here = blocks - j < J ? blocks - j : J;",
-            "  for (long r = 0; r < at.rows; r += CHUNK) {",
-            "    const long rows = at.rows - r < CHUNK ? at.rows - r : CHUNK;",
-        ]
+        step = f"blocks_for({max(len(g) for g in groups)})"
         tiles: dict[Node, str] = {}
-        if groups:
-            lines.append(f"    alignas(64) real tile[CHUNK * {vectors} * {step} * L];")
-            lines.append(f"    const long wide = {vectors} * J * L;")
+        products: list[str] = []
         column = 0
         for group in groups:
-            lines += ["    " + line for line in self._products(group, column, step)]
+            products += self._products(group, column, step)
             for gate, dot in enumerate(group):
                 tiles[dot] = f"tile + i*wide + ({column}*J + b*{len(group)} + {gate})*L"
             column += len(group)
-        lines += ["    for (long b = 0; b < here; b++) {"]
-        lines += [f"      const long c = (j + b) * L, left = {size} - c;"]
-        lines += ["      " + line for line in self._rows(phase, tiles)]
-        lines += ["    }", "  }", "}"]
-        return lines + self._finish_reductions(phase)
+        before, body, after = self._equations(phase, tiles)
+        row = ["const long q = r + i;", *self.values.row_numbers(body)]
+        rows = ["for (long i = 0; i < rows; i++) {", *_indent([*row, *body]), "}"]
+        block = ["const long c = (j + b) * L, left = " + size + " - c;", *before, *rows, *after]
+        inner = [
+            "const long rows = at.rows - r < CHUNK ? at.rows - r : CHUNK;",
+            f"alignas(64) real tile[CHUNK * {vectors} * {step} * L];",
+            f"const long wide = {vectors} * J * L;",
+            *self._prefetch(phase),
+            *products,
+            "for (long b = 0; b < here; b++) {",
+            *_indent(block),
+            "}",
+        ]
+        chunks = ["for (long r = 0; r < at.rows; r += CHUNK) {", *_indent(inner), "}"]
+        return [
+            *self._clear_reductions(phase),
+            f"for (long j = 0, J = {step}, blocks = ({size} + L - 1) / L; j < blocks; j += J) {{",
+            "  const long here = blocks - j < J ? blocks - j : J;",
+            *_indent(chunks),
+            "}",
+            *self._finish_reductions(phase),
+        ]
+
+    def _prefetch(self, phase: Phase) -> list[str]:
+        """Asks for what the equations will read, before the products that they wait for."""
+        far = ("step", "time", "old", "new")
+        places = [self.direction.places.get(n) for n in phase.loads if n.size != ONE]
+        addresses = [self.values.address(p) for p in places if p is not None and p.row in far]
+        lines = [f"__builtin_prefetch({a} + c);" for a in dict.fromkeys(addresses)]
+        if not lines:
+            return []
+        return [
+            "for (long i = 0, c = j * L; i < rows; i++) {",
+            *_indent(["const long q = r + i;", *self.values.row_numbers(lines), *lines]),
+            "}",
+        ]
+
+    def _elementwise_phase(self, phase: Phase) -> list[str]:
+        """Row by row, along the features: memory is read as it lies."""
+        before, body, after = self._equations(phase, {}, in_rows=True)
+        row = self.values.row_numbers([*before, *body, *after])
+        sweep = [
+            f"for (long c = 0, left = n_{phase.size}; left > 0; c += L, left -= L) {{",
+            *_indent(body),
+            "}",
+        ]
+        return [
+            "for (long q = 0; q < at.rows; q++) {",
+            *_indent([*row, *before, *sweep, *after]),
+            "}",
+        ]
+
+    def _equations(
+        self, phase: Phase, tiles: dict[Node, str], in_rows: bool = False
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Lines before, inside and after the innermost loop: over rows for one block of units,
+        or, `in_rows`, over the units of one row."""
+        v, d = self.values, self.direction
+        before: list[str] = []
+        body: list[str] = []
+        after: list[str] = []
+        for node in sorted(phase.scalars, key=lambda n: n.number):
+            line = f"const vec {v.variable(node)} = {v.number(node)};"
+            (before if in_rows else body).append(line)
+        for node in sorted(phase.loads, key=lambda n: n.number):
+            if v.operand(node) == v.variable(node):
+                line = f"const vec {v.variable(node)} = {v.load(node)};{v.named(node)}"
+                (before if node.op == "vector" and not in_rows else body).append(line)
+        for node in sorted(phase.body, key=lambda n: n.number):
+            value = f"*(const vec*)({tiles[node]})" if node in tiles else v.expression(node)
+            body.append(f"const vec {v.variable(node)} = {value};{v.named(node)}")
+        for node in phase.stores:
+            value = v.operand(node)
+            if node in d.scratch:
+                body.append(f"store({v.address(d.places[node])} + c, {value}, left);")
+            body += [sink.replace("$", value) for sink in d.sinks.get(node, [])]
+            if node in d.sums:
+                place = f"*(vec*)({d.sums[node]} + c)"
+                if in_rows:
+                    body.append(f"{place} += {value};")
+                else:
+                    before.append(f"vec a{node.number} = {place};")
+                    body.append(f"a{node.number} += {value};")
+                    after.append(f"{place} = a{node.number};")
+        for slot, node in enumerate(phase.reductions):
+            value = f"first_lanes({v.operand(node.args[0])}, left)"
+            if in_rows:
+                before.append(f"vec r{node.number} = {{}};")
+                body.append(f"r{node.number} += {value};")
+                after.append(f"{self._reduced(node)} = {self._total(node, f'r{node.number}')};")
+            else:
+                body.append(f"*(vec*)(RED + R*RED_stride + {slot}*L) += {value};")
+        return before, body, after
+
+    def _reduced(self, node: Node) -> str:
+        """Where the number that a reduction gives is kept."""
+        return f"RS[R*RS_stride + {list(self.direction.numbers).index(node)}]"
+
+    def _total(self, node: Node, lanes: str) -> str:
+        mean = f" / n_{node.args[0].size}" if node.op == "mean" else ""
+        return f"sum_of_lanes({lanes}){mean}"
 
     def _title(self, dot: Node) -> str:
         """The matrices of a dot: U_i or U_iᵀ + U_fᵀ."""
@@ -210,8 +186,8 @@ class Emitter:
             if ends and ends[-1] == place and segments:
                 segments[-1][2] += f" + n_{size}"
             else:
-                start = f"{self.first_row(place)} + r*{self.stride(place)}"
-                segments.append([start, self.stride(place), f"n_{size}"])
+                start = f"{self.values.first_row(place)} + r*{self.values.stride(place)}"
+                segments.append([start, self.values.stride(place), f"n_{size}"])
                 ends.append(place)
             ends[-1] = place._replace(offset=(*place.offset, size))
         panels = Panels(
@@ -230,67 +206,6 @@ class Emitter:
             f"{panels.buffer} + j*{len(group)}*L*({K}), {K}, tile + {column}*J*L, wide); }}",
         ]
 
-    def _rows(self, phase: Phase, tiles: dict[Node, str]) -> list[str]:
-        """The equations on one block of units, row by row."""
-        d = self.direction
-        before: list[str] = []
-        body: list[str] = []
-        after: list[str] = []
-        for node in sorted(phase.scalars, key=lambda n: n.number):
-            body.append(f"const vec {self.variable(node)} = {self.number(node)};")
-        for node in sorted(phase.loads, key=lambda n: n.number):
-            if self.operand(node) == self.variable(node):
-                line = f"const vec {self.variable(node)} = {self.load(node)};{self.named(node)}"
-                (before if node.op == "vector" else body).append(line)
-        for node in sorted(phase.body, key=lambda n: n.number):
-            value = f"*(const vec*)({tiles[node]})" if node in tiles else self.expression(node)
-            body.append(f"const vec {self.variable(node)} = {value};{self.named(node)}")
-        for node in phase.stores:
-            value = self.operand(node)
-            if node in d.scratch:
-                body.append(f"store({self.address(d.places[node])} + c, {value}, left);")
-            body += [sink.replace("$", value) for sink in d.sinks.get(node, [])]
-            if node in d.sums:
-                place = f"*(vec*)({d.sums[node]} + c)"
-                before.append(f"vec a{node.number} = {place};")
-                body.append(f"a{node.number} += {value};")
-                after.append(f"{place} = a{node.number};")
-        reduced = list(phase.reductions)
-        for slot, node in enumerate(reduced):
-            place = f"*(vec*)(RED + R*RED_stride + {slot}*L)"
-            body.append(f"{place} += first_lanes({self.operand(node.args[0])}, left);")
-        return [
-            *before,
-            "for (long i = 0; i < rows; i++) {",
-            *("  " + line for line in self._row_numbers(body)),
-            *("  " + line for line in body),
-            "}",
-            *after,
-        ]
-
-    def _row_numbers(self, body: list[str]) -> list[str]:
-        """The numbers and pointers of a row that its lines use."""
-        text = "\n".join(body)
-        lines = ["const long q = r + i;"]
-        for name, value in {
-            "N": "at.row + q",
-            "R": "first + q",
-            "T": "c_.time_row ? c_.time_row[at.row + q] : at.row + q",
-        }.items():
-            if re.search(rf"\b{name}\b", text):
-                lines.append(f"const long {name} = {value};")
-        for part in self.program.state:
-            ended = f"(first + q)*S_{part}_stride"
-            old = f"s ? S_{part} + (at.old_row + q)*S_{part}_stride : H_{part} + {ended}"
-            new = (
-                f"q < at.staying ? S_{part} + (at.new_row + q)*S_{part}_stride : F_{part} + {ended}"
-            )
-            if f"{part}_old" in text:
-                lines.append(f"const real* const {part}_old = {old};")
-            if f"{part}_new" in text:
-                lines.append(f"real* const {part}_new = {new};")
-        return lines
-
     # ---------------------------------------------------------------- reductions and numbers
     def _clear_reductions(self, phase: Phase) -> list[str]:
         if not phase.reductions:
@@ -304,38 +219,32 @@ class Emitter:
     def _finish_reductions(self, phase: Phase) -> list[str]:
         if not phase.reductions:
             return []
-        numbers = list(self.direction.numbers)
-        lines = ["for (long R = first; R < first + at.rows; R++) {"]
-        for slot, node in enumerate(phase.reductions):
-            mean = f" / n_{node.args[0].size}" if node.op == "mean" else ""
-            lines.append(
-                f"  RS[R*RS_stride + {numbers.index(node)}] = "
-                f"sum_of_lanes(*(vec*)(RED + R*RED_stride + {slot}*L)){mean};"
-            )
-        return [*lines, "}"]
+        lines = [
+            f"{self._reduced(n)} = {self._total(n, f'*(vec*)(RED + R*RED_stride + {k}*L)')};"
+            for k, n in enumerate(phase.reductions)
+        ]
+        return ["for (long R = first; R < first + at.rows; R++) {", *_indent(lines), "}"]
 
     def scalars(self, stage: Stage) -> list[str]:
         """Numbers of each row that the sweeps of this level need."""
-        d, numbers = self.direction, list(self.direction.numbers)
+        v, d, numbers = self.values, self.direction, list(self.direction.numbers)
         computed = [n for n in stage.scalars if n.op not in REDUCTIONS]
         used = {a for n in computed for a in n.args} | {n for n in stage.scalars if d.sinks.get(n)}
         body: list[str] = []
         for node in sorted(used - set(computed), key=lambda n: n.number):
-            if self.operand(node) == self.variable(node):
-                body.append(f"const vec {self.variable(node)} = {self.number(node)};")
+            if v.operand(node) == v.variable(node):
+                body.append(f"const vec {v.variable(node)} = {v.number(node)};")
         for node in sorted(computed, key=lambda n: n.number):
-            body.append(
-                f"const vec {self.variable(node)} = {self.expression(node)};{self.named(node)}"
-            )
-            body.append(f"RS[R*RS_stride + {numbers.index(node)}] = {self.variable(node)}[0];")
+            body.append(f"const vec {v.variable(node)} = {v.expression(node)};{v.named(node)}")
+            body.append(f"RS[R*RS_stride + {numbers.index(node)}] = {v.variable(node)}[0];")
         for node in stage.scalars:
-            body += [sink.replace("$", self.variable(node)) for sink in d.sinks.get(node, [])]
+            body += [sink.replace("$", v.variable(node)) for sink in d.sinks.get(node, [])]
         if not body:
             return []
         return [
-            "for (long r = 0, i = 0, c = 0, left = 1; r < at.rows; r++) {",
+            "for (long q = 0, c = 0, left = 1; q < at.rows; q++) {",
             "  (void)c, (void)left;",
-            *("  " + line for line in self._row_numbers(body)),
+            *("  " + line for line in self.values.row_numbers(body)),
             *("  " + line for line in body),
             "}",
         ]

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ensue.engine.native.emit import Direction, Emitter, Panels
+from ensue.engine.native.emit import Emitter
 from ensue.engine.native.program import Forward, Program, StepProgram
+from ensue.engine.native.values import Direction, Panels, Values
 from ensue.equations import Equations
 from ensue.equations.declare import Mask
 from ensue.equations.node import ONE
@@ -74,7 +75,7 @@ def _forward(program: Forward) -> Direction:
     read_again = {n for p in phases for n in (*p.loads, *(a for d in p.dots for a in d.args))}
     places = {n: place for n, place in program.places.items() if place.buffer != "US"}
     direction = Direction("forward", program.forward, places, {}, {})
-    emitter = Emitter(program, direction)
+    values = Values(program, direction)
     for node in program.saved:
         if node.op == "product":
             continue
@@ -82,7 +83,7 @@ def _forward(program: Forward) -> Direction:
         if place.buffer == "US":
             line = f"if (c_.train) US[N*US_stride + {len(place.offset)}] = $[0];"
         else:
-            line = f"store({emitter.address(place)} + c, $, left);"
+            line = f"store({values.address(place)} + c, $, left);"
             line = line if node in read_again else f"if (c_.train) {line}"
         sinks.setdefault(node, []).append(line)
     direction.sinks = sinks  # type: ignore[assignment]
@@ -91,10 +92,10 @@ def _forward(program: Forward) -> Direction:
 
 def _backward(program: Program) -> Direction:
     direction = Direction("backward", program.backward, dict(program.back_places), {}, {})
-    emitter = Emitter(program, direction)
+    values = Values(program, direction)
     sinks: dict[object, list[str]] = {}
     for node, place in program.d_slots.items():
-        sinks.setdefault(node, []).append(f"store({emitter.address(place)} + c, $, left);")
+        sinks.setdefault(node, []).append(f"store({values.address(place)} + c, $, left);")
     for part, carried in program.d_state.items():
         to = f"E_{part}" if part in program.doubled else f"C_{part}"
         if carried is not None:

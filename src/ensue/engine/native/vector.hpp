@@ -79,21 +79,25 @@ INLINE vec clamp(vec v, real lo, real hi) {  // NaN stays NaN: both comparisons 
 INLINE vec two_to(vec k) {  // 2^k for a whole k from -126 to 127
   return (vec)((__builtin_convertvector(k, ints) + 127) << 23);
 }
-// e^v = 2^k e^f with |f| <= log(2)/2; k in two halves, so that both ends of the range are reached
-INLINE vec exponential(vec v) {
-  const vec x = clamp(v, -104.f, 89.f);
-  const vec k = rounded(x * 1.44269504f);
-  const vec f = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+INLINE vec power_series(vec f) {  // e^f for |f| <= log(2)/2
   vec p = 1.9875691500e-4f * f + 1.3981999507e-3f;
   p = p * f + 8.3334519073e-3f;
   p = p * f + 4.1665795894e-2f;
   p = p * f + 1.6666665459e-1f;
   p = p * f + 5.0000001201e-1f;
-  p = (p * f) * f + f + 1.f;
-  const vec half = rounded(k * .5f);
+  return (p * f) * f + f + 1.f;
+}
+// e^v = 2^k e^f; k in two halves, so that both ends of the range are reached
+INLINE vec exponential(vec v) {
+  const vec x = clamp(v, -104.f, 89.f), k = rounded(x * 1.44269504f), half = rounded(k * .5f);
+  const vec p = power_series((x - k * 0.693359375f) - k * -2.12194440e-4f);
   return p * two_to(half) * two_to(k - half);
 }
-INLINE vec sigmoid(vec v) { return 1.f / (1.f + exponential(-v)); }
+// 1 / (1 + e^-v): beyond ±87 the result is 0 or 1 whatever e^-v is, so that one scaling is enough
+INLINE vec sigmoid(vec v) {
+  const vec x = clamp(-v, -87.f, 87.f), k = rounded(x * 1.44269504f);
+  return 1.f / (1.f + power_series((x - k * 0.693359375f) - k * -2.12194440e-4f) * two_to(k));
+}
 // an odd rational function, so that it is accurate near zero too; beyond the edge it is ±1
 INLINE vec hyperbolic(vec v) {
   const vec x = clamp(v, -7.99881172180175781f, 7.99881172180175781f), q = x * x;
