@@ -82,6 +82,7 @@ def test_equal_expressions_are_one_node() -> None:
     assert before == (b + a, b * a, a - b, a / b, graph.sum(a), graph.mean(b * a), -a)
     assert len(graph) == size
     assert graph.add(a, b, -a) is graph.add(-a, a, b)
+    assert graph.rebuild(a + a, (b, a)) is a + b
 
 
 def test_different_expressions_are_not() -> None:

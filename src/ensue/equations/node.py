@@ -154,7 +154,9 @@ class Graph:
 
     def rebuild(self, node: Node, args: tuple[Node, ...]) -> Node:
         """The same operation on other arguments."""
-        return node if args == node.args else self._node(node.op, args, node.attr, node.size)
+        if args == node.args:
+            return node
+        return self._node(node.op, args, node.attr, node.size, node.op in ("add", "multiply"))
 
     def outer(self, a: Node, v: Node) -> Node:
         return self._node("outer", (a, v), None, f"{a.size}×{v.size}")

@@ -12,6 +12,7 @@ from ensue.engine import NAMES, RTRL, State, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import to_length
 from ensue.layers.stack import STARTS, Masks, Way, run_stack, sample_masks
+from ensue.layers.stepper import Stepper
 from ensue.layers.unfold import unfold
 
 
@@ -225,6 +226,13 @@ class Recurrent(nn.Module):
     def unfolded(self, length: int) -> str:
         """A picture, as SVG, of this network unrolled over `length` steps."""
         return unfold(self, length)
+
+    def stepper(self, batch: int = 1) -> Stepper:
+        """This layer one step at a time, for `batch` parallel streams: see `Stepper`."""
+        self._one_direction("stepping")
+        like = next(self.parameters()).new_zeros(1, batch, self.input_size)
+        layers = [(*w.way(), w.input_size) for w in self.ways]
+        return Stepper(layers, [w.start(like) for w in self.ways], batch)
 
     def _one_direction(self, what: str) -> None:
         if self.bidirectional:

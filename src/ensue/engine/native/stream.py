@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor
 
 from ensue.cells import Cell
@@ -137,7 +136,3 @@ class NativeStep:
             pointers[self._at_y] = y.data_ptr()
         self._run(*self._given)
         return out
-
-
-def zeros_like_state(step: NativeStep) -> tuple[Tensor, ...]:
-    return tuple(torch.zeros(step.batch, n, dtype=step.dtype) for n in step.state_sizes)
