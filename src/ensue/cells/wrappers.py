@@ -116,6 +116,8 @@ class Zoneout(Wrapper):
 
     def step(self, x: Any, *state: Any) -> Any:
         new = as_tuple(self.cell.step(x, *state))
+        if len(new) != len(state):
+            return new  # tracing names what is missing
         mixed = []
         for part, after, before in zip(self.parts, new, state, strict=True):
             if part in self.mask_names:
