@@ -8,13 +8,21 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: help demo test check clean again
+PEERS := .venv-peers
+
+.PHONY: help demo test test-optimised test-avx2 faults check bench bench-full bench-peers clean again
 
 help:
-	@echo 'make demo    see what Ensue does'
-	@echo 'make test    run all tests on all cores      make test ARGS="-k lstm"'
-	@echo 'make check   lint, format and types'
-	@echo 'make clean   remove .venv and the caches'
+	@echo 'make demo          see what Ensue does'
+	@echo 'make test          run all tests on all cores    make test ARGS="-k lstm"'
+	@echo 'make test-optimised  the native engine as users have it: full optimisation, more examples'
+	@echo 'make test-avx2     the native engine built for AVX2 alone'
+	@echo 'make faults        many processes at once, kill -9, full disks, several machines in one'
+	@echo 'make check         lint, format and types'
+	@echo 'make bench         measure the native engine     make bench ARGS="lengths LSTM.train"'
+	@echo 'make bench-full    the same over the whole grid of shapes (an hour or more)'
+	@echo 'make bench-peers   install JAX and ONNX Runtime, so that they take part'
+	@echo 'make clean         remove .venv and the caches'
 	@echo
 	@echo 'PYTHON=...   the Python that .venv is made from (3.11 or newer; make clean first)'
 
@@ -22,15 +30,40 @@ demo: $(READY)
 	@$(VENV)/bin/ensue demo $(ARGS)
 
 test: $(READY)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+
+# kernels are compiled with -O1 in `make test`, and for this machine's own processor
+NATIVE_TESTS := tests/test_laws.py tests/test_native.py tests/test_native_functions.py
+
+test-optimised: $(READY)
+	@ENSUE_OPTIMISE=3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal $(NATIVE_TESTS) $(ARGS)
+
+test-avx2: $(READY)
+	@ENSUE_MARCH=x86-64-v3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' \
+	    $(NATIVE_TESTS) $(ARGS)
+
+faults: $(READY)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow tests/test_native_cache.py tests/test_engines.py $(ARGS)
 
 check: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 
+bench: $(READY)
+	@$(VENV)/bin/ensue bench $(ARGS)
+
+bench-full: $(READY)
+	@$(VENV)/bin/ensue bench --full --json bench.json --picture bench.svg $(ARGS)
+
+# In a Python environment of their own: they must not change the versions of ours.
+bench-peers: $(READY)
+	@test -x $(PEERS)/bin/python || $(PY) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install --disable-pip-version-check \
+	    numpy jax jaxlib onnx onnxruntime >&2
+
 clean:
-	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `unfinished` stands in .venv from its first moment until all is installed; a set-up that
@@ -44,7 +77,7 @@ $(READY): pyproject.toml constraints.txt $(shell test -x $(PY) || echo again)
 	fi
 	@touch $(VENV)/unfinished
 	@echo 'Installing Ensue and its tools; torch is the large part (minutes, once)' >&2
-	@$(PY) -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2
 	@rm -f $(VENV)/ready-* && mv $(VENV)/unfinished $@ && touch $@
 
 # Leaves the first Python that is new enough and can make a venv in $python, or says why none.

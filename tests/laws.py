@@ -181,6 +181,7 @@ class Row:
     masked: bool = True  # masks are given, as in training, else their expectations used
     engines: tuple[str, ...] = GENERAL
     exempt: Mapping[str, str] = field(default_factory=dict)
+    drawn: dict[tuple[int, int], Data] = field(default_factory=dict, init=False, repr=False)
 
     def subject(self, engine: str = "eager", seed: int | None = None) -> Subject:
         seed = crc32(self.name.encode()) if seed is None else seed
@@ -190,7 +191,10 @@ class Row:
         return subject
 
     def data(self, time: int = TIME, batch: int = BATCH) -> Data:
-        return self.subject().data(time, batch, self.given, self.masked)
+        key = (time, batch)
+        if key not in self.drawn:
+            self.drawn[key] = self.subject().data(time, batch, self.given, self.masked)
+        return replace(self.drawn[key], x=self.drawn[key].x.clone())  # which laws change
 
 
 REPRESENTATIVES: dict[str, Callable[[], Cell]] = {

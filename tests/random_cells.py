@@ -194,9 +194,16 @@ class _Writer:
 
 
 @st.composite
-def random_cells(draw: Callable[[Any], Any], masks: bool = True, most_lines: int = 16) -> Cell:
+def random_cells(
+    draw: Callable[[Any], Any],
+    masks: bool = True,
+    most_lines: int = 16,
+    hidden: tuple[int, ...] = (4,),
+) -> Cell:
     """Cells of one to three state parts; `cell.input_size` and `cell.hidden_size` fit them."""
-    sizes = Sizes(draw(st.sampled_from((3, 4))), 4, draw(st.sampled_from((2, 3, 4))))
+    n = draw(st.sampled_from(hidden))
+    others = [max(1, m) for m in (n // 2, n - 1, n)]
+    sizes = Sizes(draw(st.sampled_from(others[1:])), n, draw(st.sampled_from(others)))
     kinds = draw(st.lists(st.sampled_from(("hidden", "memory", "one")), max_size=2))
     parts = dict(zip("hcm", ["hidden", *kinds], strict=False))
     writer = _Writer(draw, sizes, parts, masks)
@@ -205,7 +212,7 @@ def random_cells(draw: Callable[[Any], Any], masks: bool = True, most_lines: int
     for _ in range(draw(st.integers(6, most_lines))):
         writer.write()
     new = {part: writer.finish(part) for part in parts}
-    output = draw(st.sampled_from(["h", *(p for p in parts), *(["x + h"] * (sizes.input == 4))]))
+    output = draw(st.sampled_from(["h", *(p for p in parts), *(["x + h"] * (sizes.input == n))]))
     return _built(_source(writer, new, output), sizes)
 
 
@@ -246,10 +253,10 @@ class Data(NamedTuple):
 
 
 def random_data(
-    cell: Cell, input_size: int, hidden_size: int, time: int = 3, batch: int = 3
+    cell: Cell, input_size: int, hidden_size: int, time: int = 3, batch: int = 3, seed: int = 1
 ) -> Data:
-    """Numbers for a cell; x is (time, batch, input)."""
-    generator = torch.Generator().manual_seed(1)
+    """Numbers for a cell; x is (time, batch, input). Wide matrices have smaller ones."""
+    generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int, scale: float) -> Tensor:
         v = torch.randn(shape, generator=generator, dtype=torch.float64) * scale
@@ -265,7 +272,10 @@ def random_data(
     shapes = cell.shapes(input_size, hidden_size)
     sizes = [widths[cell.size_of(part)] for part in cell.parts]
     return Data(
-        {name: normal(*shape, scale=0.5) for name, shape in shapes.items()},
+        {
+            name: normal(*shape, scale=min(0.5, shape[1:][0] ** -0.5) if shape[1:] else 0.5)
+            for name, shape in shapes.items()
+        },
         normal(time, batch, input_size, scale=1.0),
         tuple(normal(batch, n, scale=0.5) for n in sizes),
         masks,

@@ -33,6 +33,7 @@ PARTS = [
     "serve",
     "doctor",
     "demo",
+    "bench",
     "cli",
 ]
 # These see less than what stands above them: decoding knows a `step` function and no model,

@@ -96,6 +96,20 @@ def test_json_holds_the_same(capsys: Out) -> None:
     ]
 
 
+def test_the_code_of_the_kernel_needs_no_compiler(
+    capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    text = printed(capsys, "cell", "show", "GRUResetBefore", "--code")
+    assert "//     n  = tanh(W_n·x + U_n·(r*h) + b_n)\n" in text
+    assert '#include "kernel.hpp"' in text
+    for entry in ("void forward(", "void backward("):
+        assert entry in text
+    found = json.loads(printed(capsys, "cell", "show", "GRUResetBefore", "--code", "--json"))
+    assert found["code"] == text
+    assert found["name"] == "GRUResetBefore"
+
+
 def test_reductions_have_stages_of_their_own(capsys: Out) -> None:
     found = json.loads(printed(capsys, "cell", "show", "LayerNormLSTM", "--json"))
     assert found["stages"][1:] == [

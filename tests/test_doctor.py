@@ -11,6 +11,7 @@ import pytest
 
 from ensue import doctor
 from ensue.doctor import Finding
+from ensue.engine.native import cache as native_cache
 
 CPUINFO = """processor\t: 0
 model name\t: Imagined CPU
@@ -104,7 +105,10 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def test_compilers_are_tried_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_is_the_one_that_kernels_are_made_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ziglang", None)  # as if it were not installed
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     assert doctor.compiler().state == "missing"
@@ -112,22 +116,40 @@ def test_compilers_are_tried_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
 
     program(tmp_path / "clang++", "echo clang 99; echo more")
     assert doctor.compiler() == Finding("compiler", "ok", "clang++: clang 99")
-    program(tmp_path / "c++", "exit 1")
-    assert doctor.compiler().value == "clang++: clang 99"
     program(tmp_path / "g++", "echo gcc 77")
     assert doctor.compiler().value == "g++: gcc 77"
+    assert native_cache.compiler.__wrapped__() == ("g++",)
+
+
+def test_a_compiler_that_does_not_run_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "c++", "exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    finding = doctor.compiler()
+    assert (finding.state, finding.value) == ("warning", "c++ does not run")
+    assert "CXX" in finding.advice
 
 
 @pytest.mark.parametrize("wanted", ["nowhere++", '"half a quotation'])
-def test_a_cxx_that_does_not_run_is_named(
+def test_a_cxx_that_is_not_there_is_named(
     wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     program(tmp_path / "c++", "echo c 1")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CXX", wanted)
     finding = doctor.compiler()
-    assert (finding.state, finding.value) == ("warning", "c++: c 1")
-    assert wanted in finding.advice
+    assert (finding.state, finding.value) == ("missing", f"CXX={wanted} is not found")
+    assert "unset CXX" in finding.advice
+
+
+def test_a_torch_that_does_not_load_is_no_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ensue.engine.native", "ensue.engine.native.cache"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert doctor.compiler().value == "not examined: torch does not load"
+    assert doctor.cache().value == "not examined: torch does not load"
 
 
 def test_cxx_may_carry_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +178,7 @@ def test_a_relative_cache_setting_counts_as_unset(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert doctor.cache_folder() == tmp_path / ".cache" / "ensue"
+    assert doctor.cache().value == f"{tmp_path / '.cache' / 'ensue'}, not made yet"
 
 
 def test_a_home_that_cannot_be_written_is_said(

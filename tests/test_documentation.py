@@ -274,7 +274,16 @@ def run_document(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_document_is_true(path: Path, tmp_path: Path) -> None:
     place = tmp_path / "ensue"
-    left = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "build", "dist")
+    left = (
+        ".git",
+        ".venv",
+        ".venv-peers",
+        ".*_cache",
+        ".hypothesis",
+        "__pycache__",
+        "build",
+        "dist",
+    )
     shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*left))
     (place / ".venv").symlink_to(sys.prefix)
     run = subprocess.run(

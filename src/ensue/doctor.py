@@ -8,7 +8,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +38,10 @@ DATA_SETS = (
     "timeseries-small",
 )
 NO_NATIVE = "until then the eager engine runs, which is slower"
-GET_COMPILER = f"Debian: apt install g++; macOS: xcode-select --install; {NO_NATIVE}"
+GET_COMPILER = (
+    "Debian: apt install g++; macOS: xcode-select --install; anywhere: pip install ziglang; "
+    + NO_NATIVE
+)
 
 
 @dataclass(frozen=True)
@@ -141,28 +143,25 @@ def compiler_version(command: list[str]) -> str | None:
 
 
 def compiler() -> Finding:
-    """The first C++ compiler of $CXX, c++, g++, clang++ that runs."""
+    """The C++ compiler that the native engine takes, and whether it runs."""
+    try:
+        from ensue.engine.native import cache
+    except (ImportError, OSError):
+        return Finding("compiler", "warning", "not examined: torch does not load", "see torch")
     wanted = os.environ.get("CXX", "")
     try:
-        candidates = [shlex.split(wanted)] if wanted.strip() else []
-    except ValueError:  # a quotation mark that is never closed
-        candidates = [[wanted]]
-    for command in [*candidates, ["c++"], ["g++"], ["clang++"]]:
-        version = compiler_version(command) if shutil.which(command[0]) else None
-        if version is None:
-            continue
-        value = f"{shlex.join(command)}: {version}"
-        if candidates and command != candidates[0]:
-            return Finding("compiler", "warning", value, f"CXX={wanted} does not run: correct it")
-        return Finding("compiler", "ok", value)
-    return Finding("compiler", "missing", "no C++ compiler", GET_COMPILER)
-
-
-def cache_folder() -> Path:
-    """Where compiled kernels are kept; a relative XDG_CACHE_HOME counts as unset."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    parent = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~"), ".cache")
-    return parent / "ensue"
+        command = list(cache.compiler.__wrapped__())  # as it is now: the answer is kept
+    except (cache.NoCompiler, ValueError):  # ValueError: a quotation mark that is never closed
+        if wanted:
+            advice = f"correct or unset CXX; {NO_NATIVE}"
+            return Finding("compiler", "missing", f"CXX={wanted} is not found", advice)
+        return Finding("compiler", "missing", "no C++ compiler", GET_COMPILER)
+    version = compiler_version(command)
+    if version is None:
+        value = f"{shlex.join(command)} does not run"
+        advice = f"set CXX to one that does; {NO_NATIVE}"
+        return Finding("compiler", "warning", value, advice)
+    return Finding("compiler", "ok", f"{shlex.join(command)}: {version}")
 
 
 def size(folder: Path) -> int:
@@ -179,6 +178,10 @@ def size(folder: Path) -> int:
 
 def cache() -> Finding:
     """Whether the cache folder can be written, and how much it holds."""
+    try:
+        from ensue.engine.native.cache import cache_folder
+    except (ImportError, OSError):
+        return Finding("cache", "warning", "not examined: torch does not load", "see torch")
     folder = cache_folder()
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     writable = os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK)
@@ -199,7 +202,7 @@ def data() -> Finding:
     """Which of the real data sets are in the folder that ENSUE_DATA names."""
     named = os.environ.get("ENSUE_DATA", "")
     if not named:
-        advice = "set ENSUE_DATA to a folder of data sets; the built-in tasks need none"
+        advice = "set ENSUE_DATA to a folder of data sets; tests on real data need it"
         return Finding("data", "missing", "ENSUE_DATA is not set", advice)
     folder = Path(named)
     if not os.path.isdir(folder):  # Path.is_dir raises where a parent may not be entered

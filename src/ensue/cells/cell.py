@@ -17,8 +17,9 @@ from torch import Tensor
 
 from ensue.equations import Equations, Mask, Matrix, trace
 from ensue.equations.declare import Gates, Linear, Parameter
+from ensue.equations.node import ONE
 from ensue.equations.trace import state_parts
-from ensue.errors import OptionError
+from ensue.errors import EquationError, OptionError
 
 
 class Cell(ABC):
@@ -38,6 +39,29 @@ class Cell(ABC):
     def output(self, x: Any, *state: Any) -> Any:
         """What the layer above sees, from x and the new state: the first part unless overridden."""
         return state[0]
+
+    # ---------------------------------------------------------------- changes
+    def __init_subclass__(cls) -> None:
+        for name, value in vars(cls).items():
+            _check_name(cls, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A changed option is another cell: what was read off the old one is forgotten."""
+        if "_bound" in vars(self):
+            raise EquationError(
+                f"{type(self).__name__}: step sets self.{name}; a step only computes: return what "
+                "is to be remembered as a state part"
+            )
+        _check_name(type(self), name, value)
+        for read_off in ("declarations", "parameters", "masks", "parts", "_traced", "_kernels"):
+            vars(self).pop(read_off, None)
+        vars(self)["_changes"] = vars(self).get("_changes", 0) + 1
+        object.__setattr__(self, name, value)
+
+    @property
+    def changes(self) -> int:
+        """How often an option of this cell has been set: a trace belongs to one such number."""
+        return int(vars(self).get("_changes", 0))
 
     # ---------------------------------------------------------------- what is declared
     @cached_property
@@ -65,6 +89,10 @@ class Cell(ABC):
     def masks(self) -> dict[str, Mask]:
         return {n: d for n, d in self.declarations.items() if isinstance(d, Mask)}
 
+    def read(self) -> None:
+        """Reads the declarations now rather than at first use, which torch.compile cannot."""
+        _ = self.parts, self.declarations, self.parameters, self.masks
+
     def size_of(self, name: str) -> str:
         """The name of the size of x, of a state part, or of a size itself."""
         if name == "x":
@@ -77,14 +105,17 @@ class Cell(ABC):
         used = {d.size for d in self.declarations.values()} | {self.size_of(p) for p in self.parts}
         used |= {self.size_of(d.of) for d in self.parameters.values() if isinstance(d, Matrix)}
         for name in sorted(used - sizes.keys()):
-            width = 1 if name == "one" else getattr(self, name, None)
-            if not isinstance(width, int):
+            width = 1 if name == ONE else self._named_width(name)
+            if not isinstance(width, int) or isinstance(width, bool) or width < 1:
                 raise OptionError(
                     f'{type(self).__name__}: the size {name!r} is not known; use "x", a state part '
                     f"({', '.join(self.parts)}), or set self.{name} to a number of features"
                 )
             sizes[name] = width
         return sizes
+
+    def _named_width(self, name: str) -> Any:
+        return getattr(self, str(name), None)
 
     def shapes(self, input_size: int, hidden_size: int) -> dict[str, tuple[int, ...]]:
         """The shape of each parameter, gates stacked along the first axis (torch.nn's layout)."""
@@ -109,8 +140,7 @@ class Cell(ABC):
     def bind(self, values: Mapping[str, Any]) -> Self:
         """This cell with declared names replaced by values: what `step` sees as self."""
         bound = copy.copy(self)
-        for name in self.declarations:
-            bound.__dict__[name] = values[name]
+        vars(bound).update({name: values[name] for name in self.declarations}, _bound=True)
         return bound
 
     def on_tensors(
@@ -134,7 +164,7 @@ class Cell(ABC):
         self, input_size: int = 32, hidden_size: int = 64, training: bool = True
     ) -> Equations:
         """The traced step: print it, draw it, differentiate it."""
-        key = (input_size, hidden_size, training)
+        key = (self.changes, input_size, hidden_size, training)
         traced: dict[Any, Equations] = self.__dict__.setdefault("_traced", {})
         if key not in traced:
             traced[key] = trace(self, input_size, hidden_size, training)
@@ -146,6 +176,15 @@ class Cell(ABC):
 
     def _repr_latex_(self) -> str:
         return self.equations()._repr_latex_()
+
+
+def _check_name(cls: type, name: str, value: Any) -> None:
+    """A declared name must not hide what every cell has."""
+    if isinstance(value, (Parameter, Mask)) and (hasattr(Cell, name) or name.startswith("_")):
+        raise OptionError(
+            f"{cls.__name__}.{name}: every cell has a {name} of its own; give the "
+            f"{type(value).__name__} another name"
+        )
 
 
 def as_tuple(new: Any) -> tuple[Any, ...]:

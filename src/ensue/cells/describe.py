@@ -99,8 +99,9 @@ def stages(equations: Equations) -> list[str]:
             work += [_products(group, Plain(names)) for group in phase.groups]
             many = Counter(node.op for node in phase.reductions)
             work += [op if count == 1 else f"{count} × {op}" for op, count in many.items()]
-        found += [f"{when}: {', '.join(work)}"] if work else []
-        when = "then"
+        if work:
+            found.append(f"{when}: {', '.join(work)}")
+            when = "then"
     return found
 
 

@@ -15,6 +15,10 @@ class Wrapper(Cell):
     """A cell around another: the same state and parameters under the same names."""
 
     def __init__(self, cell: Cell) -> None:
+        if not isinstance(cell, Cell):
+            raise OptionError(
+                f"{type(self).__name__}: expected a cell to wrap, such as LSTM(), got {cell!r}"
+            )
         self.cell = cell
 
     @property
@@ -22,17 +26,31 @@ class Wrapper(Cell):
         return self.cell.parts
 
     def _declared(self) -> dict[str, Parameter | Mask]:
-        return {**self.cell.declarations, **super()._declared()}
+        inner, own = self.cell.declarations, super()._declared()
+        if twice := inner.keys() & own.keys():
+            raise OptionError(
+                f"{type(self).__name__}: {', '.join(sorted(twice))} is declared by "
+                f"{type(self.cell).__name__} too; give it another name"
+            )
+        return {**inner, **own}
+
+    @property
+    def changes(self) -> int:
+        return super().changes + self.cell.changes
+
+    def read(self) -> None:
+        self.cell.read()
+        super().read()
 
     def size_of(self, name: str) -> str:
         return self.cell.size_of(name)
 
-    def widths(self, input_size: int, hidden_size: int) -> dict[str, int]:
-        return self.cell.widths(input_size, hidden_size)
+    def _named_width(self, name: str) -> Any:
+        return getattr(self, name, None) or self.cell._named_width(name)
 
     def bind(self, values: Mapping[str, Any]) -> Self:
         bound = super().bind(values)
-        bound.cell = self.cell.bind(values)
+        vars(bound)["cell"] = self.cell.bind(values)
         return bound
 
     def add_mask(self, name: str, mask: Mask) -> str:
@@ -111,7 +129,7 @@ class Zoneout(Wrapper):
                 f"m_{part}", Mask(r, over="step", scaled=False, size=cell.size_of(part))
             )
             for part, r in rates.items()
-            if r > 0
+            if r != 0
         }
 
     def step(self, x: Any, *state: Any) -> Any:

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 
 from ensue.cells import Cell, as_tuple
 from ensue.engine.rows import Rows
+from ensue.errors import OptionError
 
 State = tuple[Tensor, ...]
 Tensors = Mapping[str, Tensor]
@@ -53,13 +54,14 @@ def steps(
         x.shape[2], hidden_size(cell, parameters), masks is not None
     ).output.width
     steady = masks is None or all(m.over == "sequence" for m in cell.masks.values())
+    frames = x.unbind(0)  # indexing x in the loop would make a gradient of its size at each step
     bound, bound_rows = None, -1
     for t, alive in enumerate(rows.alive):
         if bound is None or not steady or alive != bound_rows:
             bound = cell.on_tensors(parameters, masks_at(cell, masks, t, alive))
             bound_rows = alive
         old = tuple(s[:alive] for s in state)
-        y, state = one_step(bound, x[t, :alive], old, width)
+        y, state = one_step(bound, frames[t][:alive], old, width)
         yield alive, old, y, state
 
 
@@ -92,7 +94,10 @@ def hidden_size(cell: Cell, parameters: Tensors) -> int:
     for name, declared in cell.parameters.items():
         if declared.size == "hidden":
             return parameters[name].shape[0] // len(declared.gates)
-    raise AssertionError(f"{type(cell).__name__} declares no parameter of size hidden")
+    raise OptionError(
+        f"{type(cell).__name__} declares no parameter of size hidden: its width cannot be read off "
+        "them; give one Matrix or Vector the size hidden"
+    )
 
 
 def empty_output(cell: Cell, parameters: Tensors, x: Tensor, state: State) -> Tensor:

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from ensue.cells import Cell
 from ensue.engine.bptt import explicit
-from ensue.engine.eager import State, Tensors, eager
-from ensue.engine.native import native, why_not_native
+from ensue.engine.check import check_given
+from ensue.engine.eager import State, Tensors, eager, hidden_size
+from ensue.engine.native import native, why_no_kernel, why_not_native
 from ensue.engine.rows import reverse_time
 from ensue.engine.torch_kernels import torch_kernel, why_not_torch
 from ensue.errors import OptionError, unknown
@@ -107,9 +108,19 @@ def run(
     Outputs beyond a row's end are zero, its final state is that of its last real step (the
     initial one for an empty row). `masks` are given in training; without them each mask is
     its expectation. In reverse the cell goes from each row's last real step to its first;
-    x, outputs and masks stay in the order of time."""
+    x, outputs and masks stay in the order of time. The type is that of the tensors, inside
+    autocast too."""
+    if torch.is_autocast_enabled(x.device.type):
+        with torch.autocast(x.device.type, enabled=False):
+            return run(cell, parameters, x, state, lengths, masks, engine, reverse)
+    widths = (x.shape[2], hidden_size(cell, parameters), masks is not None)
+    if not torch.compiler.is_compiling():
+        check_given(cell.equations(*widths), parameters, x, state, masks)
     if engine == "auto":
         engine, reason = choose(cell, x, lengths)
+        if not reason and not torch.compiler.is_compiling():
+            reason = why_no_kernel(cell, *widths, x.dtype)
+            engine = "eager" if reason else engine
         if reason and not torch.compiler.is_compiling():
             _say(f"{reason}; running {engine}")
     elif engine not in ENGINES:

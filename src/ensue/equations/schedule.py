@@ -55,8 +55,11 @@ def lower(roots: Iterable[Node], hoist: bool = True) -> dict[Node, Node]:
 
 
 def _lower_sum(node: Node, args: tuple[Node, ...], uses: Counter[Node]) -> Node:
-    """Joins the dots of a sum that nobody else reads."""
-    alone = [new.op == "dot" and uses[old] == 1 for old, new in zip(node.args, args, strict=True)]
+    """Joins the dots of a sum that nobody else reads; not a single number among many features."""
+    alone = [
+        new.op == "dot" and uses[old] == 1 and (new.size == ONE) == (node.size == ONE)
+        for old, new in zip(node.args, args, strict=True)
+    ]
     if sum(alone) < 2:
         return node.graph.rebuild(node, args)
     dots = [a for a, joined in zip(args, alone, strict=True) if joined]

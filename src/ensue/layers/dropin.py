@@ -16,7 +16,7 @@ from ensue.cells import LSTM as LSTMCell
 from ensue.cells import Cell, SimpleRNN
 from ensue.engine import State, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
-from ensue.layers.stack import Way, run_stack
+from ensue.layers.stack import Way, in_type, run_stack
 
 
 class _DropIn(nn.Module):
@@ -24,6 +24,7 @@ class _DropIn(nn.Module):
 
     gates: int
     cell: Cell
+    weight_ih_l0: nn.Parameter
 
     def __init__(
         self,
@@ -44,7 +45,12 @@ class _DropIn(nn.Module):
                 f"proj_size={proj_size}: projections are not offered here; write the cell with "
                 "`part_sizes`, or use torch.nn.LSTM"
             )
+        if num_layers < 1 or not 0 <= dropout <= 1:
+            raise OptionError(
+                f"expected num_layers ≥ 1 and 0 ≤ dropout ≤ 1, got {num_layers} and {dropout}"
+            )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.cell.read()
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional, self.engine = bidirectional, "auto"
         rows = self.gates * hidden_size
@@ -133,7 +139,8 @@ class _DropIn(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """x (time, batch, input); the state's parts (layers·directions, batch, hidden)."""
-        layers = self._ways()
+        layers, dtype = self._ways(), self.weight_ih_l0.dtype
+        x = in_type("input", x, dtype)
         count = self.num_layers * (1 + self.bidirectional)
         shape = (count, x.shape[1], self.hidden_size)
         parts = state if state is not None else tuple(x.new_zeros(shape) for _ in self.cell.parts)
@@ -143,6 +150,10 @@ class _DropIn(nn.Module):
                     f"initial {name}: expected (layers·directions, batch, hidden) = {shape}, "
                     f"got {tuple(part.shape)}"
                 )
+        parts = tuple(
+            in_type(f"initial {name}", part, dtype)
+            for name, part in zip(self.cell.parts, parts, strict=True)
+        )
         begin: list[State] = list(zip(*(part.unbind(0) for part in parts), strict=True))
         lengths = check_lengths(lengths, x.shape[0], x.shape[1])
         between = self.dropout if self.training else 0.0

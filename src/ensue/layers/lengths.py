@@ -7,7 +7,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ensue.engine import check_lengths
-from ensue.errors import OptionError
+from ensue.errors import OptionError, unknown
+
+CUTS = ("end", "start")
 
 
 def to_length(
@@ -17,8 +19,8 @@ def to_length(
 
     Longer rows lose steps at the "end" or at the "start"; shorter ones are padded with
     zeros at the end."""
-    if cut not in ("end", "start"):
-        raise OptionError(f'cut: expected "end" or "start", got {cut!r}')
+    if cut not in CUTS:
+        raise unknown("cut", cut, CUTS)
     if length < 0:
         raise OptionError(f"length: expected a number ≥ 0, got {length}")
     time, batch = x.shape[:2]

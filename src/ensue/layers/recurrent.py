@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,8 @@ from torch import Tensor, nn
 from ensue.cells import CELLS, Cell, initialise
 from ensue.engine import NAMES, RTRL, State, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
-from ensue.layers.lengths import to_length
-from ensue.layers.stack import STARTS, Masks, Way, run_stack, sample_masks
+from ensue.layers.lengths import CUTS, to_length
+from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
 from ensue.layers.stepper import Stepper
 from ensue.layers.unfold import unfold
 
@@ -25,6 +26,14 @@ class OneWay(nn.Module):
         super().__init__()
         self.cell, self.init, self.learned_start = cell, init, learned_start
         self.input_size, self.hidden_size = input_size, hidden_size
+        cell.read()
+        names = [*cell.parameters, *cell.masks, *(f"start_{part}" for part in cell.parts)]
+        for name in names:
+            if hasattr(self, name) or names.count(name) > 1:
+                raise OptionError(
+                    f"{type(cell).__name__}.{name}: the layer has a {name} of its own; "
+                    "give the parameter another name"
+                )
         for name, shape in cell.shapes(input_size, hidden_size).items():
             self.register_parameter(name, nn.Parameter(torch.empty(shape)))
         if learned_start:
@@ -67,13 +76,14 @@ class Recurrent(nn.Module):
 
     cell: a Cell, its name, or one Cell for each layer.
     backward_start: where the backward direction begins — "zero", "forward_end" (the forward
-    direction's end state) or "shared_end" (its state at the last step is the forward one).
+    direction's end state) or "shared_end" (its state at the last step is the forward one); but for
+    "zero", a backward state that is given or learned is not used.
     initial: "zero" or "learned". max_length: cut (at the "end" or "start") or pad x to it.
     engine: "auto", or one of ensue.engine.ENGINES by name."""
 
     def __init__(
         self,
-        cell: Cell | str | Sequence[Cell],
+        cell: Cell | str | Sequence[Cell | str],
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
@@ -94,6 +104,10 @@ class Recurrent(nn.Module):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, len(cells)
         self.bidirectional, self.backward_start = bidirectional, backward_start
         self.dropout, self.batch_first, self.engine = dropout, batch_first, engine
+        if cut not in CUTS:
+            raise unknown("cut", cut, CUTS)
+        if max_length is not None and max_length < 0:
+            raise OptionError(f"max_length: expected a number ≥ 0, got {max_length}")
         self.max_length, self.cut = max_length, cut
         self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
         width = input_size
@@ -115,6 +129,10 @@ class Recurrent(nn.Module):
         found = [w for pair in both for w in pair] if self.bidirectional else list(self.forwards)
         return [w for w in found if isinstance(w, OneWay)]
 
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
     def forward(
         self,
         x: Tensor,
@@ -131,7 +149,8 @@ class Recurrent(nn.Module):
 
     def _entering(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """x (time, batch, input), of max_length steps if that is set, and its lengths, checked."""
-        _check_input(x, self.input_size, next(self.parameters()).dtype)
+        _check_input(x, self.input_size)
+        x = in_type("x", x, self._dtype)
         x = x.transpose(0, 1) if self.batch_first else x
         if self.max_length is not None:
             return to_length(x, lengths, self.max_length, self.cut)
@@ -188,7 +207,7 @@ class Recurrent(nn.Module):
                     f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {wanted} "
                     f"(batch, features), got {shapes}"
                 )
-            found.append(parts)
+            found.append(tuple(in_type(f"state[{k}]", p, self._dtype) for p in parts))
         return found
 
     # ---------------------------------------------------------------- other ways to run it
@@ -254,30 +273,37 @@ def _slice_masks(cell: Cell, masks: Masks | None, at: int, size: int) -> Masks |
     return {n: m[at : at + size] if over[n] == "step" else m for n, m in masks.items()}
 
 
-def _cells(cell: Cell | str | Sequence[Cell], num_layers: int) -> list[Cell]:
-    """One cell for each layer."""
+def as_cell(cell: object) -> Cell:
+    """The cell itself, or the built-in one of that name."""
     if isinstance(cell, str):
         if cell not in CELLS:
             raise unknown("cell", cell, CELLS)
-        cell = CELLS[cell]()
-    if isinstance(cell, type):
+        return CELLS[cell]()
+    if isinstance(cell, type) and issubclass(cell, Cell):
         raise OptionError(f"cell: expected a cell, got the class; write {cell.__name__}()")
-    if isinstance(cell, Cell):
-        if num_layers < 1:
-            raise OptionError(f"num_layers: expected a number ≥ 1, got {num_layers}")
-        return [cell] * num_layers
-    if num_layers not in (1, len(cell)):
+    if not isinstance(cell, Cell):
+        raise OptionError(f"cell: expected a Cell such as LSTM(), or its name, got {cell!r}")
+    return cell
+
+
+def _cells(cell: Cell | str | Sequence[Cell | str], num_layers: int) -> list[Cell]:
+    """One cell for each layer."""
+    if not isinstance(num_layers, int) or num_layers < 1:
+        raise OptionError(f"num_layers: expected a whole number ≥ 1, got {num_layers!r}")
+    if not isinstance(cell, (list, tuple)):
+        return [as_cell(cell)] * num_layers
+    if not cell or num_layers not in (1, len(cell)):
         raise OptionError(f"num_layers: {len(cell)} cells are given, got {num_layers}")
-    return list(cell)
+    return [as_cell(c) for c in cell]
 
 
 def _check(
     input_size: int, hidden_size: int, dropout: float, initial: str, start: str, engine: str
 ) -> None:
     for name, size in {"input_size": input_size, "hidden_size": hidden_size}.items():
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
             raise OptionError(f"{name}: expected a whole number ≥ 1, got {size!r}")
-    if not 0 <= dropout < 1:
+    if not isinstance(dropout, Real) or not 0 <= dropout < 1:
         raise OptionError(f"dropout: expected 0 ≤ rate < 1, got {dropout}")
     for what, name, known in (
         ("initial state", initial, ("zero", "learned")),
@@ -288,11 +314,11 @@ def _check(
             raise unknown(what, name, known)
 
 
-def _check_input(x: Tensor, input_size: int, dtype: torch.dtype) -> None:
+def _check_input(x: Tensor, input_size: int) -> None:
+    if not isinstance(x, Tensor):
+        raise ShapeError(f"x: expected a torch tensor, got {type(x).__name__}")
     if x.dim() != 3 or x.shape[2] != input_size:
         raise ShapeError(
             f"x: expected 3 axes, the last with {input_size} features, got {tuple(x.shape)}; "
             "one sequence alone is x.unsqueeze(1) (or unsqueeze(0) with batch_first)"
         )
-    if x.dtype != dtype:
-        raise ShapeError(f"x: expected {dtype}, the parameters' type, got {x.dtype}")

@@ -9,7 +9,7 @@ from ensue.cells import Cell
 from ensue.engine import State
 from ensue.engine.eager import one_step
 from ensue.errors import OptionError, ShapeError
-from ensue.layers.recurrent import OneWay
+from ensue.layers.recurrent import OneWay, as_cell
 
 
 def heights(parents: Tensor) -> Tensor:
@@ -41,13 +41,13 @@ class Recursive(nn.Module):
         state = step(x, combined states of the children)
 
     Children are combined by "sum" or "mean", part by part; a leaf starts from zero. On a chain
-    this is `Recurrent`. x (nodes, input), parents (nodes,) with −1 for roots, in any order;
-    several trees at once are one forest. Returns y (nodes, features) and the state parts of
-    all nodes."""
+    this is `Recurrent`. Masks are their expectations, in training too. x (nodes, input),
+    parents (nodes,) with −1 for roots, in any order; several trees at once are one forest.
+    Returns y (nodes, features) and the state parts of all nodes."""
 
     def __init__(
         self,
-        cell: Cell,
+        cell: Cell | str,
         input_size: int,
         hidden_size: int,
         *,
@@ -57,7 +57,7 @@ class Recursive(nn.Module):
         super().__init__()
         if combine not in ("sum", "mean"):
             raise OptionError(f'combine: expected "sum" or "mean", got {combine!r}')
-        self.combine = combine
+        self.combine, cell = combine, as_cell(cell)
         self.inner = OneWay(cell, input_size, hidden_size, init, learned_start=False)
         self.output_size = cell.equations(input_size, hidden_size, training=False).output.width
 

@@ -11,7 +11,7 @@ from torch.nn.functional import dropout
 
 from ensue.cells import Cell
 from ensue.engine import State, Tensors, run
-from ensue.errors import unknown
+from ensue.errors import ShapeError, unknown
 
 STARTS = ("zero", "forward_end", "shared_end")
 
@@ -41,6 +41,16 @@ def sample_masks(
         kept = torch.empty(shape, dtype=x.dtype, device=x.device).bernoulli_(1 - mask.rate)
         drawn[name] = kept / (1 - mask.rate) if mask.scaled else kept
     return drawn
+
+
+def in_type(what: str, v: Tensor, dtype: torch.dtype) -> Tensor:
+    """v in the parameters' type, which is the one computed in. Under autocast, where layers in
+    front give another, it is converted; elsewhere another type is a mistake."""
+    if v.dtype == dtype:
+        return v
+    if torch.is_autocast_enabled(v.device.type):
+        return v.to(dtype)
+    raise ShapeError(f"{what}: expected {dtype}, the parameters' type, got {v.dtype}")
 
 
 def run_stack(

@@ -28,6 +28,9 @@ from ensue.errors import EnsueError
 FIXED = ("vector.hpp", "products.hpp", "kernel.hpp")
 
 
+_failed: dict[str, str] = {}  # what this process could not compile, and why
+
+
 class NoCompiler(EnsueError):
     """There is no C++ compiler, or it does not work."""
 
@@ -64,9 +67,10 @@ def compiler() -> tuple[str, ...]:
     """The compiler's command: $CXX, c++, g++, clang++, or zig from the `ziglang` wheel."""
     given = os.environ.get("CXX")
     for name in [given] if given else ["c++", "g++", "clang++"]:
-        command = shlex.split(name or "")
-        if command and shutil.which(command[0]):
-            return tuple(command)
+        with contextlib.suppress(ValueError):  # a quotation mark that is not closed
+            command = shlex.split(name or "")
+            if command and shutil.which(command[0]):
+                return tuple(command)
     with contextlib.suppress(ImportError):
         import ziglang  # type: ignore[import-not-found]  # noqa: F401
 
@@ -109,13 +113,19 @@ def compiled(source: str, defines: tuple[str, ...]) -> Path:
     options = [*flags(), *defines]
     parts = [source, fixed_part(), "\n".join(options), identity()]
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    if name in _failed:
+        raise NoCompiler(_failed[name])
     folder = usable_folder()
     try:
-        return _build(folder, name, source, options)
-    except OSError:
-        if folder == temporary_folder():
-            raise
-        return _build(temporary_folder(), name, source, options)
+        try:
+            return _build(folder, name, source, options)
+        except OSError:
+            if folder == temporary_folder():
+                raise
+            return _build(temporary_folder(), name, source, options)
+    except NoCompiler as error:
+        _failed[name] = str(error)
+        raise
 
 
 def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:

@@ -262,6 +262,8 @@ class Emitter:
             body += self.scalars(stage)
             for phase in stage.phases.values():
                 body += self.phase(phase)
+        if any("ACC" in line for line in body):
+            body.append("add_up(ACC + who*ACC_stride, ACC_stride / 2);")
         return [
             f"static void {d.name}_rows(const Call& c_, long who) {{",
             f"  for ({steps}) {{",

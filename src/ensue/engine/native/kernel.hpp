@@ -48,6 +48,15 @@ struct FlushDenormals {
 
 constexpr long CHUNK = 48;  // rows of a tile
 
+// The sums of one step, added to those of all steps, which stand behind them: one long sum of
+// single numbers would lose digits.
+INLINE void add_up(real* sums, long width) {
+  for (long k = 0; k < width; k += L) {
+    *(vec*)(sums + width + k) += *(vec*)(sums + k);
+    *(vec*)(sums + k) = vec{};
+  }
+}
+
 // ---------------------------------------------------------------- threads
 // The OpenMP runtime that is already in the process: two of them would fight for the cores.
 struct Threads {

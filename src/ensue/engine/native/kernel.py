@@ -21,6 +21,7 @@ from ensue.equations import Equations
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE
 
+PIECE, SMALL = 128, 512  # rows of a piece, and numbers of a small matrix: see _outer
 PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
 DEFINES = {
     torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
@@ -274,7 +275,7 @@ class Kernel:
         if self.program.d_x is not None:
             b["DX"] = like.new_empty(plan.rows, like.shape[1])
         sums = [self.widths[n.size] for n in self.program.d_vectors.values()]
-        b["ACC"] = like.new_zeros(plan.threads, sum(-(-n // 16) * 16 for n in sums))
+        b["ACC"] = like.new_zeros(plan.threads, 2 * sum(-(-n // 16) * 16 for n in sums))
         for part, d in zip(self.parts, d_final, strict=True):
             carried = _sorted(d, plan)
             if part in self.program.doubled:
@@ -288,13 +289,7 @@ class Kernel:
         return d_x, d_state, self._d_parameters(b, parameters, plan, want)
 
     def _carried(self, b: dict[str, Tensor], part: str, plan: Plan) -> Tensor:
-        if self.program.d_state[part] is None and plan.steps:
-            d = b[f"C_{part}"]
-            if plan.started is None:
-                d.zero_()
-            else:
-                d.index_fill_(0, plan.started, 0)
-        elif part in self.program.doubled:
+        if part in self.program.doubled:
             d = b[f"Q_{part}"] if plan.steps % 2 else b[f"I_{part}"]
         else:
             d = b[f"C_{part}"]
@@ -333,10 +328,7 @@ class Kernel:
             fresh = covered.setdefault(f"{run.matrix}.{run.first_gate}", 0) == 0
             covered[f"{run.matrix}.{run.first_gate}"] += 1
             for adjoint, operand in self._pairs(b, run.source, d, plan):
-                if fresh:
-                    torch.mm(adjoint.t(), operand, out=rows)
-                else:
-                    rows.addmm_(adjoint.t(), operand)
+                _outer(adjoint, operand, rows, fresh)
                 fresh = False
         self._d_vectors(b, parameters, found, want)
         for name in want - found.keys():
@@ -367,7 +359,7 @@ class Kernel:
         found: dict[str, Tensor],
         want: set[str],
     ) -> None:
-        sums, at = b["ACC"].sum(0), 0
+        sums, at = b["ACC"][:, b["ACC"].shape[1] // 2 :].sum(0), 0
         seen: dict[Any, Tensor] = {}
         for ref, node in self.program.d_vectors.items():
             width = self.widths[node.size]
@@ -384,6 +376,21 @@ class Kernel:
 def _sorted(v: Tensor, plan: Plan) -> Tensor:
     """Rows of a (batch, features) tensor in the order in which they are stored."""
     return v.contiguous() if plan.order is None else v.index_select(0, plan.order)
+
+
+def _outer(adjoint: Tensor, operand: Tensor, out: Tensor, fresh: bool) -> None:
+    """out = adjointᵀ·operand, or added to it. For small matrices the sum over many rows is taken
+    in pieces: the BLAS makes one long sum of it there, which loses digits (and is no quicker)."""
+    count = len(adjoint) // PIECE
+    if count > 1 and out.numel() <= SMALL:
+        first = adjoint[: count * PIECE].view(count, PIECE, adjoint.shape[1])
+        whole = torch.bmm(first.transpose(1, 2), operand[: count * PIECE].view(count, PIECE, -1))
+        torch.sum(whole, 0, out=out) if fresh else out.add_(whole.sum(0))
+        adjoint, operand, fresh = adjoint[count * PIECE :], operand[count * PIECE :], False
+    if fresh:
+        torch.mm(adjoint.t(), operand, out=out)
+    else:
+        out.addmm_(adjoint.t(), operand)
 
 
 def _columns(buffer: Tensor, first: int, count: int) -> Tensor:

@@ -17,7 +17,8 @@ from ensue.engine.native.kernel import DEFINES, Kernel, Tape
 from ensue.engine.native.operator import operate, register
 from ensue.engine.rows import reverse_time
 
-DTYPES = (*DEFINES, torch.bfloat16)
+COMPUTED_IN = {torch.bfloat16: torch.float32}
+DTYPES = (*DEFINES, *COMPUTED_IN)
 Constant = TypeVar("Constant", bound=Callable[..., Any])
 
 
@@ -53,10 +54,21 @@ def kernel_for(
 ) -> Kernel:
     """The kernel of a cell, compiled at first use and kept with the cell."""
     kernels: dict[Any, Kernel] = cell.__dict__.setdefault("_kernels", {})
-    key = (input_size, hidden, training, dtype)
+    key = (cell.changes, input_size, hidden, training, dtype)
     if key not in kernels:
         kernels[key] = Kernel(cell.equations(input_size, hidden, training), dtype)
     return kernels[key]
+
+
+def why_no_kernel(
+    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
+) -> str:
+    """Why the cell's kernel cannot be compiled; "" if it can (and then it has been)."""
+    try:
+        kernel_for(cell, input_size, hidden, training, COMPUTED_IN.get(dtype, dtype))
+    except NoCompiler as error:
+        return str(error).splitlines()[0]
+    return ""
 
 
 @constant_in_graphs

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
 from ensue.equations.declare import Mask, Parameter
-from ensue.equations.node import ONE
+from ensue.equations.node import ONE, Graph
 from ensue.equations.schedule import REDUCTIONS, Schedule, as_operand, is_hoisted, lower
 
 
@@ -101,12 +101,15 @@ class Program(Forward):
         derivative = equations.derive(graph.copy)
         self.seeds = derivative.seeds
         outers = derivative.outers()
-        rest_of_x = _elementwise_x(derivative.x)
+        rest_of_x = _rest_of_x(derivative.x, outers)
         wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
         wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
         low = lower([*equations.roots, *(n for n in wanted if n is not None)])
         super().__init__(equations, low)
-        self.d_state = {p: None if n is None else low[n] for p, n in derivative.state.items()}
+        self.d_state = {
+            p: _nothing(graph, equations.old[p].size) if n is None else low[n]
+            for p, n in derivative.state.items()
+        }
         self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
         self.d_x = None if rest_of_x is None else low[rest_of_x]
         self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
@@ -139,7 +142,7 @@ class Program(Forward):
         roots = [self.output, *self.state.values()]
         operands = {v for _, _, v in self.outers if not v.is_leaf}
         forward = set(below([*roots, *operands]))
-        back = [n for n in (*self.d_state.values(), self.d_x) if n is not None]
+        back = [*self.d_state.values(), *([] if self.d_x is None else [self.d_x])]
         back += [*self.d_vectors.values(), *self.d_slots]
         self.back_roots = back
         needed = {n for n in below(back, forward.__contains__) if n in forward}
@@ -197,8 +200,6 @@ class Program(Forward):
         seed = self.seeds[1 + list(self.state).index(part)]
         new = self.d_state[part]
         phases = [ph for stage in self.backward.stages for ph in stage.phases.values()]
-        if new is None:
-            return False
         writes = [k for k, ph in enumerate(phases) if new in ph.stores]
         reads = [k for k, ph in enumerate(phases) if seed in ph.loads]
         return not writes or max(reads, default=-1) > writes[0] or len(phases) == 0
@@ -225,16 +226,27 @@ class Program(Forward):
         return found
 
 
-def _elementwise_x(d_x: Node | None) -> Node | None:
-    """The derivative by x less its products Wᵀδ: those are one product after the loop."""
-    terms = [] if d_x is None else list(d_x.args) if d_x.op == "add" else [d_x]
-    rest = [t for t in terms if t.op != "product"]
-    return rest[0].graph.add(*rest) if rest else None
+def _rest_of_x(d_x: Node | None, outers: list[tuple[MatrixRef, Node, Node]]) -> Node | None:
+    """The derivative by x less the products Wᵀδ that x itself was an operand of: those are one
+    product after the loop."""
+    if d_x is None:
+        return None
+    graph, terms = d_x.graph, list(d_x.args) if d_x.op == "add" else [d_x]
+    for ref, adjoint, operand in outers:
+        if is_x(operand):
+            terms.remove(graph.product(ref.T, adjoint))
+    return graph.spread_to(graph.add(*terms), d_x.size) if terms else None
 
 
 def _own(node: Node) -> Node:
     """A single number that is returned as it came is computed all the same, to be stored."""
     return node.graph.copy(node) if node.is_leaf and node.size == ONE else node
+
+
+def _nothing(graph: Graph, size: str) -> Node:
+    """The adjoint of a state that no step reads: zeros, in the place of what arrived before."""
+    zero = graph.constant(0.0)
+    return graph.copy(zero) if size == ONE else graph.spread(zero, size)
 
 
 def is_x(node: Node) -> bool:

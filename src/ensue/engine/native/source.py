@@ -98,8 +98,7 @@ def _backward(program: Program) -> Direction:
         sinks.setdefault(node, []).append(f"store({values.address(place)} + c, $, left);")
     for part, carried in program.d_state.items():
         to = f"E_{part}" if part in program.doubled else f"C_{part}"
-        if carried is not None:
-            sinks.setdefault(carried, []).append(f"store({to} + R*C_{part}_stride + c, $, left);")
+        sinks.setdefault(carried, []).append(f"store({to} + R*C_{part}_stride + c, $, left);")
     if program.d_x is not None:
         sinks.setdefault(program.d_x, []).append("store(DX + N*DX_stride + c, $, left);")
     sums: dict[object, str] = {}

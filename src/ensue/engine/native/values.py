@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -92,7 +93,12 @@ class Values:
 
     def operand(self, node: Node) -> str:
         if node.op == "constant":
-            return f"all((real){node.attr!r})"
+            number = repr(node.attr)
+            if not math.isfinite(node.attr):
+                number = {"inf": "__builtin_inf()", "-inf": "-__builtin_inf()"}.get(
+                    number, '__builtin_nan("")'
+                )
+            return f"all((real){number})"
         if node.op == "count":
             return f"all((real)n_{node.attr})"
         if node.op == "vector" and node.size == ONE:

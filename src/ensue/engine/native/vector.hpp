@@ -76,41 +76,38 @@ INLINE vec clamp(vec v, real lo, real hi) {  // NaN stays NaN: both comparisons 
   v = choose(v < lo, all(lo), v);
   return choose(v > hi, all(hi), v);
 }
-INLINE vec two_to(vec k) {  // 2^k for a whole k from -126 to 127
+INLINE vec two_to(vec k) {  // 2^k for a whole k from -126 to 127, infinity for 128
   return (vec)((__builtin_convertvector(k, ints) + 127) << 23);
 }
-INLINE vec power_series(vec f) {  // e^f for |f| <= log(2)/2
+// e^f - 1 for |f| <= log(2)/2
+INLINE vec power_series(vec f) {
   vec p = 1.9875691500e-4f * f + 1.3981999507e-3f;
   p = p * f + 8.3334519073e-3f;
   p = p * f + 4.1665795894e-2f;
   p = p * f + 1.6666665459e-1f;
   p = p * f + 5.0000001201e-1f;
-  return (p * f) * f + f + 1.f;
+  return p * (f * f) + f;
 }
+INLINE vec less_twos(vec v, vec k) { return (v - k * 0.693359375f) - k * -2.12194440e-4f; }  // v - k log 2
 // e^v = 2^k e^f; k in two halves, so that both ends of the range are reached
 INLINE vec exponential(vec v) {
   const vec x = clamp(v, -104.f, 89.f), k = rounded(x * 1.44269504f), half = rounded(k * .5f);
-  const vec p = power_series((x - k * 0.693359375f) - k * -2.12194440e-4f);
-  return p * two_to(half) * two_to(k - half);
+  return (power_series(less_twos(x, k)) + 1.f) * two_to(half) * two_to(k - half);
 }
-// 1 / (1 + e^-v): beyond ±87 the result is 0 or 1 whatever e^-v is, so that one scaling is enough
+// 1 / (1 + e^-v): from 2^128 on e^-v is infinite and the result 0, so that one scaling is enough
 INLINE vec sigmoid(vec v) {
-  const vec x = clamp(-v, -87.f, 87.f), k = rounded(x * 1.44269504f);
-  return 1.f / (1.f + power_series((x - k * 0.693359375f) - k * -2.12194440e-4f) * two_to(k));
+  const vec x = clamp(-v, -87.f, 89.f), k = rounded(x * 1.44269504f);
+  return 1.f / (1.f + (power_series(less_twos(x, k)) + 1.f) * two_to(k));
 }
-// an odd rational function, so that it is accurate near zero too; beyond the edge it is ±1
+// (u - 1) / (u + 1) with u = e^2|v|; u - 1 = 2^k (e^f - 1) + 2^k - 1 is accurate near zero, and the
+// quotient near one, where the derivative 1 - y*y lives on the last digits
 INLINE vec hyperbolic(vec v) {
-  const vec x = clamp(v, -7.99881172180175781f, 7.99881172180175781f), q = x * x;
-  vec a = -2.76076847742355e-16f * q + 2.00018790482477e-13f;
-  a = a * q - 8.60467152213735e-11f;
-  a = a * q + 5.12229709037114e-08f;
-  a = a * q + 1.48572235717979e-05f;
-  a = a * q + 6.37261928875436e-04f;
-  a = a * q + 4.89352455891786e-03f;
-  vec b = 1.19825839466702e-06f * q + 1.18534705686654e-04f;
-  b = b * q + 2.26843463243900e-03f;
-  b = b * q + 4.89352518554385e-03f;
-  return x * a / b;
+  const ints sign = (ints)v & (ints)all(-0.f);
+  vec x = (vec)((ints)v ^ sign);
+  x = choose(x > 10.f, all(10.f), x);
+  const vec k = rounded(x * 2.88539008f), two = two_to(k);
+  const vec t = two * power_series(less_twos(2.f * x, k)) + (two - 1.f);
+  return (vec)((ints)(t / (t + 2.f)) | sign);
 }
 // log v = log m + e log 2 with m in [sqrt(1/2), sqrt(2))
 INLINE vec logarithm(vec v) {
