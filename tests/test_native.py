@@ -1,0 +1,454 @@
+"""The native engine: as close to exact as eager, whatever the cell, shape, stride and type;
+only what is asked for; the same bits every time; torch and the processor left as they were."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from laws import OneNumber, Reading, Sizes
+from parity import Given, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
+from random_cells import random_cells
+from torch import Tensor
+from torch.autograd import gradgradcheck
+from torch.testing import assert_close
+
+from ensue.cells import (
+    CELLS,
+    GRU,
+    LSTM,
+    Cell,
+    GRUResetBefore,
+    LayerNormLSTM,
+    RecurrentDropout,
+    Residual,
+    Zoneout,
+)
+from ensue.engine import run
+from ensue.engine.native.kernel import Kernel
+from ensue.equations import Matrix
+from ensue.errors import ShapeError
+
+pytestmark = needs_native
+LENGTHS = torch.tensor([6, 3, 0, 5, 6, 2, 6, 4, 1, 6])
+RANDOM = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+EXACT = {"rtol": 0, "atol": 0}
+TIGHT = {"rtol": 1e-9, "atol": 1e-10}
+
+
+def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+    """Numbers for a cell by seed, with and without lengths, in both directions."""
+
+    def draw(seed: int) -> Given:
+        one = Given.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
+        return replace(one, lengths=None if seed % 2 else LENGTHS, reverse=seed % 4 > 1)
+
+    return draw
+
+
+def without_masks(draw: Callable[[int], Given]) -> Callable[[int], Given]:
+    return lambda seed: replace(draw(seed), masks=None)
+
+
+# --- as close as eager -------------------------------------------------------------------
+
+
+@RANDOM
+@given(random_cells(hidden=(1, 5, 17)))
+def test_random_cells_are_as_close_as_eager(cell: Cell) -> None:
+    assert_as_close_as_eager(drawn(cell, cell.input_size, cell.hidden_size))
+
+
+MANY_SIZES = (1, 2, 4, 7, 16, 23, 40)
+
+
+@pytest.mark.slow
+@settings(RANDOM, max_examples=200)
+@given(random_cells(hidden=MANY_SIZES), st.booleans())
+def test_many_random_cells_are_as_close_as_eager(cell: Cell, masked: bool) -> None:
+    draw = drawn(cell, cell.input_size, cell.hidden_size)
+    assert_as_close_as_eager(draw if masked else without_masks(draw))
+
+
+@pytest.mark.slow
+@settings(RANDOM, max_examples=200)
+@given(random_cells(hidden=MANY_SIZES), st.booleans())
+def test_many_random_cells_in_double(cell: Cell, masked: bool) -> None:
+    draw = drawn(cell, cell.input_size, cell.hidden_size)
+    for seed in range(4):
+        one = (draw if masked else without_masks(draw))(seed)
+        assert_close(one.outcome("native"), one.outcome("eager"), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_built_in_cells_are_as_close_as_eager(name: str) -> None:
+    assert_as_close_as_eager(drawn(CELLS[name](), 9, 17))
+
+
+@pytest.mark.parametrize("cell", [LSTM(), LayerNormLSTM(), Zoneout(RecurrentDropout(GRU()))])
+def test_half_precision_is_as_close_as_eager(cell: Cell) -> None:
+    """bfloat16 is computed in float32, so that it is a good deal closer."""
+    assert_as_close_as_eager(drawn(cell, 9, 17), torch.bfloat16)
+
+
+def test_long_sums_keep_their_digits() -> None:
+    """A parameter's gradient is a sum over all rows and steps."""
+    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 3, 5, 60, 40, seed))
+
+
+# --- shapes, strides, types --------------------------------------------------------------
+
+SHAPED = {
+    "LSTM": LSTM(),
+    "two stages": GRUResetBefore(),
+    "reductions": LayerNormLSTM(),
+    "masks of steps and sequences": Zoneout(RecurrentDropout(GRU())),
+    "sizes": Sizes(),
+    "single numbers": OneNumber(),
+    "an output of its own": Reading(),
+}
+
+
+@st.composite
+def shaped(draw: Callable[[Any], Any]) -> tuple[Given, torch.dtype]:
+    cell = SHAPED[draw(st.sampled_from(sorted(SHAPED)))]
+    time, batch = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    hidden = draw(st.sampled_from((1, 2, 3, 7, 8, 9, 16, 17, 33)))
+    one = Given.of(cell, draw(st.integers(1, 5)), hidden, time, batch)
+    lengths = draw(st.none() | st.lists(st.integers(0, time), min_size=batch, max_size=batch))
+    one = replace(
+        one,
+        masks=one.masks if draw(st.booleans()) else None,
+        lengths=None if lengths is None else torch.tensor(lengths, dtype=torch.int64),
+        reverse=draw(st.booleans()),
+        layout=draw(st.sampled_from((as_it_is, spaced, turned))),
+    )
+    return one, draw(st.sampled_from((torch.float64, torch.float32, torch.bfloat16)))
+
+
+@settings(RANDOM, max_examples=120)
+@given(shaped())
+def test_any_shape_stride_and_type(shaped: tuple[Given, torch.dtype]) -> None:
+    given, dtype = shaped
+    exact, found = given.outcome("eager"), given.outcome("native", dtype)
+    tolerance = {torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.3}[dtype]
+    for name, v in exact.items():
+        assert found[name].shape == v.shape
+        scale = float(v.abs().max()) if v.numel() else 0.0
+        assert_close(
+            found[name], v, rtol=0, atol=tolerance * (1 + scale), msg=lambda m, n=name: n + m
+        )
+
+
+def test_gradients_and_states_that_are_one_number_spread_out() -> None:
+    """What a sum sends back, and a learned start, have strides of zero."""
+
+    def gradients(engine: str) -> list[Tensor]:
+        g = Given.of(LSTM(), 3, 5, 4, 3)
+        start = torch.full((1, 5), 0.3, dtype=torch.float64, requires_grad=True)
+        x, *rest = g.leaves(torch.float64).values()
+        W, U, b = rest[2:]
+        parameters = {"W": W, "U": U, "b": b}
+        y, (h, c) = run(LSTM(), parameters, x, (start.expand(3, 5),) * 2, None, None, engine)
+        return list(torch.autograd.grad(y.sum() + h.sum() + c.mean(), [start, x, W, U, b]))
+
+    assert_close(gradients("native"), gradients("eager"), **TIGHT)
+
+
+WRONG: dict[str, tuple[str, Callable[[Given], Any]]] = {
+    r"state h: expected torch.float64 .* got torch.float32": (
+        "state",
+        lambda g: (g.state[0].float(), *g.state[1:]),
+    ),
+    r"state c: expected shape \(3, 5\), got \(2, 5\)": (
+        "state",
+        lambda g: (g.state[0], g.state[1][:2]),
+    ),
+    r"b: expected shape \(20,\), got \(3,\)": (
+        "parameters",
+        lambda g: {**g.parameters, "b": g.parameters["b"][:3]},
+    ),
+    r"b: expected torch.float64 .* got torch.float32": (
+        "parameters",
+        lambda g: {**g.parameters, "b": g.parameters["b"].float()},
+    ),
+    r"mask m: expected shape \(3, 5\), got \(3, 4\)": (
+        "masks",
+        lambda g: {**g.masks, "m": g.masks["m"][:, :4]},
+    ),
+    r"mask m: expected torch.float64 .* got torch.bool": (
+        "masks",
+        lambda g: {**g.masks, "m": g.masks["m"] > 0},
+    ),
+    r"mask m_h: expected a tensor of shape \(4, 3, 5\), got none": (
+        "masks",
+        lambda g: {"m": g.masks["m"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
+    name, make = WRONG[message]
+    one = Given.of(Zoneout(RecurrentDropout(LSTM())), 3, 5, 4, 3)
+    one = replace(one, **{name: make(one)})
+    with pytest.raises(ShapeError, match=message):
+        run(one.cell, one.parameters, one.x, one.state, None, one.masks, "native")
+
+
+# --- only what is asked for --------------------------------------------------------------
+
+
+@pytest.fixture
+def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What each backward pass was asked for, and whether the product for x was made."""
+    seen: list[dict[str, Any]] = []
+    whole, product = Kernel.backward, Kernel._d_x
+
+    def backward(
+        self: Kernel,
+        tape: Any,
+        p: Any,
+        y: Any,
+        d_y: Any,
+        d_final: Any,
+        want_x: bool,
+        want: set[str],
+    ) -> Any:
+        seen.append({"x": want_x, "parameters": set(want), "product": False})
+        found = whole(self, tape, p, y, d_y, d_final, want_x, want)
+        seen[-1]["given"] = set(found[2])
+        return found
+
+    def d_x(self: Kernel, *arguments: Any) -> Tensor:
+        seen[-1]["product"] = True
+        return product(self, *arguments)
+
+    monkeypatch.setattr(Kernel, "backward", backward)
+    monkeypatch.setattr(Kernel, "_d_x", d_x)
+    return seen
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *[("x",), ("W",), ("U",), ("b",), ("state 0",), ("state 1",), ("state 0", "state 1")],
+        *[("x", "b"), ("W", "U", "b"), ("U", "state 1"), ("x", "W", "U", "b")],
+    ],
+    ids=" ".join,
+)
+def test_only_the_gradients_asked_for_are_computed(
+    asked: tuple[str, ...], backward_passes: list[dict[str, Any]]
+) -> None:
+    for lengths in (None, torch.tensor([2, 0, 4])):
+        one = replace(Given.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
+        found, full = one.outcome("native", ask=asked), one.outcome("eager")
+        assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in asked}
+        assert_close(found, {name: full[name] for name in found}, **TIGHT)
+        (seen,) = backward_passes
+        wanted = {n for n in asked if n in one.parameters}
+        assert seen == {
+            "x": "x" in asked, "product": "x" in asked, "parameters": wanted, "given": wanted
+        }  # fmt: skip
+        backward_passes.clear()
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    one = Given.of(LSTM(), 3, 5, 4, 3)
+    x, h, c, *parameters = one.leaves(torch.float64, ask=()).values()
+    named = dict(zip(one.parameters, parameters, strict=True))
+    y, final = run(LSTM(), named, x, (h, c), engine="native")
+    assert not any(v.requires_grad for v in (y, *final))
+    x.requires_grad_()
+    with torch.no_grad():
+        assert not run(LSTM(), named, x, (h, c), engine="native")[0].requires_grad
+
+
+# --- autograd ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", [LSTM(), GRUResetBefore(), Zoneout(OneNumber())])
+@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 0, 3])])
+def test_second_derivatives_in_reverse(cell: Cell, lengths: Tensor | None) -> None:
+    one = Given.of(cell, 2, 3, 3, 3)
+    leaves = one.leaves(torch.float64)
+
+    def f(*given: Tensor) -> tuple[Tensor, ...]:
+        x, *rest = given
+        state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]
+        named = dict(zip(one.parameters, parameters, strict=True))
+        y, final = run(cell, named, x, tuple(state), lengths, one.masks, "native", reverse=True)
+        return y, *final
+
+    assert gradgradcheck(f, tuple(leaves.values()), fast_mode=True, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 4, 3])])
+def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
+    one = Given.of(GRU(), 3, 5, 4, 3)
+    x, h, *parameters = one.leaves(torch.float64).values()
+    named = dict(zip(one.parameters, parameters, strict=True))
+    y, _ = run(GRU(), named, x, (h,), lengths, engine="native")
+    with torch.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_a_final_state_may_be_changed() -> None:
+    """It is a tensor of its own, not a view of what the backward pass needs."""
+    one = Given.of(GRU(), 3, 5, 4, 3)
+    x, h, *parameters = one.leaves(torch.float64).values()
+    named = dict(zip(one.parameters, parameters, strict=True))
+    y, (end,) = run(GRU(), named, x, (h,), engine="native")
+    expected = torch.autograd.grad(y.sum(), x, retain_graph=True)
+    with torch.no_grad():
+        end.fill_(7.0)
+    assert_close(torch.autograd.grad(y.sum(), x), expected, **EXACT)
+
+
+@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 0, 4])])
+@pytest.mark.parametrize("cell", [LSTM(), Residual(LayerNormLSTM()), Sizes()])
+def test_backward_twice_gives_the_same(cell: Cell, lengths: Tensor | None) -> None:
+    one = Given.of(cell, 5, 5, 4, 3)
+    leaves = one.leaves(torch.float64)
+    x, *rest = leaves.values()
+    state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]
+    named = dict(zip(one.parameters, parameters, strict=True))
+    y, final = run(cell, named, x, tuple(state), lengths, engine="native")
+    cost = (y * y).sum() + sum((f * f).sum() for f in final)
+    by = list(leaves.values())
+    first = torch.autograd.grad(cost, by, retain_graph=True)
+    assert_close(torch.autograd.grad(cost, by), first, **EXACT)
+
+
+# --- threads, bits, flags ----------------------------------------------------------------
+
+LARGE = {"input_size": 24, "hidden": 32, "time": 20, "batch": 12}  # enough work for two threads
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def large(lengths: bool) -> Given:
+    one = Given.of(LSTM(), **LARGE)
+    row_lengths = torch.arange(LARGE["batch"]) * 5 % (LARGE["time"] + 1)
+    return replace(one, lengths=row_lengths if lengths else None)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_two_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans, make = [], Kernel.plan
+
+    def plan(*given: Any) -> Any:
+        plans.append(make(*given))
+        return plans[-1]
+
+    monkeypatch.setattr(Kernel, "plan", plan)
+    for lengths in (False, True):
+        large(lengths).outcome("native", torch.float32)
+    assert [p.threads for p in plans] == [2, 2]
+    assert [p.first.tolist() for p in plans] == [[0, 6, 12], [0, 6, 12]]
+    Given.of(LSTM(), 3, 4, 2, 1).outcome("native", torch.float32)
+    assert plans[-1].threads == 1
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+def test_one_and_two_threads_agree(lengths: bool) -> None:
+    found, before = [], torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(large(lengths).outcome("native"))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    assert_close(found[0], found[1], rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("lengths", [False, True])
+def test_the_same_bits_every_time(threads: int, lengths: bool) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        one = large(lengths)
+        first = one.outcome("native", torch.float32)
+        for _ in range(4):
+            assert_close(one.outcome("native", torch.float32), first, **EXACT)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_same_bits_in_several_python_threads() -> None:
+    given = [large(lengths) for lengths in (False, True)]
+    expected = [one.outcome("native", torch.float32) for one in given]
+    found: list[Any] = []
+
+    def work() -> None:
+        for k in range(6):
+            found.append((k % 2, given[k % 2].outcome("native", torch.float32)))
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(found) == 24
+    for which, outcome in found:
+        assert_close(outcome, expected[which], **EXACT)
+
+
+def denormals_work() -> bool:
+    """Whether this thread computes with numbers below the smallest normal one."""
+    tiny = np.full(64, 1e-40, dtype=np.float32)
+    return bool((tiny * np.float32(0.5) > 0).all()) and bool((tiny + tiny > 0).all())
+
+
+class Halved(Cell):
+    """Half of what was: a small state soon is a denormal number."""
+
+    U = Matrix("h")
+
+    def step(self, x: Any, h: Any) -> Any:
+        return 0.5 * h + self.U @ x
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_denormal_numbers_are_flushed_inside_and_only_there() -> None:
+    state = (torch.full((4, 8), 3e-38),)
+    x, U = torch.zeros(30, 4, 8), torch.zeros(8, 8)
+    y, _ = run(Halved(), {"U": U}, x, state, engine="native")
+    assert y[0].eq(1.5e-38).all()
+    assert not y[1:].any()  # which costs nothing, where eager's denormal numbers are slow
+    assert run(Halved(), {"U": U}, x, state, engine="eager")[0][1].gt(0).all()
+    assert denormals_work()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_processor_flags_of_every_thread_are_put_back() -> None:
+    answers: list[bool] = []
+
+    def work() -> None:
+        large(False).outcome("native", torch.float32)
+        answers.append(denormals_work())
+
+    work()
+    other = threading.Thread(target=work)
+    other.start()
+    other.join()
+    assert answers == [True, True]
+    tiny = torch.full((1 << 18,), 1e-40)  # long enough for torch to use both of its threads
+    assert (tiny * 0.5).gt(0).all()
