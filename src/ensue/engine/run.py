@@ -73,7 +73,11 @@ def choose(cell: Cell, x: Tensor, lengths: Tensor | None = None) -> tuple[str, s
     reason = why_not_native(x.device, x.dtype)
     if not reason:
         return "native", ""
-    return ("torch" if not why_not_torch(cell, x, lengths) else "eager"), reason
+    return _without_native(cell, x, lengths), reason
+
+
+def _without_native(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
+    return "eager" if why_not_torch(cell, x, lengths) else "torch"
 
 
 @cache
@@ -120,7 +124,7 @@ def run(
         engine, reason = choose(cell, x, lengths)
         if not reason and not torch.compiler.is_compiling():
             reason = why_no_kernel(cell, *widths, x.dtype)
-            engine = "eager" if reason else engine
+            engine = _without_native(cell, x, lengths) if reason else engine
         if reason and not torch.compiler.is_compiling():
             _say(f"{reason}; running {engine}")
     elif engine not in ENGINES:

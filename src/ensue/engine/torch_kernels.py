@@ -12,7 +12,7 @@ from ensue.engine.eager import State, Tensors
 def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
     """Why torch's kernels cannot run this; "" if they can."""
     same = type(cell) in (GRU, LSTM)
-    same |= isinstance(cell, SimpleRNN) and cell.activation in ("tanh", "relu")
+    same |= type(cell) is SimpleRNN and cell.activation in ("tanh", "relu")
     if not same:
         return f"engine torch: {type(cell).__name__} has no kernel there"
     if lengths is not None:

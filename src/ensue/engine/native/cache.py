@@ -8,7 +8,9 @@ folder that cannot be used, or that others could write to, is replaced by a temp
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import fcntl
 import functools
 import hashlib
@@ -44,18 +46,25 @@ def cache_folder() -> Path:
 
 @functools.cache
 def temporary_folder() -> Path:
-    """This process's own folder, where the usual one cannot be used."""
-    return Path(tempfile.mkdtemp(prefix="ensue-"))
+    """This process's own folder, where the usual one cannot be used; gone when it ends."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="ensue-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # not a forked child, whose parent may still load from it
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def usable_folder() -> Path:
-    """The cache folder if it is this user's alone and can be written, else a temporary one."""
+    """The cache folder if nobody else can write to it, else a temporary one."""
     folder = cache_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
         shared = stat.S_IMODE(status.st_mode) & 0o022
-        if status.st_uid == os.getuid() and not shared and os.access(folder, os.W_OK):
+        if status.st_uid == os.getuid() and not shared:
             return folder
     except OSError:
         pass
@@ -86,7 +95,7 @@ def compiler() -> tuple[str, ...]:
 def identity() -> str:
     """What a kernel depends on besides its source: compiler, CPU, Ensue."""
     command = compiler()
-    said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    said = _run([*command, "--version"])
     cpu = ""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -108,6 +117,29 @@ def fixed_part() -> str:
     return "\n".join(Path(__file__).with_name(name).read_text() for name in FIXED)
 
 
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise NoCompiler(f"native engine: {command[0]} does not run: {error}") from error
+
+
+def loaded(source: str, defines: tuple[str, ...]) -> ctypes.CDLL:
+    """The shared library made from the source; from a temporary folder if that of the cache is
+    on a disk that programs may not be run from."""
+    library = compiled(source, defines)
+    try:
+        try:
+            return ctypes.CDLL(str(library))
+        except OSError:
+            copy = temporary_folder() / library.name
+            return ctypes.CDLL(str(copy if copy.exists() else shutil.copy(library, copy)))
+    except OSError as error:
+        raise NoCompiler(f"native engine: what was compiled does not load: {error}") from error
+
+
 def compiled(source: str, defines: tuple[str, ...]) -> Path:
     """The path of the shared library made from the source, compiled if it is not there."""
     options = [*flags(), *defines]
@@ -115,14 +147,13 @@ def compiled(source: str, defines: tuple[str, ...]) -> Path:
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     if name in _failed:
         raise NoCompiler(_failed[name])
-    folder = usable_folder()
     try:
         try:
-            return _build(folder, name, source, options)
+            return _build(usable_folder(), name, source, options)
         except OSError:
-            if folder == temporary_folder():
-                raise
             return _build(temporary_folder(), name, source, options)
+    except OSError as error:
+        raise NoCompiler(f"native engine: there is no folder to compile in: {error}") from error
     except NoCompiler as error:
         _failed[name] = str(error)
         raise
@@ -170,7 +201,7 @@ def _compile(library: Path, source: str, options: list[str]) -> None:
             "-o",
             str(made),
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = _run(command)
         if done.returncode or not made.exists():
             said = "\n".join(done.stderr.splitlines()[-8:])
             if shutil.disk_usage(library.parent).free < 1 << 20:

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ensue.engine.native.cache import compiled
+from ensue.engine.native.cache import loaded
 from ensue.engine.native.plan import Plan, make_plan
 from ensue.engine.native.program import Place, Program
 from ensue.engine.native.source import Function, write_source
-from ensue.engine.native.threads import Threads, runtime, thread_count
+from ensue.engine.native.threads import Threads, alone_in_a_child, runtime, thread_count
 from ensue.equations import Equations
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE
@@ -49,7 +49,7 @@ class Call(ctypes.Structure):
 def core(dtype: torch.dtype) -> ctypes.CDLL:
     """The part of all kernels that does not depend on a cell."""
     source = Path(__file__).with_name("products.cpp").read_text()
-    return ctypes.CDLL(str(compiled(source, DEFINES[dtype])))
+    return loaded(source, DEFINES[dtype])
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Kernel:
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
         self.program, self.dtype = Program(equations), dtype
         self.source = write_source(self.program)
-        self.library = ctypes.CDLL(str(compiled(self.source.text, DEFINES[dtype])))
+        self.library = loaded(self.source.text, DEFINES[dtype])
         shared = core(dtype)
         self.lanes = shared.lanes()
         self._products, self._pack = (
@@ -116,6 +116,7 @@ class Kernel:
         return parameters[name][gate * rows : (gate + gates) * rows]
 
     # ---------------------------------------------------------------- forward
+    @alone_in_a_child()
     def forward(
         self,
         x: Tensor,
@@ -254,6 +255,7 @@ class Kernel:
         del space  # it was in use until here
 
     # ---------------------------------------------------------------- backward
+    @alone_in_a_child()
     def backward(
         self,
         tape: Tape,
@@ -315,7 +317,7 @@ class Kernel:
         self, b: dict[str, Tensor], parameters: dict[str, Tensor], plan: Plan, want: set[str]
     ) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
-        covered: dict[str, int] = {}
+        written: set[tuple[str, int]] = set()  # gates of matrices
         for run in self.program.runs:
             if run.matrix not in want:
                 continue
@@ -325,8 +327,9 @@ class Kernel:
                 )
             rows = self.block(found, run.matrix, run.first_gate, run.gates)
             d = _columns(b["D"], self.width(run.offset), rows.shape[0])
-            fresh = covered.setdefault(f"{run.matrix}.{run.first_gate}", 0) == 0
-            covered[f"{run.matrix}.{run.first_gate}"] += 1
+            gates = {(run.matrix, run.first_gate + k) for k in range(run.gates)}
+            fresh = not gates & written
+            written |= gates
             for adjoint, operand in self._pairs(b, run.source, d, plan):
                 _outer(adjoint, operand, rows, fresh)
                 fresh = False

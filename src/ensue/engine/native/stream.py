@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ensue.cells import Cell
 from ensue.engine.eager import hidden_size
-from ensue.engine.native.cache import compiled
+from ensue.engine.native.cache import loaded
 from ensue.engine.native.kernel import DEFINES, PAD, Call, core
 from ensue.engine.native.program import StepProgram
 from ensue.engine.native.source import write_step_source
@@ -39,7 +39,7 @@ class NativeStep:
         program = StepProgram(equations)
         source = write_step_source(program)
         self._function = source.functions["forward"]
-        self._library = ctypes.CDLL(str(compiled(source.text, DEFINES[self.dtype])))
+        self._library = loaded(source.text, DEFINES[self.dtype])
         self._apart = program.output not in program.state.values()
         self.output_part = next((p for p, n in program.state.items() if n is program.output), None)
         self._buffers = self._allocate(like)
@@ -103,6 +103,11 @@ class NativeStep:
         return like.new_empty(self.batch, self.output_size), state
 
     def check(self, x: Tensor, state: Sequence[Tensor]) -> None:
+        if len(state) != len(self.parts):
+            parts = ", ".join(self.parts)
+            raise ShapeError(
+                f"step: state: expected {len(self.parts)} parts ({parts}), got {len(state)}"
+            )
         wanted = [(self.batch, n) for n in (self.input_size, *self.state_sizes)]
         for name, tensor, shape in zip(("x", *self.parts), (x, *state), wanted, strict=True):
             if tuple(tensor.shape) != shape or tensor.dtype != self.dtype:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -43,6 +45,21 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextlib.contextmanager
+def alone_in_a_child() -> Iterator[None]:
+    """In a forked child torch's own products would wait for threads that only its parent has:
+    for the time of a call it uses one, and then as many as before."""
+    before = torch.get_num_threads()
+    if not _forked or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def thread_count(rows: int, flops: int) -> int:
