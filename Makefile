@@ -43,7 +43,7 @@ test-avx2: $(READY)
 	    $(NATIVE_TESTS) $(ARGS)
 
 faults: $(READY)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow tests/test_native_cache.py tests/test_engines.py $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow $(ARGS)
 
 check: $(READY)
 	@$(PY) -m ruff check .

@@ -11,6 +11,12 @@ from ensue.equations import Equations, Mask
 from ensue.errors import ShapeError
 
 
+def under_autocast(v: Tensor) -> bool:
+    """Whether torch would compute with v in another type than its own."""
+    kind = v.device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
 def check_given(
     equations: Equations,
     parameters: Mapping[str, Tensor],

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ensue.cells import Cell
 from ensue.engine.bptt import explicit
-from ensue.engine.check import check_given
+from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import State, Tensors, eager, hidden_size
 from ensue.engine.native import native, why_no_kernel, why_not_native
 from ensue.engine.rows import reverse_time
@@ -114,7 +114,7 @@ def run(
     its expectation. In reverse the cell goes from each row's last real step to its first;
     x, outputs and masks stay in the order of time. The type is that of the tensors, inside
     autocast too."""
-    if torch.is_autocast_enabled(x.device.type):
+    if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
     widths = (x.shape[2], hidden_size(cell, parameters), masks is not None)

@@ -11,6 +11,7 @@ from torch.nn.functional import dropout
 
 from ensue.cells import Cell
 from ensue.engine import State, Tensors, run
+from ensue.engine.check import under_autocast
 from ensue.errors import ShapeError, unknown
 
 STARTS = ("zero", "forward_end", "shared_end")
@@ -48,7 +49,7 @@ def in_type(what: str, v: Tensor, dtype: torch.dtype) -> Tensor:
     front give another, it is converted; elsewhere another type is a mistake."""
     if v.dtype == dtype:
         return v
-    if torch.is_autocast_enabled(v.device.type):
+    if under_autocast(v):
         return v.to(dtype)
     raise ShapeError(f"{what}: expected {dtype}, the parameters' type, got {v.dtype}")
 

@@ -18,7 +18,7 @@ from ensue.engine.native.kernel import DEFINES, PAD, Call, core
 from ensue.engine.native.program import StepProgram
 from ensue.engine.native.source import write_step_source
 from ensue.engine.native.threads import Threads
-from ensue.errors import ShapeError
+from ensue.errors import OptionError, ShapeError
 
 
 class NativeStep:
@@ -32,6 +32,8 @@ class NativeStep:
         equations = cell.equations(input_size, hidden_size(cell, parameters), training=False)
         self._kept = {n: p.detach().contiguous().clone() for n, p in parameters.items()}
         like = next(iter(self._kept.values()))
+        if like.dtype not in DEFINES:
+            raise OptionError(f"step: expected parameters of float32 or float64, got {like.dtype}")
         self.dtype, self.batch, self.parts = like.dtype, batch, cell.parts
         self.widths = dict(equations.graph.sizes)
         self.input_size, self.output_size = input_size, equations.output.width
