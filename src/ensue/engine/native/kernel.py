@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ DEFINES = {
     torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
     torch.float64: ("-DREAL=double", "-DREAL_BITS=64"),
 }
+
+
+STEPS = ("XP", "EX", "US")  # buffers with a row for every step: products of x, values saved
 
 
 class Call(ctypes.Structure):
@@ -81,13 +85,20 @@ class Kernel:
         self.output_part = next(
             (p for p, n in self.program.state.items() if n is self.program.output), None
         )
+        self._saved = self._saved_buffers()
         self.x_runs = self._x_runs()
 
     @property
     def taped(self) -> list[str]:
         """The buffers of a tape that cannot be made again of the inputs and outputs."""
-        rows = [n for n in ("XP", "EX", "US") if n in self.program.buffers]
-        return rows + [f"S_{part}" for part in self.parts]
+        return [*self._saved, *(f"S_{part}" for part in self.parts)]
+
+    def _saved_buffers(self) -> list[str]:
+        """Those of the buffers of every step that the backward pass reads."""
+        back = self.source.text.partition("static void backward_pack")[2]
+        read = set(re.findall(r"\w+", back))
+        read |= {run.source.buffer for run in self.program.runs if isinstance(run.source, Place)}
+        return [n for n in STEPS if n in self.program.buffers and n in read]
 
     def plan(self, steps: int, batch: int, lengths: Tensor | None, reverse: bool) -> Plan:
         threads = thread_count(batch, steps * batch * self.flops)
@@ -131,7 +142,7 @@ class Kernel:
         buffers have `capacity` rows if that is more than needed."""
         b = self.inputs(x, state, parameters, masks, plan)
         rows, packed = plan.rows, plan.index is not None
-        for name in ("XP", "EX", "US"):
+        for name in STEPS:
             if name in self.program.buffers:
                 b[name] = x.new_empty(max(rows, capacity), self.tape_width(name))
         for name, gate, gates, column in self.x_runs:
@@ -154,6 +165,7 @@ class Kernel:
         if not packed and self.output_part is not None:
             del b[f"S_{self.output_part}"]
         del b["Y"]  # autograd keeps the output, and gives it back
+        b = {n: t for n, t in b.items() if n not in STEPS or n in self._saved}
         return y, final, Tape(plan, b)
 
     def inputs(
@@ -304,7 +316,10 @@ class Kernel:
                 continue
             weight = self.block(parameters, run.matrix, run.first_gate, run.gates)
             d = _columns(b["D"], self.width(run.offset), weight.shape[0])
-            d_x = torch.mm(d, weight) if d_x is None else d_x.addmm_(d, weight)
+            if d_x is None:  # into a given tensor, here and below: autocast leaves its type alone
+                d_x = torch.mm(d, weight, out=d.new_empty(d.shape[0], weight.shape[1]))
+            else:
+                d_x.addmm_(d, weight)
         shape = (plan.steps, plan.batch, b["X"].shape[1])
         if d_x is None:
             return b["X"].new_zeros(shape)
@@ -387,7 +402,8 @@ def _outer(adjoint: Tensor, operand: Tensor, out: Tensor, fresh: bool) -> None:
     count = len(adjoint) // PIECE
     if count > 1 and out.numel() <= SMALL:
         first = adjoint[: count * PIECE].view(count, PIECE, adjoint.shape[1])
-        whole = torch.bmm(first.transpose(1, 2), operand[: count * PIECE].view(count, PIECE, -1))
+        second = operand[: count * PIECE].view(count, PIECE, operand.shape[1])
+        whole = torch.bmm(first.transpose(1, 2), second, out=out.new_empty(count, *out.shape))
         torch.sum(whole, 0, out=out) if fresh else out.add_(whole.sum(0))
         adjoint, operand, fresh = adjoint[count * PIECE :], operand[count * PIECE :], False
     if fresh:
