@@ -25,6 +25,22 @@ class OptionError(EnsueError, ValueError):
     """A name or option that does not exist, or a value that it cannot take."""
 
 
+class DataError(EnsueError, ValueError):
+    """Data that cannot be read, or cannot be learned from."""
+
+
+class ConfigError(EnsueError, ValueError):
+    """A configuration with unknown keys or values out of range."""
+
+
+class RunError(EnsueError):
+    """A run folder that cannot be used as asked: taken, changed, damaged, or not there."""
+
+
+class TrainingError(EnsueError):
+    """A training that cannot go on: numbers that are not finite, a batch that does not fit."""
+
+
 class MissingExtra(EnsueError, ImportError):
     """An optional package is needed and not installed."""
 

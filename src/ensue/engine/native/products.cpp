@@ -78,9 +78,46 @@ extern "C" void products(long rows, const Segment* given, int count, long vector
   }
 }
 
+// ---------------------------------------------------------------- packing
+// a0 b0 a1 b1 …, of the first halves of two vectors or of the second ones.
+template <int HALF, int... I>
+INLINE vec interleaved(vec a, vec b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, (I / 2 + I % 2 * L + HALF * L / 2)...);
+#else
+  return __builtin_shuffle(a, b, ints{(I / 2 + I % 2 * L + HALF * L / 2)...});
+#endif
+}
+template <int HALF>
+INLINE vec mixed(vec a, vec b) {
+  if constexpr (L == 2) return interleaved<HALF, 0, 1>(a, b);
+  else if constexpr (L == 4) return interleaved<HALF, 0, 1, 2, 3>(a, b);
+  else if constexpr (L == 8) return interleaved<HALF, 0, 1, 2, 3, 4, 5, 6, 7>(a, b);
+  else return interleaved<HALF, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15>(a, b);
+}
+
+// to[k][l] = from[l][k], L by L numbers: after log2(L) shuffles of the rows, as of a pack of cards.
+INLINE void transposed(real* to, long to_step, const real* from, long from_step) {
+  vec rows[L], next[L];
+#pragma GCC unroll 16
+  for (int l = 0; l < L; l++) rows[l] = *(const loose*)(from + l * from_step);
+#pragma GCC unroll 4
+  for (int n = 1; n < L; n *= 2) {
+#pragma GCC unroll 16
+    for (int l = 0; l < L / 2; l++) {
+      next[2 * l] = mixed<0>(rows[l], rows[l + L / 2]);
+      next[2 * l + 1] = mixed<1>(rows[l], rows[l + L / 2]);
+    }
+#pragma GCC unroll 16
+    for (int l = 0; l < L; l++) rows[l] = next[l];
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < L; k++) *(vec*)(to + k * to_step) = rows[k];
+}
+
 // One matrix into the panels of a group of `gates` dots: it is gate `gate`, and its columns begin
 // at row `at` of the K rows; J blocks of units stand together. Element (unit, k) of the matrix
-// stands at unit*unit_step + k*k_step. Each of `parts` threads packs its part.
+// stands at unit*unit_step + k*k_step, one of which is 1. Each of `parts` threads packs its part.
 extern "C" void pack(real* panels, const real* matrix, long unit_step, long k_step, long units, long columns,
                 long at, long K, int gate, int gates, long J, long part, long parts) {
   const long blocks = (units + L - 1) / L;
@@ -91,11 +128,14 @@ extern "C" void pack(real* panels, const real* matrix, long unit_step, long k_st
       const long w = vectors - chunk < WIDE ? vectors - chunk : WIDE;
       real* to = panels + j * gates * L * K + chunk * L * K + at * w * L + (v - chunk) * L;
       const real* from = matrix + (j + b) * L * unit_step;
-      const long lanes = units - (j + b) * L < L ? units - (j + b) * L : L;
-      for (long k0 = 0; k0 < columns; k0 += 16)
-        for (long l = 0; l < L; l++)
-          for (long k = k0; k < k0 + 16 && k < columns; k++)
-            to[k * w * L + l] = l < lanes ? from[l * unit_step + k * k_step] : 0;
+      const long lanes = units - (j + b) * L;
+      long k = 0;
+      if (unit_step == 1)
+        for (; k < columns; k++) *(vec*)(to + k * w * L) = load(from + k * k_step, lanes);
+      else if (k_step == 1 && lanes >= L)
+        for (; k + L <= columns; k += L) transposed(to + k * w * L, w * L, from + k, unit_step);
+      for (; k < columns; k++)
+        for (long l = 0; l < L; l++) to[k * w * L + l] = l < lanes ? from[l * unit_step + k * k_step] : 0;
     }
   }
 }

@@ -1,0 +1,50 @@
+"""The command line: one short function for each command.
+
+stdout carries the result, stderr the progress and the errors. Exit codes:
+
+    0    done
+    1    a mistake in Ensue itself; the traceback is shown
+    2    something that you can put right: the command, an option, a file, the data
+    130  stopped with Ctrl-C; 143 (129) by SIGTERM (SIGHUP)
+
+`ensue --help` has to answer at once, so nothing heavy is imported here: a command imports
+what it needs inside its function.
+"""
+
+import io
+import sys
+import traceback
+from collections.abc import Sequence
+
+from ensue.cli import cells, data, learning, machine  # each hangs its commands on the app
+from ensue.cli.app import app
+from ensue.errors import EnsueError
+
+__all__ = ["app", "cells", "data", "learning", "machine", "main"]
+
+
+def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether `--debug` stands before any `--`, and the arguments without it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept = [argument for argument in arguments[:end] if argument != "--debug"]
+    return len(kept) < end, [*kept, *arguments[end:]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; an `EnsueError` becomes its message on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # σ on an ASCII terminal must not be an error
+            stream.reconfigure(errors="backslashreplace")
+    debug, rest = take_debug(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(rest, prog_name="ensue")
+    except EnsueError as problem:
+        if debug:
+            traceback.print_exc()
+        else:
+            print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # `ensue … | head`: nobody reads on
+        sys.exit(0)

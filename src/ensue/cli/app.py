@@ -1,0 +1,62 @@
+"""The application that commands are hung on, and the options that several of them have."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue import __version__
+from ensue.errors import OptionError
+
+EXIT_CODES = """\b
+Exit codes: 0 done; 1 a mistake in Ensue itself; 2 something that you can put right
+(the command, an option, a file, the data); 130 stopped with Ctrl-C, 143 by a signal."""
+
+app = typer.Typer(
+    help="Neural sequence models: train, test and use them; cells as their equations.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain text: square brackets stay, and rich need not be loaded
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def group(name: str, help: str) -> typer.Typer:
+    """Commands of the form `ensue name …`."""
+    own = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(own, name=name)
+    return own
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ensue {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+    ] = False,
+) -> None:
+    """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
+
+
+def write_picture(path: Path, svg: str) -> None:
+    """Write the file and say so on stderr."""
+    if path.suffix != ".svg":
+        raise OptionError(f"{path}: expected a file name that ends in .svg")
+    try:
+        path.write_text(svg, encoding="utf-8")
+    except OSError as problem:
+        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
+    print(f"wrote {path}", file=sys.stderr)

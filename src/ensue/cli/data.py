@@ -1,0 +1,80 @@
+"""`ensue data …`: look at files before a run is spent on them."""
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.cli.app import AsJson, group
+
+if TYPE_CHECKING:
+    from ensue.data.options import ReadOptions
+
+data = group("data", "Data files: find every fault in them, see what a model will see.")
+
+Encoding = Annotated[str, typer.Option("--encoding", help="Of the files: utf-8, cp1252, …")]
+Format = Annotated[
+    str, typer.Option("--format", help="csv, tsv, jsonl, conll, conllu, text, folder, parquet.")
+]
+Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the columns of a table.")]
+Text = Annotated[str, typer.Option("--text", help="The column of the text or the tokens.")]
+Label = Annotated[str, typer.Option("--label", help="The column of the label or labels.")]
+
+
+def options_of(format: str, encoding: str, delimiter: str) -> "ReadOptions":
+    from ensue.data.options import ReadOptions
+
+    return ReadOptions(format=format, encoding=encoding, delimiter=delimiter or None)
+
+
+@data.command("check")
+def check_data(
+    files: Annotated[list[str], typer.Argument(help="The training files.")],
+    validation: Annotated[
+        list[str] | None, typer.Option("--validation", help="Compared with the others.")
+    ] = None,
+    test: Annotated[list[str] | None, typer.Option("--test", help="As --validation.")] = None,
+    text: Text = "",
+    label: Label = "",
+    format: Format = "auto",
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = "",
+    as_json: AsJson = False,
+) -> None:
+    """Find every fault, with file, line and reason; leakage, labels and lengths.
+
+    Exits with 2 if a line is at fault.
+    """
+    from ensue.data.check import check
+
+    parts = {"train": files, "validation": validation or [], "test": test or []}
+    report = check(
+        {name: own for name, own in parts.items() if own},
+        options_of(format, encoding, delimiter),
+        text=text or None,
+        label=label or None,
+    )
+    print(json.dumps(report.as_json(), ensure_ascii=False) if as_json else report.as_text())
+    if not report.ok:
+        raise typer.Exit(2)
+
+
+@data.command("show")
+def show_data(
+    file: Annotated[str, typer.Argument(help="A file or a folder.")],
+    rows: Annotated[int, typer.Option("--rows", min=1, help="How many.")] = 5,
+    text: Text = "",
+    format: Format = "auto",
+    encoding: Encoding = "utf-8",
+    delimiter: Delimiter = "",
+) -> None:
+    """Show the first rows as they are read, and as tokens."""
+    from ensue.data.show import show
+    from ensue.runs.infer import tokens_shown
+
+    options = options_of(format, encoding, delimiter)
+    width = shutil.get_terminal_size().columns
+    print(show(file, options, rows, width))
+    print()
+    print(tokens_shown(file, options, text, rows, width))

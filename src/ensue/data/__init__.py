@@ -1,0 +1,1 @@
+"""From files to encoded sequences: readers, vocabularies, splits, batches, built-in tasks."""

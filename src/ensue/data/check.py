@@ -1,0 +1,285 @@
+"""Is the data fit to learn from? Faults, leakage, labels, lengths — before a run is spent on it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ensue.data.layout import aligned, cut, printable
+from ensue.data.options import ReadOptions
+from ensue.data.read import MOST_LISTED, listed, read
+from ensue.data.roles import SAMPLE, Roles, guess_roles
+from ensue.data.rows import Problem, Row
+from ensue.data.survey import MOST_LABELS, Pairs, Survey
+
+MAJORITY = 0.9
+MOST_KEPT = 100_000  # problems; those behind are counted only
+MOST_LABELS_SHOWN = 12
+LABEL_WIDTH = 24
+
+
+class Finding(NamedTuple):
+    """Something to look at that is no fault of a line."""
+
+    kind: str
+    message: str
+    examples: tuple[str, ...] = ()
+
+    def as_lines(self) -> list[str]:
+        lines = [f"  {self.kind}: {self.message}"]
+        return [*lines, f"    {', '.join(self.examples)}"] if self.examples else lines
+
+
+@dataclass
+class Report:
+    """What `check` found."""
+
+    roles: Roles | None = None
+    parts: list[Survey] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    problem_count: int = 0
+    warnings: list[Finding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """No faulty line, and at least one row in each part. Warnings are for the reader."""
+        return not self.problem_count and all(part.rows for part in self.parts)
+
+    def hear(self, problem: Problem) -> None:
+        self.problem_count += 1
+        if len(self.problems) < MOST_KEPT:
+            self.problems.append(problem)
+
+    def as_json(self) -> dict[str, Any]:
+        labels = sorted({label for part in self.parts for label in part.labels})
+        return {
+            "ok": self.ok,
+            "text": self.roles.text if self.roles else None,
+            "label": self.roles.label if self.roles else None,
+            "guessed": bool(self.roles and self.roles.guessed),
+            "parts": {part.name: _part_facts(part) for part in self.parts},
+            "labels": {
+                label: {part.name: part.labels[label] for part in self.parts} for label in labels
+            },
+            "problem_count": self.problem_count,
+            "problems": [
+                {"file": p.place.file, "line": p.place.line, "reason": p.reason}
+                for p in self.problems
+            ],
+            "warnings": [finding._asdict() for finding in self.warnings],
+        }
+
+    def as_text(self) -> str:
+        """One screen: the parts, the labels, the warnings, the first problems."""
+        blocks = [_roles_line(self.roles), aligned(_part_table(self.parts))]
+        blocks.append(aligned(_label_table(self.parts)))
+        if self.warnings:
+            warned = chain.from_iterable(finding.as_lines() for finding in self.warnings)
+            blocks.append([_counted(len(self.warnings), "warning"), *warned])
+        found = listed(self.problems[:MOST_LISTED], self.problem_count)
+        head = _counted(self.problem_count, "problem")
+        blocks.append([head, *(f"  {line}" for line in found)] if found else ["no problems"])
+        return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+# --- checking ------------------------------------------------------------------------------
+
+
+def check(
+    parts: Mapping[str, Sequence[Path | str]],
+    options: ReadOptions,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+) -> Report:
+    """Reads every part ({"train": files, "test": files}; the first one is what is learned from)
+    and tells all there is to know before training. Digests are kept, not texts."""
+    report = Report()
+    vocabulary: set[str] = set()
+    for name, paths in parts.items():
+        rejected = _Rejected(report)
+        rows = chain.from_iterable(read(path, options, rejected.hear) for path in paths)
+        if report.roles is None:
+            sample = list(islice(rows, SAMPLE))
+            if sample:
+                report.roles = _roles(sample, options, text, label)
+            rows = chain(sample, rows)
+        part = Survey(name, report.roles or Roles("", None, False), vocabulary, not report.parts)
+        for row in rows:
+            part.add(row, report.parts)
+        part.rejected = rejected.count
+        report.parts.append(part)
+    report.warnings = list(_warnings(report.parts))
+    return report
+
+
+class _Rejected:
+    """Hears problems for the report and counts the rows that they take away."""
+
+    def __init__(self, report: Report) -> None:
+        self._report, self.count = report, 0
+
+    def hear(self, problem: Problem) -> None:
+        self._report.hear(problem)
+        self.count += problem.rejects
+
+
+def _roles(
+    sample: Sequence[Row], options: ReadOptions, text: str | None, label: str | None
+) -> Roles:
+    series = options.sequence is None and bool(options.numbers)
+    return Roles("", None, False) if series else guess_roles(sample, text, label)
+
+
+# --- warnings --------------------------------------------------------------------------------
+
+
+def _warnings(parts: Sequence[Survey]) -> Iterator[Finding]:
+    for part in parts:
+        for other, leak in part.leaks.items():
+            told = f"{_of(leak.count, part.rows)} rows of {part.name} are in {other} as well"
+            yield Finding("leakage", told, leak.named())
+    for part in parts:
+        yield from _row_warnings(part)
+    for part in parts:
+        yield from _label_warnings(part)
+    yield from _label_spellings(parts)
+    if parts:
+        yield from _new_labels(parts[0], parts[1:])
+
+
+def _row_warnings(part: Survey) -> Iterator[Finding]:
+    pairs: Mapping[str, tuple[Pairs, str]] = {
+        "conflict": (part.conflicts, "have the text of another row and a different label"),
+        "duplicates": (part.duplicates, "are the same as another row"),
+    }
+    for kind, (found, told) in pairs.items():
+        if found.count:
+            share = _of(found.count, part.rows)
+            yield Finding(kind, f"{share} rows of {part.name} {told}", found.named())
+    if part.empty:
+        yield Finding("empty", f"{_of(part.empty, part.rows)} rows of {part.name} have no text")
+    if part.replaced:
+        yield Finding(
+            "damage",
+            f"{_of(part.replaced, part.rows)} rows of {part.name} hold U+FFFD, the sign of letters "
+            "lost in an earlier conversion",
+        )
+    count, longest = part.outliers()
+    if count:
+        named = [f"{place} ({size:,} {part.unit})" for place, size in longest]
+        told = f"{_of(count, part.rows)} rows of {part.name} are far longer than the others"
+        yield Finding("length", told, (*named, "…") if count > len(named) else tuple(named))
+
+
+def _label_warnings(part: Survey) -> Iterator[Finding]:
+    total = part.labels.total()
+    if len(part.labels) > MOST_LABELS:
+        yield Finding(
+            "labels",
+            f"more than {MOST_LABELS:,} different labels in {part.name}: are they classes?",
+        )
+        return
+    for label, count in part.labels.most_common(1):
+        if len(part.labels) == 1:
+            yield Finding("labels", f"all rows of {part.name} have the one label {label!r}")
+        elif count > MAJORITY * total:
+            share = f"{100 * count / total:.1f} %"
+            yield Finding("imbalance", f"{share} of the labels of {part.name} are {label!r}")
+    single = sorted(label for label, count in part.labels.items() if count < 2)
+    if single and len(part.labels) > 1:
+        yield Finding("labels", f"only once in {part.name}: {_names(single)}")
+
+
+def _label_spellings(parts: Sequence[Survey]) -> Iterator[Finding]:
+    spellings: dict[str, set[str]] = defaultdict(set)
+    for part in parts:
+        for label in part.labels:
+            spellings[" ".join(label.casefold().split())].add(label)
+    for same in spellings.values():
+        if len(same) > 1:
+            told = "labels that differ in case or spaces only"
+            yield Finding("labels", f"{told}: {_names(sorted(same))}")
+
+
+def _new_labels(train: Survey, others: Sequence[Survey]) -> Iterator[Finding]:
+    for part in others:
+        new = sorted(label for label in part.labels if label not in train.labels)
+        if new and len(train.labels) <= MOST_LABELS:
+            yield Finding("labels", f"in {part.name} and never in {train.name}: {_names(new)}")
+
+
+def _names(labels: Sequence[str]) -> str:
+    shown = ", ".join(cut(repr(label), LABEL_WIDTH) for label in labels[:MOST_LABELS_SHOWN])
+    more = len(labels) - MOST_LABELS_SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count:,} of {total:,}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+# --- the screen ------------------------------------------------------------------------------
+
+
+def _part_facts(part: Survey) -> dict[str, Any]:
+    median, most, longest = part.length_shares()
+    return {
+        "rows": part.rows,
+        "rejected": part.rejected,
+        "empty": part.empty,
+        "duplicates": part.duplicates.count,
+        "conflicts": part.conflicts.count,
+        "leaked": {other: leak.count for other, leak in part.leaks.items()},
+        "words": part.words,
+        "unseen_words": part.unseen,
+        "length": {"median": median, "95%": most, "max": longest},
+        "outliers": [{"place": str(p), "size": size} for p, size in part.outliers()[1]],
+    }
+
+
+def _roles_line(roles: Roles | None) -> list[str]:
+    if roles is None or not roles.text:
+        return []
+    label = f", label: {roles.label}" if roles.label is not None else ", no label"
+    guess = " (guessed; --text and --label choose others)" if roles.guessed else ""
+    return [f"text: {roles.text}{label}{guess}"]
+
+
+def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
+    """Rows and lengths of each part; lengths and new words stand for texts only."""
+    head = ["part", "rows", "rejected", "empty", "duplicate", "median", "95 %", "longest", "unseen"]
+    table = [head]
+    for k, part in enumerate(parts):
+        counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
+        unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
+        shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
+        table.append([printable(part.name), *shown, unseen])
+    return table
+
+
+def _label_table(parts: Sequence[Survey]) -> list[list[str]]:
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update(part.labels)
+    if not counts or len(counts) > MOST_LABELS:
+        return []
+    table = [["label", *(cell for part in parts for cell in (printable(part.name), ""))]]
+    for label, _ in counts.most_common(MOST_LABELS_SHOWN):
+        cells = [cut(printable(label), LABEL_WIDTH)]
+        for part in parts:
+            share = 100 * part.labels[label] / max(part.labels.total(), 1)
+            cells += [f"{part.labels[label]:,}", f"{share:.1f} %"]
+        table.append(cells)
+    more = len(counts) - MOST_LABELS_SHOWN
+    if more > 0:
+        table.append([f"and {more:,} more", *[""] * (2 * len(parts))])
+    return table

@@ -1,0 +1,213 @@
+"""From bytes to lines of text: strictly, and naming every byte that does not fit.
+
+A line ends at LF or CRLF and nowhere else: U+2028, U+0085 and form feeds stay in the text.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from itertools import chain, count, repeat
+from pathlib import Path
+
+from ensue.data.options import ReadOptions
+from ensue.data.rows import Broken, Place
+from ensue.data.stream import Damaged, pieces
+
+# Number, text, and what is wrong with it ("" for nothing). The text of a faulty line shows its
+# shape (quotes, columns) with U+FFFD for what cannot be read; it never becomes part of a row.
+Line = tuple[int, str, str]
+
+# UTF-32's mark begins with that of UTF-16: the longer first.
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF8: "utf-8",
+}
+ASCII = bytes(range(128))
+
+
+def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
+    """The lines of a file; `Broken` where it cannot be read any further."""
+    name = codecs.lookup(options.encoding).name
+    encoding = {"utf-8-sig": "utf-8"}.get(name, name)
+    number = 1
+    try:
+        content, offset = _looked_at(pieces(path), encoding, Place(str(path), 1))
+        if not _extends_ascii(encoding):
+            content, encoding = _as_utf8(content, encoding, str(path)), "utf-8"
+        for block, too_long in _blocks(content, options.longest_line):
+            if too_long:
+                yield number, "", _too_long(options.longest_line)
+                number, offset = number + 1, offset + too_long
+                continue
+            yield from _decoded(block, encoding, number, offset)
+            number, offset = number + block.count(b"\n"), offset + len(block)
+    except Damaged as damage:
+        raise Broken(Place(str(path), number), str(damage)) from None
+
+
+def _extends_ascii(encoding: str) -> bool:
+    """Whether LF is one byte that means nothing else, so that lines can be cut before decoding."""
+    try:
+        return ASCII.decode(encoding) == ASCII.decode("ascii")
+    except UnicodeError:
+        return False
+
+
+def _too_long(limit: int) -> str:
+    size = f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"
+    return f"the line is longer than {size} and was not read: split it, or raise longest_line"
+
+
+def _blocks(content: Iterator[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
+    """Whole lines in blocks that end with LF (but for the file's last), with 0; or b"" with the
+    size of a line above the limit, of which nothing is kept."""
+    held: list[bytes] = []  # the beginning of a line whose end has not come yet
+    size = 0
+    for piece in content:
+        end, start = piece.find(b"\n"), 0
+        if end >= 0 and size + end > limit:
+            start = end + 1
+            yield b"", size + start
+            held, size = [], 0
+        cut = max(piece.rfind(b"\n") + 1, start)
+        if cut > start:
+            yield b"".join([*held, piece[start:cut]]), 0
+            held, size = [], 0
+        held.append(piece[cut:])
+        size += len(held[-1])
+        if size > limit:
+            held.clear()
+    if size > limit:
+        yield b"", size
+    elif size:
+        yield b"".join(held), 0
+
+
+def _decoded(block: bytes, encoding: str, number: int, offset: int) -> Iterator[Line]:
+    try:
+        text = block.decode(encoding)
+    except UnicodeDecodeError:
+        yield from _one_by_one(block, encoding, number, offset)
+        return
+    if "\0" in text:
+        yield from _one_by_one(block, encoding, number, offset)
+        return
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    found = text.split("\n")
+    if not found[-1]:
+        found.pop()
+    yield from zip(count(number), found, repeat(""))
+
+
+def _one_by_one(block: bytes, encoding: str, number: int, offset: int) -> Iterator[Line]:
+    for raw in _at_lf(block):
+        line = raw.removesuffix(b"\n").removesuffix(b"\r")
+        fault = ""
+        try:
+            text = line.decode(encoding)
+            if "\0" in text:
+                fault = f"a NUL byte at byte {offset + line.find(0)}: the line is not text"
+        except UnicodeDecodeError as error:
+            fault = _undecodable(line, encoding, error, offset)
+            text = line.decode(encoding, "replace")
+        yield number, text, fault
+        number, offset = number + 1, offset + len(raw)
+
+
+def _at_lf(block: bytes) -> list[bytes]:
+    found = [line + b"\n" for line in block.split(b"\n")]
+    last = found.pop()[:-1]
+    return [*found, last] if last else found
+
+
+# --- what the bytes are instead ----------------------------------------------------------
+
+
+def _undecodable(line: bytes, encoding: str, error: UnicodeDecodeError, offset: int) -> str:
+    """Byte offset, the bytes, what they may be, what to do."""
+    bad = line[error.start : error.end]
+    shown = " ".join(f"0x{byte:02X}" for byte in bad)
+    what = f"{shown} at byte {offset + error.start} is not {encoding}"
+    if encoding != "utf-8":
+        return f"{what}: use another --encoding"
+    if any(ord(letter) > 127 for letter in line.decode("utf-8", "ignore")):
+        return f"{what}, other letters of the line are: the bytes are damaged"
+    for guess in ("cp1252", "latin-1"):
+        try:
+            letters = line.decode(guess)[error.start : error.end]
+        except UnicodeDecodeError:
+            continue
+        return f"{what}; {guess} reads {letters!r}: use --encoding {guess} if that is right"
+    raise AssertionError("latin-1 decodes every byte")
+
+
+def _looked_at(
+    content: Iterator[bytes], encoding: str, place: Place
+) -> tuple[Iterator[bytes], int]:
+    """The content behind a UTF-8 byte order mark, and the size of that mark; `Broken` if the
+    beginning tells of another encoding, or of the line ends of old Macs."""
+    first, skipped = next(content, b""), 0
+    mark = next((mark for mark in MARKS if first.startswith(mark)), b"")
+    if not mark:
+        _refuse_wide(first, encoding, place)
+    elif MARKS[mark] == encoding == "utf-8":
+        first, skipped = first[len(mark) :], len(mark)
+    elif not encoding.startswith(MARKS[mark]):
+        raise Broken(
+            place,
+            f"the file begins with the byte order mark {mark.hex(' ').upper()} of {MARKS[mark]}, "
+            f"it is not {encoding}: use --encoding {MARKS[mark]}",
+        )
+    if _extends_ascii(encoding) and b"\r" in first and b"\n" not in first:
+        raise Broken(
+            place,
+            "the lines end with CR alone, as on old Macs: convert them to LF (tr '\\r' '\\n')",
+        )
+    return chain([first], content), skipped
+
+
+def _refuse_wide(first: bytes, encoding: str, place: Place) -> None:
+    """`Broken` for UTF-16 without a mark: in Western text every other byte is NUL."""
+    sample = first[:4096]
+    if not _extends_ascii(encoding) or len(sample) < 4:
+        return
+    for start, kind in ((1, "utf-16-le"), (0, "utf-16-be")):
+        half, other = sample[start::2], sample[1 - start :: 2]
+        if half.count(0) > 0.7 * len(half) and other.count(0) < 0.1 * len(other):
+            raise Broken(
+                place,
+                f"every other byte is NUL: the file is {kind}, not {encoding}: "
+                f"use --encoding {kind}",
+            )
+
+
+def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[bytes]:
+    """The same text as UTF-8, for encodings in which LF cannot be found among the bytes."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    seen, line, at_start = 0, 1, True
+    while True:
+        piece = next(content, b"")
+        held = decoder.getstate()[0]
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            bad = error.object[error.start : error.end].hex(" ").upper()
+            sound = error.object[: error.start].decode(encoding, "ignore")
+            raise Broken(
+                Place(file, line + sound.count("\n")),
+                f"the bytes {bad} at byte {seen - len(held) + error.start} are not {encoding}; "
+                "nothing behind them is read",
+            ) from None
+        seen += len(piece)
+        line += text.count("\n")
+        if at_start and text:
+            text, at_start = text.removeprefix("\ufeff"), False
+        if text:
+            yield text.encode()
+        if not piece:
+            return

@@ -1,0 +1,120 @@
+"""How a file is to be read."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ensue.data.rows import Place
+from ensue.data.stream import PIECE
+from ensue.errors import DataError, OptionError, unknown
+
+# What the end of a file's name says about its format; `.gz` behind it is taken off first.
+EXTENSIONS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".conll": "conll",
+    ".conllu": "conllu",
+    ".txt": "text",
+    ".parquet": "parquet",
+}
+FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "whole", "folder")
+ALL = ("*",)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """format: "auto" (by the file's name) or one of FORMATS; "whole" is a text that is one row.
+
+    delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
+    header: True where the first line names the columns, otherwise their names.
+    columns: those that every row must have.
+    conll: names of the columns of a CoNLL file; () names the first "form", the last "tag".
+    numbers: columns of finite numbers; ALL for every column but `time`.
+    time: a column that must increase from row to row where it holds numbers or dates.
+    sequence: the column whose equal values make one row of many lines (a long table), with
+    `numbers` as its features (steps, n), `columns` the same on all its lines and `step_columns`
+    as lists.
+    longest_line: in bytes; what is longer is a problem and not held in memory."""
+
+    format: str = "auto"
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    quote: bool | None = None
+    header: bool | tuple[str, ...] = True
+    columns: tuple[str, ...] = ()
+    conll: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    time: str | None = None
+    sequence: str | None = None
+    step_columns: tuple[str, ...] = ()
+    longest_line: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        if self.format != "auto" and self.format not in FORMATS:
+            raise unknown("format", self.format, ("auto", *FORMATS))
+        problems = [*self._wrong_names(), *self._wrong_values()]
+        if problems:
+            raise OptionError("\n".join(problems))
+
+    def _wrong_values(self) -> list[str]:
+        found = []
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            found.append(
+                f"encoding: {self.encoding!r} is not known; expected utf-8, cp1252, utf-16 "
+                "or another name that Python knows"
+            )
+        if self.delimiter is not None and (
+            len(self.delimiter) != 1 or self.delimiter in '"\r\n\0\ufeff'
+        ):
+            found.append(
+                "delimiter: expected one character, not a quote or a line end, "
+                f"got {self.delimiter!r}"
+            )
+        if self.longest_line < PIECE:
+            found.append(
+                f"longest_line: expected a number of bytes ≥ {PIECE}, got {self.longest_line}"
+            )
+        if self.sequence is not None and not self.numbers:
+            found.append("sequence: expected `numbers` beside it, the columns of its features")
+        return found
+
+    def _wrong_names(self) -> list[str]:
+        given = {"conll": self.conll, "header": self.header if self.header is not True else ()}
+        found = []
+        for option, names in given.items():
+            if isinstance(names, bool):
+                found.append(f"{option}: expected True or the names of the columns, got {names}")
+            else:
+                found += [f"{option}: {fault}" for fault in faults_of_names(names)]
+        return found
+
+
+def faults_of_names(names: Sequence[str]) -> list[str]:
+    """What is wrong with the names of columns: empty, or twice the same."""
+    found = [f"column {k} has no name" for k, name in enumerate(names, 1) if not name.strip()]
+    for name in dict.fromkeys(names):
+        if name.strip() and names.count(name) > 1:
+            where = [str(k) for k, other in enumerate(names, 1) if other == name]
+            found.append(f"columns {' and '.join(where)} have the same name {name!r}")
+    return found
+
+
+def require(needed: Sequence[str], names: Sequence[str], place: Place, hint: str = "") -> None:
+    """Every needed column is among the names, or the error lists all that are not."""
+    missing = [name for name in dict.fromkeys(needed) if name not in names]
+    if missing:
+        lines = [f"{place}: {unknown('column', name, names)}" for name in missing]
+        raise DataError("\n".join([*lines, hint] if hint else lines))
+
+
+def needed_columns(options: ReadOptions) -> list[str]:
+    """All columns that the options speak of."""
+    numbers = () if options.numbers == ALL else options.numbers
+    single = [name for name in (options.sequence, options.time) if name is not None]
+    return [*single, *options.columns, *numbers, *options.step_columns]

@@ -1,0 +1,199 @@
+"""Tables of numbers: a time series with a step on each line, or many sequences in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from ensue.data.options import ALL, ReadOptions
+from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.data.values import is_finite
+
+MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
+Steps = Callable[[Tell], Iterator[Row]]  # the rows of a table
+
+
+def number_of(value: Any) -> float | None:
+    """The finite number that a field holds, if it is one as every language writes it."""
+    if isinstance(value, str):
+        if not value.isascii() or "_" in value:  # Python alone reads ١٢ and 1_000
+            return None
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        return None
+    return float(value)
+
+
+def not_a_number(column: str, value: Any) -> str:
+    guess = ""
+    if isinstance(value, str):
+        if value.strip().lower() in MISSING:
+            guess = " (a missing value?)"
+        elif number_of(value.replace(",", ".")) is not None:
+            guess = " (a decimal comma?)"
+    return f"column {column!r}: expected a finite number, got {value!r}{guess}"
+
+
+# --- series ------------------------------------------------------------------------------
+
+
+def with_numbers(steps: Steps, options: ReadOptions, tell: Tell) -> Iterator[Row]:
+    """Rows whose `numbers` are floats and whose `time` increases."""
+    before: tuple[Row, Any] | None = None
+    for row in steps(tell):
+        names = options.numbers
+        if names == ALL:
+            names = tuple(name for name in row.fields if name != options.time)
+        values = {name: number_of(row.fields[name]) for name in names}
+        faults = [not_a_number(n, row.fields[n]) for n, value in values.items() if value is None]
+        if options.time is not None:
+            moment = _moment(row.fields[options.time])
+            faults += _not_later(options.time, row, moment, before)
+            if not faults:
+                before = row, moment
+        for k, fault in enumerate(faults):
+            tell(Problem(row.place, fault, rejects=int(k == 0)))
+        if not faults:
+            yield Row(row.place, {**row.fields, **values})
+
+
+def _moment(value: Any) -> float | datetime | None:
+    """A number or date that can be compared; None for times written in other ways."""
+    number = number_of(value)
+    if number is not None or not isinstance(value, str):
+        return number
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _not_later(name: str, row: Row, moment: Any, before: tuple[Row, Any] | None) -> list[str]:
+    if before is None:
+        return []
+    earlier, last = before
+    if type(moment) is not type(last):
+        return [
+            f"column {name!r}: expected a time written as on line {earlier.place.line} "
+            f"({earlier.fields[name]!r}), got {row.fields[name]!r}"
+        ]
+    if moment is not None and moment <= last:
+        return [
+            f"column {name!r}: {row.fields[name]!r} does not come after "
+            f"{earlier.fields[name]!r} on line {earlier.place.line}"
+        ]
+    return []
+
+
+# --- sequences -----------------------------------------------------------------------------
+
+
+class Collected:
+    """One sequence being read."""
+
+    def __init__(self, name: str, place: Place, columns: dict[str, Any]) -> None:
+        self.name, self.place, self.columns = name, place, columns
+        self.features: list[list[float]] = []
+        self.step_columns: list[tuple[Any, ...]] = []
+        self.faulty: Place | None = None
+
+
+class Collector:
+    """Puts the lines of a long table together. A line that could not be read belongs to the
+    sequence around it, or, between two, to either: then neither can be trusted."""
+
+    def __init__(self, options: ReadOptions, tell: Tell) -> None:
+        self.options, self._tell = options, tell
+        self._current: Collected | None = None
+        self._lost: Place | None = None  # a line that could not be read since the last one
+        self._begun: dict[str, int] = {}  # the first line of every sequence
+
+    def hear(self, problem: Problem) -> None:
+        self._tell(problem._replace(rejects=0))
+        self._lost = problem.place
+
+    def step(self, row: Row) -> Iterator[Row]:
+        """Takes a line; yields the sequence that ended before it."""
+        assert self.options.sequence is not None
+        name = str(row.fields[self.options.sequence])
+        if self._current is None or name != self._current.name:
+            yield from self.end()
+            columns = {column: row.fields[column] for column in self.options.columns}
+            self._current = Collected(name, row.place, columns)
+            if name in self._begun:
+                self._fault(
+                    row.place,
+                    f"sequence {name!r} has begun on line {self._begun[name]} and ended: "
+                    "the lines of a sequence must stand together",
+                )
+            self._begun.setdefault(name, row.place.line)
+        self._current.faulty = self._current.faulty or self._lost
+        self._lost = None
+        self._take(self._current, row)
+
+    def _fault(self, place: Place, reason: str) -> None:
+        assert self._current is not None
+        self._tell(Problem(place, reason, rejects=0))
+        self._current.faulty = self._current.faulty or place
+
+    def _take(self, current: Collected, row: Row) -> None:
+        numbers = [(column, number_of(row.fields[column])) for column in self._features(row)]
+        for column, number in numbers:
+            if number is None:
+                self._fault(row.place, not_a_number(column, row.fields[column]))
+        for column, value in current.columns.items():
+            if row.fields[column] != value:
+                self._fault(
+                    row.place,
+                    f"column {column!r}: expected {value!r} as on line {current.place.line}, "
+                    f"got {row.fields[column]!r} in the same sequence {current.name!r}",
+                )
+        if current.faulty is None:
+            current.features.append([number for _, number in numbers if number is not None])
+            current.step_columns.append(
+                tuple(row.fields[column] for column in self.options.step_columns)
+            )
+
+    def _features(self, row: Row) -> Sequence[str]:
+        if self.options.numbers != ALL:
+            return self.options.numbers
+        others = {self.options.sequence, self.options.time}
+        others |= {*self.options.columns, *self.options.step_columns}
+        return [name for name in row.fields if name not in others]
+
+    def end(self) -> Iterator[Row]:
+        """The current sequence, or the word that it is left out."""
+        current, self._current = self._current, None
+        if current is None:
+            return
+        faulty = current.faulty or self._lost
+        if faulty:
+            reason = f"sequence {current.name!r} is left out: line {faulty.line} is faulty"
+            self._tell(Problem(current.place, reason))
+            return
+        columns = zip(*current.step_columns, strict=True)
+        yield Row(
+            current.place,
+            {
+                "sequence": current.name,
+                "features": np.array(current.features),  # (steps, n)
+                **current.columns,
+                **dict(zip(self.options.step_columns, map(list, columns), strict=True)),
+            },
+        )
+
+
+def sequences(steps: Steps, options: ReadOptions, tell: Tell) -> Iterator[Row]:
+    """{"sequence": name, "features": array (steps, n), columns…} from a table with a line for
+    each step."""
+    collector = Collector(options, tell)
+    for row in steps(collector.hear):
+        yield from collector.step(row)
+    yield from collector.end()

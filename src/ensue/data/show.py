@@ -1,0 +1,101 @@
+"""The first rows of a file as the reader sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ensue.data.layout import aligned, cut, printable, width_of
+from ensue.data.options import ReadOptions
+from ensue.data.read import format_of, read
+from ensue.data.rows import Problem, Row
+from ensue.data.series import number_of
+
+LEAST = 8  # cells of a column, however narrow the terminal
+
+
+def show(path: Path | str, options: ReadOptions, count: int = 5, width: int = 80) -> str:
+    """Fields with their kinds, a preview of the first rows within the width, and the problems met
+    on the way to them."""
+    problems: list[Problem] = []
+    if options.format == "auto":
+        options = replace(options, format=format_of(Path(path)))
+    rows: list[Row] = []
+    for row in read(path, options, problems.append):
+        rows.append(row)
+        if len(rows) >= count:
+            break
+    blocks = [[f"{path}: {options.format}, {_read_so_far(len(rows))}"]]
+    if rows:
+        names = list(dict.fromkeys(name for row in rows for name in row.fields))
+        kinds = [[printable(name), _kind(rows, name)] for name in names]
+        blocks.append([cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)])
+        blocks.append(_preview(rows, names, width))
+    if problems:
+        found = [f"  {problem}" for problem in problems[:count]]
+        blocks.append([f"problems on the way: {len(problems)}", *found])
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def _read_so_far(count: int) -> str:
+    if not count:
+        return "no sound row"
+    return "the first row" if count == 1 else f"the first {count} rows"
+
+
+def _kind(rows: list[Row], name: str) -> str:
+    """What the field holds, and how much of it in these rows."""
+    values = [row.fields[name] for row in rows if name in row.fields]
+    first = values[0]
+    if isinstance(first, np.ndarray) and first.ndim == 2:
+        return f"vectors of {first.shape[1]} numbers, {_span(values, 'step')}"
+    if isinstance(first, np.ndarray):
+        return _span(values, "number")
+    if isinstance(first, list):
+        return _span(values, "token")
+    if isinstance(first, str):
+        numbers = all(number_of(value) is not None for value in values)
+        return "a number, as text" if numbers else f"text, {_span(values, 'character')}"
+    return "true or false" if isinstance(first, bool) else "a number"
+
+
+def _span(values: list[Any], unit: str) -> str:
+    lengths = [len(value) for value in values]
+    low, high = min(lengths), max(lengths)
+    shown = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{shown} {unit}{'s' * (high != 1)}"
+
+
+def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:
+    """A table of the rows: short columns whole, the long ones share the room that is left."""
+    names = names[: max(1, (width - 6) // (LEAST + 2))]  # all of them stand in the list above
+    table = [["line", *map(printable, names)]]
+    for row in rows:
+        cells = [_cell(row.fields[name]) if name in row.fields else "" for name in names]
+        table.append([str(row.place.line), *cells])
+    widths = _shared([max(map(width_of, column)) for column in zip(*table, strict=True)], width)
+    return aligned(
+        [[cut(cell, w) for cell, w in zip(row, widths, strict=True)] for row in table],
+        left=len(widths),
+    )
+
+
+def _shared(widths: list[int], room: int) -> list[int]:
+    """Widths that fit the room with two spaces between: the widest are cut to one measure."""
+    room -= 2 * (len(widths) - 1)
+    for measure in range(max(widths), LEAST, -1):
+        if sum(min(width, measure) for width in widths) <= room:
+            return [min(width, measure) for width in widths]
+    return [min(width, LEAST) for width in widths]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return printable(" ".join(map(str, value[:200])))
+    if isinstance(value, np.ndarray):
+        numbers = ", ".join(f"{number:g}" for number in value.reshape(-1)[:20])
+        return f"{'×'.join(map(str, value.shape))}: {numbers}"
+    return printable(str(value)[:1000])

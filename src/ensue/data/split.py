@@ -1,0 +1,160 @@
+"""Rows into parts: train, validation and test, or folds.
+
+A split gives each part the numbers of its rows, in rising order. All of these are pure
+functions of what they are given: the same rows, shares and seed make the same split, on every
+machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.errors import DataError, OptionError
+
+SHARES: Mapping[str, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
+MOST_NAMED = 5
+
+Split = dict[str, NDArray[np.int64]]
+
+
+def fraction(content: str, seed: int = 0) -> float:
+    """A number in [0, 1) that follows from the content alone, as if drawn at random."""
+    message = f"{seed}\n{content}".encode("utf-8", "surrogatepass")
+    return (int.from_bytes(blake2b(message, digest_size=8).digest(), "big") >> 11) / 2**53
+
+
+def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -> str:
+    """The part that a row of this content belongs to, whatever other rows there are."""
+    at, bound = fraction(content, seed), 0.0
+    for part, share in shares.items():
+        bound += share
+        if at < bound:
+            return part
+    return list(shares)[-1]  # shares that sum to 1 but for rounding
+
+
+def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
+    """By the content of each row: rows of the same content fall together, and more rows move
+    none of the others. The parts are near their shares, not exactly of their size."""
+    _check_shares(shares)
+    return _numbered([part_of(row, shares, seed) for row in rows], shares, "rows")
+
+
+def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
+    """By the group of each row: all rows of a group fall together, and more groups move none
+    of the others. The shares are those of groups, not of rows."""
+    _check_shares(shares)
+    known: dict[str, str] = {}
+    parts = [known.get(g) or known.setdefault(g, part_of(g, shares, seed)) for g in groups]
+    return _numbered(parts, shares, "groups", len(known))
+
+
+def by_share(rows: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
+    """At random, each part within one row of its share."""
+    _check_shares(shares)
+    return _dealt([None] * rows, shares, seed)
+
+
+def stratified(
+    labels: Sequence[Hashable], shares: Mapping[str, float] = SHARES, seed: int = 0
+) -> Split:
+    """At random, each part within one row of its share of every class.
+
+    Of 25 rows of a class, 80/10/10 gives 20 and then 3 and 2: the odd row goes to the part that
+    is furthest behind, counted over the classes so far."""
+    _check_shares(shares)
+    _check_classes(labels, len(shares))
+    return _dealt(labels, shares, seed)
+
+
+def equal_shares(count: int) -> dict[str, float]:
+    """`count` parts of the same size, for `folds`."""
+    if count < 2:
+        raise OptionError(f"folds: expected a number ≥ 2, got {count}")
+    return {f"fold {k + 1}": 1 / count for k in range(count)}
+
+
+def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """For each part of a split, the rows of all others and its own: what to train on, and what
+    to test on.
+
+        for train, held_out in folds(stratified(labels, equal_shares(5))): ...
+    """
+    parts = list(split.values())
+    return [
+        (np.sort(np.concatenate(parts[:k] + parts[k + 1 :])), held) for k, held in enumerate(parts)
+    ]
+
+
+def _generator(seed: int) -> np.random.PCG64:
+    """Raw draws: their stream, unlike that of numpy's Generator, is the same in all versions."""
+    if seed < 0:
+        raise OptionError(f"seed: expected a number ≥ 0, got {seed}")
+    return np.random.PCG64(np.random.SeedSequence(seed))
+
+
+def _check_shares(shares: Mapping[str, float]) -> None:
+    total = sum(shares.values())
+    if len(shares) < 2 or min(shares.values()) <= 0 or abs(total - 1) > 1e-6:
+        told = ", ".join(f"{part} {share:g}" for part, share in shares.items()) or "none"
+        raise OptionError(
+            f"shares: expected two or more numbers > 0 that sum to 1, got {told} (sum {total:g})"
+        )
+
+
+def _check_classes(labels: Iterable[Hashable], parts: int) -> None:
+    small = {label: n for label, n in Counter(labels).items() if n < parts}
+    if small:
+        told = [f"{label!r} ({n})" for label, n in list(small.items())[:MOST_NAMED]]
+        more = f" and {len(small) - MOST_NAMED} more" if len(small) > MOST_NAMED else ""
+        raise DataError(
+            f"{len(small)} of the classes have fewer rows than there are parts ({parts}): "
+            f"{', '.join(told)}{more}. Add rows, join classes, or split by share or by hash"
+        )
+
+
+def _dealt(labels: Sequence[Hashable], shares: Mapping[str, float], seed: int) -> Split:
+    """The rows of each class, shuffled, dealt out by the shares."""
+    members: dict[Hashable, list[int]] = {}
+    for row, label in enumerate(labels):
+        members.setdefault(label, []).append(row)
+    order = np.argsort(_generator(seed).random_raw(len(labels)), kind="stable")
+    rank = np.empty(len(labels), np.int64)
+    rank[order] = np.arange(len(labels))
+    portions = np.array(list(shares.values())) / sum(shares.values())
+    behind = np.zeros(len(shares))
+    part_of_row = np.empty(len(labels), np.int64)
+    for rows in members.values():
+        shuffled = np.asarray(rows)[np.argsort(rank[rows])]
+        exact = np.round(len(rows) * portions, 9)
+        sizes = np.floor(exact).astype(np.int64)
+        behind += exact - sizes
+        # a part whose share comes out even takes no odd row
+        eager = np.where(exact > sizes, behind, -np.inf)
+        odd = np.argsort(-eager, kind="stable")[: len(rows) - sizes.sum()]
+        sizes[odd] += 1
+        behind[odd] -= 1
+        part_of_row[shuffled] = np.repeat(np.arange(len(shares)), sizes)
+    names = list(shares)
+    return _numbered([names[part] for part in part_of_row], shares, "rows")
+
+
+def _numbered(
+    parts: Sequence[str], shares: Mapping[str, float], what: str, count: int | None = None
+) -> Split:
+    """The row numbers of each part; no part may be empty."""
+    names = {name: k for k, name in enumerate(shares)}
+    numbers = np.fromiter(map(names.__getitem__, parts), np.int64, len(parts))
+    split = {name: np.flatnonzero(numbers == k) for name, k in names.items()}
+    empty = [name for name, rows in split.items() if not len(rows)]
+    if empty:
+        raise DataError(
+            f"no row falls into {', '.join(empty)}: {len(parts) if count is None else count} "
+            f"{what} are too few for these shares. Give more data, larger shares, or another "
+            "seed, or name a file for each part"
+        )
+    return split

@@ -1,0 +1,87 @@
+"""The bytes of a file, piece by piece, unpacked where it is gzip."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+from ensue.errors import DataError
+
+PIECE = 1 << 18
+MAGIC = b"\x1f\x8b"
+
+
+class Damaged(Exception):
+    """Gzip data that cannot be unpacked any further."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """The file, or an error that tells what to do."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = get_close_matches(path.name, names, n=1)
+        guess = f"did you mean {path.with_name(near[0])}?" if near else "check the name."
+        raise DataError(f"{path}: no such file: {guess}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, not a file; use --format folder") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened ({error.strerror})") from None
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The file's content. Gzip is known by its first two bytes, whatever the name."""
+    with open_file(path) as file:
+        try:
+            first = file.read(PIECE)
+            if first.startswith(MAGIC):
+                yield from _unpacked(file, first)
+                return
+            if path.suffix == ".gz" and first:
+                raise Damaged(
+                    f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
+                    "gzip: take .gz off the name, or pack the file"
+                )
+            while first:
+                yield first
+                first = file.read(PIECE)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
+    """One gzip member after another, never more than PIECE at a time."""
+    end = len(packed)  # of what was read so far, in the packed file
+    while packed:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            try:
+                piece = member.decompress(packed, PIECE)
+            except zlib.error as error:
+                at = end - len(packed)
+                what = str(error).rpartition(": ")[2]
+                raise Damaged(
+                    f"the gzip data is damaged at or behind byte {at} ({what}): copy the file again"
+                ) from None
+            if piece:
+                yield piece
+            packed = member.unconsumed_tail
+            if not packed and not member.eof:
+                packed = file.read(PIECE)
+                end += len(packed)
+                if not packed and not piece:
+                    raise Damaged(
+                        f"the gzip data is cut off at byte {end}: the file is not whole, "
+                        "copy it again"
+                    )
+        packed = member.unused_data.lstrip(b"\0")  # some tools pad with zeros
+        while len(packed) < len(MAGIC) and (more := file.read(PIECE)):
+            packed = (packed + more).lstrip(b"\0")
+            end += len(more)
+        if packed and not packed.startswith(MAGIC):
+            at = end - len(packed)
+            raise Damaged(f"bytes that are no gzip follow the gzip data at byte {at}")

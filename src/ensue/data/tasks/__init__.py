@@ -1,0 +1,7 @@
+"""Tasks whose data is generated: for tests of memory, for demonstrations, for learning."""
+
+from ensue.data.tasks.dates import DATE_TAGS, FORMATS, Date, dates
+from ensue.data.tasks.memory import TASKS
+from ensue.data.tasks.task import Task, TaskBatch
+
+__all__ = ["DATE_TAGS", "FORMATS", "TASKS", "Date", "Task", "TaskBatch", "dates"]

@@ -1,0 +1,224 @@
+"""Dates as people write them, in several languages, with their parts labelled.
+
+For labelling: the tokens of the text and the part that each belongs to. For translation: the
+text and the same day as an ISO date.
+
+What could be read in two ways is settled by a rule: with points the day comes first (3.5.97),
+with slashes the month (5/3/97), with hyphens the year (1997-05-03); a year of two digits lies
+between 1950 and 2049."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache, cached_property
+
+import numpy as np
+
+from ensue.data.split import SHARES, part_of
+from ensue.data.tasks.draws import below, draws, key_of
+from ensue.data.tasks.languages import LANGUAGES, Language
+from ensue.data.tokenise import Tokeniser
+from ensue.errors import OptionError, unknown
+
+DATE_TAGS = ("DAY", "MONTH", "YEAR", "WEEKDAY", "OTHER")
+FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)
+EXAMPLE = date(1997, 10, 1)
+CASES = (str, str, str, str.lower, str.upper)  # drawn with equal chance
+
+SLOTS: dict[str, tuple[str, Callable[[date, Language], str]]] = {
+    "d": ("DAY", lambda day, words: f"{day.day}"),
+    "0d": ("DAY", lambda day, words: f"{day.day:02}"),
+    "nth": ("DAY", lambda day, words: words.ordinals[day.day - 1]),
+    "day": ("DAY", lambda day, words: words.days[day.day - 1]),
+    "m": ("MONTH", lambda day, words: f"{day.month}"),
+    "0m": ("MONTH", lambda day, words: f"{day.month:02}"),
+    "month": ("MONTH", lambda day, words: words.months[day.month - 1]),
+    "mon": ("MONTH", lambda day, words: words.short_months[day.month - 1]),
+    "weekday": ("WEEKDAY", lambda day, words: words.weekdays[day.weekday()]),
+    "wd": ("WEEKDAY", lambda day, words: words.short_weekdays[day.weekday()]),
+    "y": ("YEAR", lambda day, words: f"{day.year}"),
+    "yy": ("YEAR", lambda day, words: f"{day.year % 100:02}"),
+}
+
+# A point inside a slot stands behind what is abbreviated: "Oct." but "May".
+TEMPLATES = {
+    "english": (
+        "{d} {month} {y}",
+        "{nth} {month} {y}",
+        "the {nth} of {month} {y}",
+        "the {nth} of {month}, {y}",
+        "{month} {d}, {y}",
+        "{month} {nth}, {y}",
+        "{month} the {nth}, {y}",
+        "{weekday}, {month} {d}, {y}",
+        "{weekday} {d} {month} {y}",
+        "{weekday} the {nth} of {month} {y}",
+        "the {day} of {month} {y}",
+        "{month} the {day}, {y}",
+        "{weekday}, the {day} of {month} {y}",
+        "{mon} {d}, {y}",
+        "{mon.} {d}, {y}",
+        "{d} {mon} {y}",
+        "{d} {mon} '{yy}",
+        "{wd} {d} {mon} {y}",
+        "{wd.}, {mon.} {d}, {y}",
+    ),
+    "french": (
+        "{d} {month} {y}",
+        "le {nth} {month} {y}",
+        "{weekday} {nth} {month} {y}",
+        "le {weekday} {nth} {month} {y}",
+        "le {day} {month} {y}",
+        "{d} {mon.} {y}",
+        "{wd.} {d} {mon.} {y}",
+        "{d} {mon} {yy}",
+    ),
+    "german": (
+        "{d}. {month} {y}",
+        "der {d}. {month} {y}",
+        "{weekday}, {d}. {month} {y}",
+        "{weekday}, der {d}. {month} {y}",
+        "der {day} {month} {y}",
+        "{d}. {mon.} {y}",
+        "{wd}, {0d}.{0m}.{y}",
+        "{wd.} {d}. {mon} {yy}",
+    ),
+    "spanish": (
+        "{d} de {month} de {y}",
+        "el {nth} de {month} de {y}",
+        "{weekday} {d} de {month} de {y}",
+        "el {weekday}, {d} de {month} de {y}",
+        "el {day} de {month} de {y}",
+        "{d} {mon} {y}",
+        "{wd.} {d} {mon.} {y}",
+    ),
+    "italian": (
+        "{d} {month} {y}",
+        "il {nth} {month} {y}",
+        "{weekday} {nth} {month} {y}",
+        "il {day} {month} {y}",
+        "{d} {mon.} {y}",
+        "{wd} {d} {mon} {y}",
+        "{d} {mon} '{yy}",
+    ),
+    "figures": (
+        "{y}-{0m}-{0d}",
+        "{d}.{m}.{y}",
+        "{0d}.{0m}.{y}",
+        "{d}.{m}.{yy}",
+        "{0d}.{0m}.{yy}",
+        "{m}/{d}/{y}",
+        "{0m}/{0d}/{y}",
+        "{m}/{d}/{yy}",
+        "{0m}/{0d}/{yy}",
+    ),
+}
+
+SLOT = re.compile(r"([^{}]*)\{(.+?)\}")  # what stands before a slot, and the slot
+Piece = tuple[str, str]  # text and tag
+
+
+def _filled(slot: str, day: date, words: Language) -> Iterator[Piece]:
+    """A slot filled in; the point behind an abbreviation is no part of it."""
+    tag, text_of = SLOTS[slot.rstrip(".")]
+    text = text_of(day, words)
+    yield text, tag
+    if slot.endswith(".") and text not in words.months:
+        yield ".", "OTHER"
+
+
+@dataclass(frozen=True)
+class Format:
+    """One habit of writing dates."""
+
+    language: str
+    template: str
+
+    def pieces(self, day: date) -> Iterator[Piece]:
+        """The text of a date in pieces, each with its tag."""
+        words = LANGUAGES.get(self.language, LANGUAGES["english"])  # figures need none
+        for literal, slot in SLOT.findall(self.template):
+            if literal:
+                yield literal, "OTHER"
+            yield from _filled(slot, day, words)
+
+    @property
+    def name(self) -> str:
+        """The language, and how the first of October 1997 looks."""
+        return f"{self.language}: {''.join(text for text, _ in self.pieces(EXAMPLE))}"
+
+
+FORMATS: dict[str, Format] = {
+    form.name: form
+    for language, templates in TEMPLATES.items()
+    for form in (Format(language, template) for template in templates)
+}
+
+
+@dataclass(frozen=True)
+class Date:
+    """A date as written, and what it means.
+
+    text    the 3rd of May 1997        iso     1997-05-03
+    tokens  the   3    rd   of     May    1997
+    tags    OTHER DAY  DAY  OTHER  MONTH  YEAR
+    """
+
+    text: str
+    iso: str
+    format: str  # its name in FORMATS
+    character_tags: tuple[str, ...]  # one for each character of the text
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...]:
+        return tuple(TOKENISER(self.text))
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """One for each token."""
+        return tuple(self.character_tags[first] for first, _ in TOKENISER.spans(self.text))
+
+    @property
+    def language(self) -> str:
+        return FORMATS[self.format].language
+
+
+TOKENISER = Tokeniser("pieces")
+
+
+@cache
+def _days(part: str) -> tuple[date, ...]:
+    """All days of a part, by a hash of the ISO date."""
+    days = (FIRST + timedelta(k) for k in range((LAST - FIRST).days + 1))
+    return tuple(day for day in days if part_of(day.isoformat()) == part)
+
+
+def dates(seed: int, part: str, count: int, *, first: int = 0) -> list[Date]:
+    """Dates first … first + count − 1 of "train", "validation" or "test". Each is a pure
+    function of seed, part and number; a day of one part is in no other, in whatever format."""
+    if part not in SHARES:
+        raise unknown("part", part, SHARES)
+    if first < 0 or count < 1:
+        raise OptionError(f"expected first ≥ 0 and count ≥ 1, got {first} and {count}")
+    days, forms = _days(part), list(FORMATS)
+    drawn = draws(key_of("dates", seed, part), np.arange(first, first + count), 3)
+    choices = [below(drawn[:, k], n) for k, n in enumerate((len(days), len(forms), len(CASES)))]
+    return [
+        written(days[day], forms[form], case) for day, form, case in np.stack(choices, 1).tolist()
+    ]
+
+
+def written(day: date, form: str, case: int = 0) -> Date:
+    """A day in one of FORMATS, its letters as CASES[case] has them."""
+    if form not in FORMATS:
+        raise unknown("date format", form, FORMATS)
+    pieces = [(CASES[case](text), tag) for text, tag in FORMATS[form].pieces(day)]
+    return Date(
+        text="".join(text for text, _ in pieces),
+        iso=day.isoformat(),
+        format=form,
+        character_tags=tuple(tag for text, tag in pieces for _ in text),
+    )

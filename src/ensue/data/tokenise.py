@@ -1,0 +1,316 @@
+"""From text to tokens, and to their numbers."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ensue.data.ragged import Ragged
+from ensue.data.subwords import Subwords
+from ensue.data.vocabulary import SPECIALS, Vocabulary, count_tokens
+from ensue.errors import DataError, OptionError, unknown
+
+NUMBERS = ("keep", "digit", "tag")
+BREAKS = ("keep", "space")
+CUTS = ("end", "start")
+NUMBER = "<number>"
+
+Spans = list[tuple[int, int]]
+Item = TypeVar("Item")
+
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
+_IS_NUMBER = re.compile(r"\d+(?:[.,]\d+)*").fullmatch
+
+
+@cache
+def _marks() -> str:
+    """The combining marks as ranges of a character class: `\\w` has none of them, and without
+    them the words of many scripts fall apart."""
+    # the planes above hold but the variation selectors
+    marks = [c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M"]
+    ranges: list[list[str]] = []
+    for mark in [*marks, *map(chr, range(0xE0100, 0xE01F0))]:
+        if ranges and ord(mark) == ord(ranges[-1][1]) + 1:
+            ranges[-1][1] = mark
+        else:
+            ranges.append([mark, mark])
+    return "".join(f"{first}-{last}" for first, last in ranges)
+
+
+class Patterns(NamedTuple):
+    """One way to cut: for any text, and a quicker twin for text in ASCII."""
+
+    any: re.Pattern[str]
+    ascii: re.Pattern[str]
+
+    def of(self, text: str) -> re.Pattern[str]:
+        return self.ascii if text.isascii() else self.any
+
+
+@cache
+def _words() -> Patterns:
+    """Words with apostrophes inside, numbers with points and commas inside, other signs alone."""
+
+    def pattern(letter: str, mark: str) -> re.Pattern[str]:
+        word = f"[{letter}{mark}]"
+        sign = rf"[^{letter}\s{mark}]" + (f"[{mark}]*" if mark else "")
+        # most words are over at once: asking that first is a third faster than the loop alone
+        rest = rf"(?!['’.,])|(?:['’]{word}+|(?<=\d)[.,](?=\d){word}+)*"
+        return re.compile(rf"{word}++(?:{rest})|{sign}")
+
+    return Patterns(pattern(r"\w", _marks()), pattern("a-zA-Z0-9_", ""))
+
+
+@cache
+def _pieces() -> Patterns:
+    """Runs of letters, runs of digits, and every other sign alone."""
+
+    mark = f"[{_marks()}]"
+    sign = rf"_|[^\w\s{_marks()}]"
+    return Patterns(
+        re.compile(rf"\d+|(?:[^\W\d_]|{mark})+|(?:{sign}){mark}*"),
+        re.compile(r"\d+|[a-zA-Z]+|\S"),
+    )
+
+
+@cache
+def _spaces() -> Patterns:
+    stretch = re.compile(r"\S+")
+    return Patterns(stretch, stretch)
+
+
+@cache
+def _characters() -> Patterns:
+    character = re.compile(r"(?s).")
+    return Patterns(character, character)
+
+
+class Kind(NamedTuple):
+    """A row of TOKENISERS: how text is cut, and what stands between tokens put together."""
+
+    patterns: Callable[[], Patterns]
+    between: str
+
+
+# "subwords" is cut by a trained model, not by a pattern
+TOKENISERS: dict[str, Kind | None] = {
+    "words": Kind(_words, " "),
+    "pieces": Kind(_pieces, " "),
+    "spaces": Kind(_spaces, " "),
+    "characters": Kind(_characters, ""),
+    "subwords": None,
+}
+
+
+@cache
+def _clusters() -> re.Pattern[str]:
+    """A character and all that could be composed with it: marks, and letters of Hangul."""
+    return re.compile(rf"(?s)\s|.[{_marks()}ᅡ-ᅵᆨ-ᇂ]*")
+
+
+def _origins(text: str, nfc: bool, lower: bool) -> Spans:
+    """For each character of the text composed and in lower case, where it stood before."""
+    origins: Spans = []
+    for match in _clusters().finditer(text):
+        cluster, (first, last) = match[0], match.span()
+        composed = unicodedata.normalize("NFC", cluster) if nfc else cluster
+        for k, character in enumerate(composed):
+            at = (first + k, first + k + 1) if composed == cluster else (first, last)
+            origins += [at] * (len(character.lower()) if lower else 1)
+    return origins
+
+
+@dataclass(frozen=True)
+class Tokeniser:
+    """Cuts a text into tokens.
+
+    name: "words" (apostrophes inside, numbers whole, punctuation one by one), "pieces" (runs
+    of letters, runs of digits), "spaces", "characters", or "subwords" (a trained model).
+    nfc: composed characters first, so that é is one and the same however it was typed.
+    numbers: "keep", "digit" (each digit becomes 0) or "tag" (a number becomes "<number>").
+    breaks: "keep", or "space" to read an HTML <br /> as white space.
+    max_length: longer texts lose tokens at the "end" or at the "start".
+
+        Tokeniser("words", lower=True)("It's 3.50, isn't it?")
+        # ["it's", "3.50", ",", "isn't", "it", "?"]
+    """
+
+    name: str = "words"
+    lower: bool = False
+    nfc: bool = True
+    numbers: str = "keep"
+    breaks: str = "keep"
+    max_length: int | None = None
+    cut: str = "end"
+    subwords: Subwords | None = None
+
+    def __post_init__(self) -> None:
+        for what, got, known in (
+            ("tokeniser", self.name, TOKENISERS),
+            ("way with numbers", self.numbers, NUMBERS),
+            ("way with breaks", self.breaks, BREAKS),
+            ("cut", self.cut, CUTS),
+        ):
+            if got not in known:
+                raise unknown(what, str(got), known)
+        if self.max_length is not None and self.max_length < 1:
+            raise OptionError(f"max_length: expected a number ≥ 1, got {self.max_length}")
+        if (self.name == "subwords") != (self.subwords is not None):
+            raise OptionError(
+                "subwords: expected a trained model with the tokeniser 'subwords' and with no "
+                "other; train one with ensue.data.subwords.train_subwords"
+            )
+        if self.numbers == "tag" and self.name in ("characters", "subwords"):
+            raise OptionError(
+                f"numbers='tag': the tokeniser {self.name!r} does not keep numbers whole; "
+                "use numbers='digit', or the tokeniser 'words'"
+            )
+
+    def prepared(self, text: str) -> str:
+        """The text as it is cut: composed, without breaks, lower case, digits as zeros."""
+        if self.nfc and not unicodedata.is_normalized("NFC", text):
+            text = unicodedata.normalize("NFC", text)
+        if self.breaks == "space" and "<" in text:
+            text = _BREAK.sub(lambda found: " " * len(found[0]), text)
+        if self.lower:
+            text = text.lower()
+        return _DIGIT.sub("0", text) if self.numbers == "digit" else text
+
+    def __call__(self, text: str) -> list[str]:
+        """The tokens of a text."""
+        text = self.prepared(text)
+        tokens = self._find(text)
+        if self.numbers == "tag":
+            tokens = [NUMBER if _IS_NUMBER(token) else token for token in tokens]
+        return self._shortened(tokens)
+
+    def spans(self, text: str) -> Spans:
+        """Where each token stands: text[first:last], in the text as it was given."""
+        prepared = self.prepared(text)
+        if self.subwords is not None:
+            found = self.subwords.spans(prepared)
+        else:
+            found = [match.span() for match in self._pattern(prepared).finditer(prepared)]
+        found = self._shortened(found)
+        if len(prepared) == len(text) and (not self.nfc or unicodedata.is_normalized("NFC", text)):
+            return found
+        origins = _origins(text, self.nfc, self.lower)
+        assert len(origins) == len(prepared)
+        return [
+            (origins[first][0], origins[last - 1][1] if last > first else origins[first][0])
+            for first, last in found
+        ]
+
+    def text_of(self, tokens: Sequence[str]) -> str:
+        """One text of the tokens; for characters it is the prepared text to the letter."""
+        if self.subwords is not None:
+            return self.subwords.text_of(tokens)
+        kind = TOKENISERS[self.name]
+        assert kind is not None
+        return kind.between.join(tokens)
+
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        kind = TOKENISERS[self.name]
+        assert kind is not None
+        return kind.patterns().of(text)
+
+    def _find(self, text: str) -> list[str]:
+        if self.subwords is not None:
+            return self.subwords.tokens(text)
+        if self.name == "characters":
+            return list(text)
+        if self.name == "spaces":
+            return text.split()
+        return self._pattern(text).findall(text)
+
+    def _shortened(self, found: list[Item]) -> list[Item]:
+        if self.max_length is None or len(found) <= self.max_length:
+            return found
+        return found[: self.max_length] if self.cut == "end" else found[-self.max_length :]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What json holds; `from_dict` gives the tokeniser back."""
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.subwords is not None:
+            options["subwords"] = self.subwords.definition
+        return options
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Tokeniser:
+        """The inverse of `to_dict`; anything else is a DataError or an OptionError."""
+        types = {field.name: str(field.type) for field in fields(cls)}
+        if not isinstance(data, dict) or set(data) != set(types):
+            got = ", ".join(map(str, data)) if isinstance(data, dict) else type(data).__name__
+            raise DataError(
+                f"this is not a tokeniser: expected the keys {', '.join(types)}, got {got}"
+            )
+        for key, expected in types.items():
+            expected = expected.replace("Subwords", "str")
+            got = "None" if data[key] is None else type(data[key]).__name__
+            if got not in expected.split(" | "):
+                raise DataError(f"this is not a tokeniser: {key}: expected {expected}, got {got}")
+        options = dict(data)
+        if options["subwords"] is not None:
+            options["subwords"] = Subwords(options["subwords"])
+        return cls(**options)
+
+
+def build_vocabulary(
+    texts: Iterable[str],
+    tokeniser: Tokeniser,
+    *,
+    min_count: int = 1,
+    max_size: int | None = None,
+    specials: Sequence[str] = SPECIALS,
+) -> Vocabulary:
+    """The vocabulary of texts, read one at a time."""
+    counts = count_tokens(map(tokeniser, texts))
+    return Vocabulary.build(counts, min_count=min_count, max_size=max_size, specials=specials)
+
+
+def encode_texts(texts: Iterable[str], tokeniser: Tokeniser, vocabulary: Vocabulary) -> Ragged:
+    """The numbers of the tokens of each text, int32; texts are read one at a time."""
+    return _encoded(texts, tokeniser, vocabulary.numbers)
+
+
+def build_and_encode(
+    texts: Iterable[str],
+    tokeniser: Tokeniser,
+    *,
+    min_count: int = 1,
+    max_size: int | None = None,
+    specials: Sequence[str] = SPECIALS,
+) -> tuple[Vocabulary, Ragged]:
+    """`build_vocabulary` and `encode_texts` in one pass, each text cut once.
+
+    Tokens get numbers as they come; in the end these are exchanged for the vocabulary's."""
+    first: defaultdict[str, int] = defaultdict()
+    first.default_factory = first.__len__
+    encoded = _encoded(texts, tokeniser, first)
+    counts = np.bincount(encoded.values, minlength=len(first)).tolist()
+    vocabulary = Vocabulary.build(
+        dict(zip(first, counts, strict=True)),
+        min_count=min_count,
+        max_size=max_size,
+        specials=specials,
+    )
+    table = np.fromiter(map(vocabulary.numbers.__getitem__, first), np.int32, len(first))
+    np.take(table, encoded.values, out=encoded.values)
+    return vocabulary, encoded
+
+
+def _encoded(texts: Iterable[str], tokeniser: Tokeniser, numbers: dict[str, int]) -> Ragged:
+    values, starts = array("i"), array("q", [0])
+    for text in texts:
+        values.extend(map(numbers.__getitem__, tokeniser(text)))
+        starts.append(len(values))
+    return Ragged(np.frombuffer(values, np.int32), np.frombuffer(starts, np.int64))

@@ -1,0 +1,179 @@
+"""Word vectors from a file, for the words of a vocabulary.
+
+The text format of word2vec and GloVe: a word and its numbers on each line, spaces between them;
+a first line with two whole numbers (how many, how wide) may stand before. gzip is read as it is.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+
+MOST_PROBLEMS = 20
+GZIP = b"\x1f\x8b"
+# spellings under which a word is looked for, the best first
+SPELLINGS = (str, str.lower, str.capitalize, str.upper)
+
+
+@dataclass(frozen=True)
+class WordVectors:
+    """matrix (tokens of the vocabulary, width): the file's vector, or one drawn from a normal
+    distribution of the same spread; zero for the padding."""
+
+    matrix: NDArray[np.float32]
+    exact: int  # tokens found as they are spelled
+    other_case: int  # tokens found in another case only
+    missing: tuple[str, ...]  # tokens drawn at random
+    token_share: float  # of the running text that the vocabulary was counted on, the share found
+
+    def __str__(self) -> str:
+        found = self.exact + self.other_case
+        return (
+            f"vectors of width {self.matrix.shape[1]} for {found} of {found + len(self.missing)} "
+            f"words ({self.other_case} in another case), {self.token_share:.1%} of the text"
+        )
+
+
+def read_vectors(path: Path, vocabulary: Vocabulary, *, seed: int = 0) -> WordVectors:
+    """The vectors of a vocabulary's words, exactly spelled or else in another case.
+
+    Only the lines of wanted words are read as numbers, so that memory is that of the
+    vocabulary; the others are checked for their width."""
+    reading = _Reading(path, vocabulary)
+    for line, content in _lines(path):
+        reading.take(line, content)
+    return reading.result(seed)
+
+
+class _Reading:
+    """A file half read: the best vector so far for each token."""
+
+    def __init__(self, path: Path, vocabulary: Vocabulary) -> None:
+        self.path, self.vocabulary = path, vocabulary
+        self.wanted: dict[bytes, list[tuple[int, int]]] = {}  # spelling → token, rank
+        for number in range(len(vocabulary.specials), len(vocabulary)):
+            spellings = [spell(vocabulary.tokens[number]) for spell in SPELLINGS]
+            for rank, spelling in enumerate(dict.fromkeys(spellings)):
+                self.wanted.setdefault(spelling.encode("utf-8", "surrogatepass"), []).append(
+                    (number, rank)
+                )
+        self.rank = np.full(len(vocabulary), len(SPELLINGS))
+        self.matrix: NDArray[np.float32] | None = None
+        self.width = 0
+        self.promised: int | None = None
+        self.words = 0
+        self.lines_of: dict[bytes, int] = {}
+        self.problems: list[str] = []
+        self.more_problems = 0
+
+    def problem(self, line: int, reason: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(f"{self.path}:{line}: {reason}")
+        else:
+            self.more_problems += 1
+
+    def take(self, line: int, content: bytes) -> None:
+        fields = content.rstrip(b" \r").split(b" ")
+        if line == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
+            self.promised, self.width = int(fields[0]), int(fields[1])
+            return
+        self.words += 1
+        if not self.width:
+            self.width = len(fields) - 1
+        beyond = len(fields) - self.width  # parts of the word: a few have spaces inside
+        if not self.width or beyond < 1 or (beyond > 1 and _is_number(fields[beyond - 1])):
+            expected = self.width or "a word and its"
+            self.problem(line, f"expected {expected} numbers, found {len(fields) - 1}")
+            return
+        word = b" ".join(fields[:beyond])
+        if word in self.wanted:
+            self.keep(line, word, fields[beyond:])
+
+    def keep(self, line: int, word: bytes, numbers: list[bytes]) -> None:
+        """The vector of a wanted word."""
+        if word in self.lines_of:
+            reason = f"{word.decode()!r} stands in line {self.lines_of[word]} already"
+            self.problem(line, reason)
+            return
+        self.lines_of[word] = line
+        try:
+            vector = np.array(list(map(float, numbers)), np.float32)
+        except ValueError:
+            wrong = next(number for number in numbers if not _is_number(number))
+            self.problem(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
+            return
+        if not np.isfinite(vector).all():
+            self.problem(line, "expected finite numbers, found NaN or infinity")
+            return
+        if self.matrix is None:
+            self.matrix = np.zeros((len(self.vocabulary), self.width), np.float32)
+        for number, rank in self.wanted[word]:
+            if rank < self.rank[number]:
+                self.rank[number] = rank
+                self.matrix[number] = vector
+
+    def result(self, seed: int) -> WordVectors:
+        if self.promised is not None and self.promised != self.words and not self.problems:
+            reason = f"{self.promised} vectors are announced, {self.words} follow (cut off?)"
+            self.problem(1, reason)
+        if self.problems:
+            count = len(self.problems) + self.more_problems
+            told = [f"{count} problems in {self.path}", *self.problems]
+            if self.more_problems:
+                told.append(f"and {self.more_problems} more")
+            raise DataError("\n  ".join(told))
+        if self.matrix is None:
+            raise DataError(
+                f"{self.path}: none of its {self.words} words is in the vocabulary: "
+                "are they of the same language, and is it a file of word vectors as text?"
+            )
+        specials = len(self.vocabulary.specials)
+        found = self.rank < len(SPELLINGS)
+        drawn = ~found
+        drawn[: min(specials, 1)] = False  # the padding stays zero
+        noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(
+            (int(drawn.sum()), self.width), np.float32
+        )
+        self.matrix[drawn] = noise * self.matrix[found].std()
+        counts = np.array(self.vocabulary.counts)
+        return WordVectors(
+            self.matrix,
+            exact=int((self.rank == 0).sum()),
+            other_case=int((found & (self.rank > 0)).sum()),
+            missing=tuple(
+                self.vocabulary.tokens[k] for k in np.flatnonzero(~found) if k >= specials
+            ),
+            token_share=float(counts[found].sum() / max(counts.sum(), 1)),
+        )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number and content of each line that is not empty, gzip or not."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == GZIP
+        with gzip.open(path) if packed else path.open("rb") as lines:
+            for number, content in enumerate(lines, 1):
+                if content.strip():
+                    yield number, content.rstrip(b"\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: damaged gzip file ({error}): fetch it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,172 @@
+"""Rows as they are read, straight into arrays: no text is kept.
+
+Tokens and labels get numbers as they come; a model exchanges these for its vocabulary's, once
+it has seen the whole training part.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.errors import DataError
+
+
+def counting() -> defaultdict[str, int]:
+    """A dictionary that gives every new key the next number."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
+@dataclass
+class Numbers:
+    """The numbers of tokens and labels, shared by the parts of one data set."""
+
+    tokens: defaultdict[str, int] = field(default_factory=counting)
+    labels: defaultdict[str, int] = field(default_factory=counting)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The rows of one part. inputs: token numbers (int32) or vectors (float32, (total, n));
+    labels: one number a row, one a step, or any number of them a row; None where they are not
+    known. names: where each row comes from."""
+
+    inputs: Ragged
+    labels: Ragged | None
+    names: Names
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def taken(self, rows: NDArray[np.int64]) -> Collected:
+        labels = None if self.labels is None else self.labels.take(rows)
+        return Collected(self.inputs.take(rows), labels, self.names.taken(rows))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Places of rows: a file's number and a line for each."""
+
+    files: tuple[str, ...]
+    file: NDArray[np.int32]
+    line: NDArray[np.int64]
+
+    def __getitem__(self, row: int) -> str:
+        return f"{self.files[self.file[row]]}:{self.line[row]}"
+
+    def taken(self, rows: NDArray[np.int64]) -> Names:
+        return Names(self.files, self.file[rows], self.line[rows])
+
+
+class Collector:
+    """Takes rows one by one.
+
+    tokenise: a text to its tokens; a list of tokens and an array of vectors stay what they are.
+    labels: a row's label or labels to a list of texts."""
+
+    def __init__(
+        self,
+        numbers: Numbers,
+        tokenise: Callable[[str], list[str]],
+        several: bool = False,
+    ) -> None:
+        self.numbers, self.tokenise, self.several = numbers, tokenise, several
+        self.tokens, self.starts = array("i"), array("q", [0])
+        self.vectors: list[NDArray[np.float32]] = []
+        self.width: int | None = None
+        self.labels, self.label_starts = array("i"), array("q", [0])
+        self.labelled = True
+        self.files: dict[str, int] = {}
+        self.file, self.line = array("i"), array("q")
+
+    def add(self, value: Any, label: Any, file: str, line: int) -> None:
+        """One row; a label of None says that it is not known."""
+        if isinstance(value, str):
+            value = self.tokenise(value)
+        if isinstance(value, np.ndarray):
+            self._add_vectors(value, f"{file}:{line}")
+        else:
+            self.tokens.extend(map(self.numbers.tokens.__getitem__, value))
+            self.starts.append(len(self.tokens))
+        if label is None:
+            self.labelled = False
+        else:
+            given = [label] if isinstance(label, str) else label
+            self.labels.extend(map(self.numbers.labels.__getitem__, given))
+        self.label_starts.append(len(self.labels))
+        self.file.append(self.files.setdefault(file, len(self.files)))
+        self.line.append(line)
+
+    def _add_vectors(self, value: NDArray[Any], place: str) -> None:
+        if value.ndim != 2 or (self.width is not None and value.shape[1] != self.width):
+            wanted = "numbers" if self.width is None else f"{self.width} numbers"
+            raise DataError(f"{place}: expected steps of {wanted} each, got shape {value.shape}")
+        self.width = value.shape[1]
+        self.vectors.append(value.astype(np.float32))
+
+    def done(self) -> Collected:
+        if self.vectors and self.tokens:
+            raise DataError("expected rows of text or rows of vectors, got both")
+        names = Names(tuple(self.files), _numpy(self.file, np.int32), _numpy(self.line, np.int64))
+        if self.vectors:
+            assert self.width is not None
+            inputs = Ragged.of(self.vectors, np.float32, (self.width,))
+        else:
+            inputs = Ragged(_numpy(self.tokens, np.int32), _numpy(self.starts, np.int64))
+        labels = Ragged(_numpy(self.labels, np.int32), _numpy(self.label_starts, np.int64))
+        return Collected(inputs, labels if self.labelled and len(labels) else None, names)
+
+
+def _numpy(values: array[Any], dtype: Any) -> NDArray[Any]:
+    return np.frombuffer(values, dtype) if len(values) else np.zeros(0, dtype)
+
+
+def counts_of(inputs: Ragged, known: Iterable[str]) -> dict[str, int]:
+    """How often each token occurs."""
+    names = list(known)
+    counts = np.bincount(inputs.values, minlength=len(names))
+    return {name: int(n) for name, n in zip(names, counts, strict=True) if n}
+
+
+def renumbered(inputs: Ragged, known: Iterable[str], numbers: dict[str, int]) -> Ragged:
+    """The same rows with a vocabulary's numbers."""
+    names = list(known)
+    table = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
+    return Ragged(table[inputs.values] if len(names) else inputs.values, inputs.starts)
+
+
+def shortened(rows: Ragged, most: int | None, cut: str) -> Ragged:
+    """Rows of at most so many steps, cut at the "end" or at the "start"."""
+    if most is None or not len(rows) or rows.lengths.max() <= most:
+        return rows
+    lengths = np.minimum(rows.lengths, most)
+    begin = rows.starts[:-1] if cut == "end" else rows.starts[1:] - lengths
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    at = np.arange(starts[-1]) + np.repeat(begin - starts[:-1], lengths)
+    return Ragged(rows.values[at], starts)
+
+
+def collected(
+    rows: Iterable[tuple[Any, Any]],
+    numbers: Numbers,
+    tokenise: Callable[[str], list[str]],
+    several: bool = False,
+    file: str = "row",
+) -> Collected:
+    """From pairs of input and label in memory; a row is named by its number."""
+    collector = Collector(numbers, tokenise, several)
+    for line, (value, label) in enumerate(rows, 1):
+        collector.add(value, label, file, line)
+    return collector.done()
+
+
+Examples = Sequence[tuple[Any, Any]]

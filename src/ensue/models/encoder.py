@@ -1,0 +1,87 @@
+"""Encoders: what turns the vectors of a sequence's steps into features that know their context.
+
+Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
+output_size), zero beyond a row's end, and final (batch, final_size).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ensue.cells import RecurrentDropout
+from ensue.engine import State
+from ensue.errors import unknown
+from ensue.layers import Recurrent, step_mask
+from ensue.layers.recurrent import as_cell
+from ensue.models.embed import check_rates
+
+FINALS = ("top", "all")
+
+
+class RecurrentEncoder(nn.Module):
+    """Layers of any cell. final: the end states h of the "top" layer, both directions side by
+    side, or of "all" layers, the lowest first."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        cell: str,
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        initial: str = "zero",
+        init: str = "standard",
+        final: str = "top",
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        check_rates({"recurrent_dropout": recurrent_dropout})
+        if final not in FINALS:
+            raise unknown("final", final, FINALS)
+        own = as_cell(cell)
+        self.recurrent = Recurrent(
+            RecurrentDropout(own, recurrent_dropout) if recurrent_dropout else own,
+            input_size,
+            hidden_size,
+            num_layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            initial=initial,
+            init=init,
+            engine=engine,
+        )
+        ways = self.recurrent.ways
+        self.last = len(ways) if final == "all" else 1 + bidirectional
+        self.output_size = self.recurrent.output_size
+        self.final_size = sum(way.state_sizes[0] for way in ways[-self.last :])
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y, state = self.recurrent(x, lengths=lengths)
+        return y, self.final(state)
+
+    def final(self, state: tuple[State, ...]) -> Tensor:
+        """(batch, final_size) of the state that the layers end in."""
+        return torch.cat([parts[0] for parts in state[-self.last :]], -1)
+
+
+class PlainEncoder(nn.Module):
+    """The steps as they are; final is the last real one, zero for an empty row."""
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.output_size = self.final_size = input_size
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        own = lengths.to(x.device)
+        y = x * step_mask(own, len(x))[..., None]
+        return y, (y * step_mask(own, len(x), first=-1)[..., None]).sum(0)
+
+
+ENCODERS: dict[str, type[RecurrentEncoder] | type[PlainEncoder]] = {
+    "recurrent": RecurrentEncoder,
+    "plain": PlainEncoder,
+}

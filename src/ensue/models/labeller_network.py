@@ -1,0 +1,80 @@
+"""The network of a labeller: a label for each step of a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.models.batch import SequenceBatch
+from ensue.models.classifier_network import check_norm_weight, targets_of
+from ensue.models.crf import CRF
+from ensue.models.embed import Embed, check_rates
+from ensue.models.encoder import PlainEncoder, RecurrentEncoder
+from ensue.models.heads import weighted_sum
+from ensue.models.label_outputs import Stepwise
+from ensue.models.norms import norm_preserving
+from ensue.models.previous_label import PreviousLabel
+
+LABEL_OUTPUTS: dict[str, type[Stepwise] | type[CRF] | type[PreviousLabel]] = {
+    "stepwise": Stepwise,
+    "crf": CRF,
+    "previous": PreviousLabel,
+}
+
+
+class Labelled(NamedTuple):
+    """labels (time, batch), 0 at padding; probabilities (time, batch, labels), zero there."""
+
+    labels: Tensor
+    probabilities: Tensor
+
+
+class LabellerNetwork(nn.Module):
+    """y = dropout(encode(embed(batch))); the output gives the labels a distribution.
+
+    norm_weight: how much the norm-preserving regulariser of the encoder counts."""
+
+    def __init__(
+        self,
+        embed: Embed,
+        encoder: RecurrentEncoder | PlainEncoder,
+        output: Stepwise | CRF | PreviousLabel,
+        *,
+        dropout: float = 0.0,
+        norm_weight: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_rates({"dropout": dropout})
+        check_norm_weight(norm_weight, encoder)
+        self.embed, self.encoder, self.output = embed, encoder, output
+        self.dropout, self.norm_weight = dropout, norm_weight
+
+    def forward(
+        self, batch: SequenceBatch, carried: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The cost of the batch, summed over its real steps; nothing is carried on."""
+        x = self.embed(batch.inputs)
+        y, _ = self.encoder(x, batch.lengths)
+        cost = self._cost(y, batch)
+        if self.training and self.norm_weight:
+            assert isinstance(self.encoder, RecurrentEncoder)
+            cost = cost + self.norm_weight * norm_preserving(
+                self.encoder.recurrent, x, lambda y, state: self._cost(y, batch), batch.lengths
+            )
+        return cost, {}
+
+    def _cost(self, y: Tensor, batch: SequenceBatch) -> Tensor:
+        y = dropout(y, self.dropout, self.training)
+        return weighted_sum(self.output.cost(y, batch.lengths, targets_of(batch)), batch.weights)
+
+    @torch.no_grad()
+    def label(self, batch: SequenceBatch, search: str = "exact", width: int = 8) -> Labelled:
+        """The best labels by this search ("exact", "beam" of `width`, "greedy"), and how probable
+        each label is at each step."""
+        y, _ = self.encoder(self.embed(batch.inputs), batch.lengths)
+        labels = self.output.label(y, batch.lengths, search, width)
+        return Labelled(labels, self.output.probabilities(y, batch.lengths, labels))

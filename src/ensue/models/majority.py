@@ -1,0 +1,45 @@
+"""Baselines that know next to nothing: the most frequent class, or label of a word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.errors import DataError
+
+
+def majority_class(targets: NDArray[np.int64]) -> int:
+    """The most frequent class; of equal ones the first."""
+    if not len(targets):
+        raise DataError("targets: expected at least one row to find the most frequent class, got 0")
+    return int(np.bincount(targets).argmax())
+
+
+@dataclass(frozen=True)
+class MajorityLabel:
+    """For each word its most frequent label in the training data; for a word that was not there
+    the most frequent of all."""
+
+    by_word: NDArray[np.int64]
+    overall: int
+
+    @classmethod
+    def fitted(cls, words: Ragged, targets: Ragged, word_count: int) -> MajorityLabel:
+        """words: numbers below word_count; targets: a label for each."""
+        overall = majority_class(targets.values)
+        labels = int(targets.values.max()) + 1
+        pairs, times = np.unique(
+            words.values.astype(np.int64) * labels + targets.values, return_counts=True
+        )
+        own, label = np.divmod(pairs, labels)
+        order = np.lexsort((-label, times, own))  # of one word, the most frequent comes last
+        by_word = np.full(word_count, overall, np.int64)
+        by_word[own[order]] = label[order]
+        return cls(by_word, overall)
+
+    def label(self, words: Ragged) -> Ragged:
+        """The labels of these words."""
+        return Ragged(self.by_word[words.values], words.starts)

@@ -1,0 +1,114 @@
+"""The tables of a configuration that say how text is read and what the model is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+
+from ensue.cells import CELLS
+from ensue.errors import ConfigError, unknown
+from ensue.models.pooling import POOLINGS
+from ensue.training.settings import problems, together
+
+OFF = BeforeValidator(lambda value: None if value == "off" else value)  # TOML has no null
+Size = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Table(BaseModel):
+    """One table of config.toml. Every key has its default here, and only here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], where: str) -> Self:
+        """From a table as read from TOML, with every problem in one message."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise ConfigError(together(problems(error, cls, where))) from None
+
+    def table(self) -> dict[str, Any]:
+        """The complete table, as TOML can hold it: `of` reads it back."""
+        return {k: "off" if v is None else v for k, v in self.model_dump(mode="json").items()}
+
+
+class TextSettings(Table):
+    """How a text becomes tokens and numbers; for sequences of vectors nothing of it is used."""
+
+    level: Literal["words", "pieces", "spaces", "characters", "subwords"] = "words"
+    lower: bool = True
+    numbers: Literal["keep", "digit", "tag"] = "keep"
+    breaks: Literal["keep", "space"] = "space"  # an HTML <br />
+    min_count: Size = 2  # rarer words are unknown
+    max_words: Annotated[Size | None, OFF] = None
+    max_length: Annotated[Size | None, OFF] = None  # tokens; longer texts are cut
+    cut: Literal["end", "start"] = "end"  # where tokens are lost
+    subword_count: Size = 8000
+
+
+class NetworkSettings(Table):
+    """What classifiers and labellers have in common."""
+
+    encoder: Literal["recurrent", "plain"] = "recurrent"
+    cell: str = "LSTM"
+    hidden_size: Size = 128
+    layers: Size = 1
+    bidirectional: bool = True
+    init: str = "standard"
+    embedding_size: Size = 100
+    vectors: str = ""  # a file of word vectors to begin with
+    freeze_vectors: bool = False
+    dropout_input: Rate = 0.3
+    dropout_layers: Rate = 0.0
+    dropout_recurrent: Rate = 0.0
+    dropout_output: Rate = 0.3
+    word_dropout: Rate = 0.0
+    smoothing: Rate = 0.0
+    class_weights: Literal["none", "balanced"] = "none"
+    norm_weight: float = Field(0.0, ge=0)  # of the norm-preserving regulariser
+    batch_tokens: Size = 16000  # of a batch, padding counted
+    batch_rows: Annotated[Size | None, OFF] = 32
+
+    @field_validator("cell")
+    @classmethod
+    def _known_cell(cls, cell: str) -> str:
+        if cell not in CELLS:
+            raise ValueError(str(unknown("cell", cell, CELLS)))
+        return cell
+
+
+class ClassifierSettings(NetworkSettings):
+    """The [model] table of a classifier."""
+
+    pooling: str = "max"
+    ngrams: Annotated[int, Field(ge=0, le=3)] = 0  # longest n-gram beside the network; 0 is none
+    ngram_dropout: Rate = 0.5
+    ngram_l2: float = Field(0.0, ge=0)
+    several: bool = False  # several labels at once
+
+    @field_validator("pooling")
+    @classmethod
+    def _known_pooling(cls, pooling: str) -> str:
+        for name in pooling.split("+"):
+            if name not in POOLINGS:
+                raise ValueError(str(unknown("pooling", name, POOLINGS)))
+        return pooling
+
+
+class LabellerSettings(NetworkSettings):
+    """The [model] table of a labeller."""
+
+    character_size: Annotated[int, Field(ge=0)] = 32  # of a letter's vector; 0 leaves letters out
+    character_hidden: Size = 64  # of the cell that reads a word's letters, each direction
+    affixes: Annotated[int, Field(ge=0, le=6)] = 4  # longest prefix and suffix; 0 leaves them out
+    shapes: bool = True
+    once_dropout: Rate = 0.3  # of words seen once, in place of word_dropout
+    output: Literal["stepwise", "crf", "previous"] = "stepwise"
+    previous_cell: str = ""  # joins the previous label by a cell of this name; "" by a layer
+    previous_start: Literal["learned", "zero"] = "learned"
+    search: Literal["exact", "beam", "greedy"] = "exact"
+    beam: Size = 8
+    legal_only: bool = False  # only legal sequences of span tags

@@ -1,0 +1,135 @@
+"""config.toml: everything that a run follows from, with no hidden default."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import Field
+
+from ensue.errors import ConfigError, unknown
+from ensue.models.classifier import Classifier
+from ensue.models.estimator import Estimator
+from ensue.models.labeller import Labeller
+from ensue.models.settings import NetworkSettings, Table, TextSettings
+from ensue.training import TrainSettings
+
+TASKS: dict[str, type[Estimator]] = {own.kind: own for own in (Classifier, Labeller)}
+TABLES = ("data", "text", "model", "train")
+
+
+class DataSettings(Table):
+    """Where the rows come from. Files that are not named are split off the training files, by a
+    hash of each row or of its group: 80/10/10, or 90/10 where the test part has its own file."""
+
+    train: list[str]
+    validation: list[str] = Field([])
+    test: list[str] = Field([])
+    format: str = "auto"
+    encoding: str = "utf-8"
+    delimiter: str = ""
+    text: str = ""  # the column of the text, or of the tokens
+    label: str = ""
+    separator: str = ""  # between several labels of one row
+    sequence: str = ""  # the column that tells which rows of a long table make one sequence
+    features: list[str] = Field([])  # its columns of numbers
+    group: str = ""  # rows of one group stay together
+    split_seed: int = Field(0, ge=0)
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """task: one of TASKS; members: how many networks, whose mean answers."""
+
+    task: str
+    members: int
+    data: DataSettings
+    text: TextSettings
+    model: NetworkSettings
+    train: TrainSettings
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> RunConfig:
+        """From the tables of a TOML file; every problem in one message."""
+        given = dict(tables)
+        task, members = given.pop("task", None), given.pop("members", 1)
+        if not isinstance(task, str) or task not in TASKS:
+            raise ConfigError(str(unknown("task", str(task), TASKS)))
+        own, problems = TASKS[task], []
+        if type(members) is not int or members < 1:
+            problems.append(f"members: expected a whole number ≥ 1, got {members!r}")
+        kinds: dict[str, Any] = {
+            "data": (DataSettings, {}),
+            "text": (TextSettings, own.text_defaults),
+            "model": (own.model_settings, {}),
+            "train": (TrainSettings, own.train_defaults),
+        }
+        found: dict[str, Any] = {}
+        for name, (kind, defaults) in kinds.items():
+            try:
+                found[name] = kind.of({**defaults, **given.pop(name, {})}, name)
+            except ConfigError as error:
+                problems += [line for line in str(error).splitlines() if "problems in" not in line]
+        problems += [str(unknown("table", name, TABLES)) for name in given]
+        if problems:
+            raise ConfigError(listed(problems))
+        return cls(task, members, **found)
+
+    @classmethod
+    def read(cls, path: Path) -> RunConfig:
+        try:
+            return cls.of(tomllib.loads(path.read_text("utf-8")))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: this is not TOML: {error}") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    def tables(self) -> dict[str, Any]:
+        """As TOML holds it; `of` reads it back."""
+        tables = {name: getattr(self, name).table() for name in TABLES}
+        return {"task": self.task, "members": self.members, **tables}
+
+    def text_of(self) -> str:
+        return tomli_w.dumps(self.tables())
+
+    def flat(self) -> dict[str, Any]:
+        """By `table.key`."""
+        tables = self.tables()
+        found = {"task": tables.pop("task"), "members": tables.pop("members")}
+        return found | {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+
+    def estimator(self) -> Estimator:
+        return TASKS[self.task](self.text, self.model, self.train, members=self.members)
+
+
+def listed(problems: Sequence[str]) -> str:
+    if len(problems) == 1:
+        return problems[0].strip()
+    lines = [f"{len(problems)} problems", *(f"  {line.strip()}" for line in problems)]
+    return "\n".join(lines)
+
+
+def changed(tables: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """The tables with `table.key=value` set; values as TOML has them, other words as texts."""
+    found = {name: dict(own) if isinstance(own, dict) else own for name, own in tables.items()}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        table, _, key = name.strip().rpartition(".")
+        if not equals or (table and not isinstance(found.setdefault(table, {}), dict)):
+            raise ConfigError(
+                f"--set {setting}: expected table.key=value, such as train.rate=0.001"
+            )
+        (found[table] if table else found)[key] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

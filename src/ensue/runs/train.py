@@ -1,0 +1,121 @@
+"""`ensue train`: from a configuration to a model in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensue.errors import RunError
+from ensue.models.collect import Numbers
+from ensue.models.estimator import Estimator
+from ensue.runs.config import RunConfig
+from ensue.runs.parts import Reading
+from ensue.training import Outcome, RunFolder, Watcher
+from ensue.training.disk import disk_errors
+
+POINTS = 5  # of a curve of costs, each of these is printed
+
+
+@dataclass(frozen=True)
+class Trained:
+    model: Estimator
+    outcomes: Sequence[Outcome]
+    rows: dict[str, int]
+
+    def best(self) -> str:
+        """The validation scores of the weights that were kept."""
+        scores = [own.scores or {} for own in self.outcomes]
+        names = dict.fromkeys(name for own in scores for name in own)
+        shown = {name: [f"{own[name]:.4f}" for own in scores] for name in names}
+        return "best on validation: " + ", ".join(f"{n} {' '.join(v)}" for n, v in shown.items())
+
+
+def settle(folder: RunFolder, config: RunConfig) -> RunConfig:
+    """Writes the configuration into the folder, or finds the same one there."""
+    if not folder.config.exists():
+        folder.create()
+        text = config.text_of().encode()
+        with disk_errors(folder.config, len(text)):
+            folder.config.write_bytes(text)
+        return config
+    before, now = RunConfig.read(folder.config).flat(), config.flat()
+    lines = [
+        f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
+        for key in dict.fromkeys([*before, *now])
+        if before.get(key) != now.get(key)
+    ]
+    if lines:
+        many = "1 setting differs" if len(lines) == 1 else f"{len(lines)} settings differ"
+        raise RunError(
+            f"{folder.config}: {many} from this command\n" + "\n".join(lines) + "\n"
+            f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
+            "settings name another run"
+        )
+    return config
+
+
+def train_run(
+    config: RunConfig,
+    folder: RunFolder,
+    watchers: Sequence[Watcher] = (),
+    say: Callable[[str], None] = lambda line: None,
+    allow: Collection[str] = (),
+) -> Trained:
+    """Reads the data, trains or goes on, and writes the model."""
+    model, reading, numbers = config.estimator(), _reading(config), Numbers()
+    tokenise = model.prepare(value for value, _, _ in reading.rows("train"))
+    train = reading.collect("train", numbers, tokenise)
+    if reading.rejected:
+        say(f"{reading.rejected:,} bad rows left out")
+    held = reading.collect("validation", numbers, tokenise)
+    say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
+    outcomes = model.fit_parts(
+        train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
+    )
+    model.save(folder.model)
+    _write_card(folder.path / "card.md", config, model, outcomes, len(train), len(held))
+    return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
+
+
+def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
+    """A learning rate for this model and data, with the curve it comes from."""
+    model, reading, numbers = config.estimator(), _reading(config), Numbers()
+    tokenise = model.prepare(value for value, _, _ in reading.rows("train"))
+    train = reading.collect("train", numbers, tokenise)
+    say(f"{len(train):,} rows; trying rates")
+    curve = model.find_rate(train, numbers)
+    points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
+    lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]
+    return "\n".join(["      rate  cost", *lines, f"suggested: train.rate={curve.suggestion:.2g}"])
+
+
+def _reading(config: RunConfig) -> Reading:
+    return Reading(config.data, bool(getattr(config.model, "several", False)))
+
+
+def _write_card(
+    path: Path,
+    config: RunConfig,
+    model: Estimator,
+    outcomes: Sequence[Outcome],
+    rows: int,
+    held: int,
+) -> None:
+    """What the model is, what it was made of, and how well it did on validation."""
+    lines = [
+        f"# {path.parent.name}",
+        "",
+        model.summary(),
+        "",
+        f"- task: {config.task}",
+        f"- data: {', '.join(config.data.train)} ({rows:,} rows to train, {held:,} to validate)",
+    ]
+    for number, own in enumerate(outcomes, 1):
+        scores = ", ".join(f"{n} {v:.4f}" for n, v in (own.scores or {}).items())
+        lines.append(
+            f"- network {number}: {own.updates:,} updates in {own.epochs} epochs, stopped by "
+            f"{own.reason}; best on validation: {scores}"
+        )
+    lines.append("- the whole configuration: config.toml")
+    path.write_text("\n".join(lines) + "\n", "utf-8")

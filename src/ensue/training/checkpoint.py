@@ -1,0 +1,184 @@
+"""Checkpoints: whole or not there, and known to be whole.
+
+    checkpoints/step-000123/   weights.safetensors …  state.json  manifest.json
+    checkpoints/damaged/       what was found broken
+
+Each is a folder of `whole`, read back before an older one goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from ensue import __version__
+from ensue.errors import RunError, TrainingError
+from ensue.training.gradients import first_not_finite
+from ensue.training.whole import (
+    MANIFEST,
+    UNFINISHED,
+    Damaged,
+    canonical,
+    digest,
+    read_files,
+    remove,
+    with_manifest,
+    write_folder,
+)
+
+FORMAT = 1
+KEPT = 2  # besides the best
+STATE, DAMAGED = "state.json", "damaged"
+NAME = re.compile(r"step-(\d{6,})(-final)?")
+
+Tensors = Mapping[str, Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """tensors: by file and name; scalars: what the training needs; facts: what it ran under."""
+
+    path: Path
+    tensors: dict[str, dict[str, Tensor]]
+    scalars: dict[str, Any]
+    facts: dict[str, Any]
+
+
+def name_of(update: int, final: bool = False) -> str:
+    return f"step-{update:06d}" + ("-final" if final else "")
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def contents(
+    tensors: Tensors, scalars: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The files of a checkpoint; TrainingError if a tensor is not finite."""
+    files = {}
+    for group, table in tensors.items():
+        wrong = first_not_finite(table)
+        if wrong is not None:
+            raise TrainingError(
+                f"{group} {wrong} holds a number that is not finite, so it is not saved; the last "
+                "checkpoint stands. Next: lower the rate and run again"
+            )
+        # copies, since tied weights share their memory, which the format refuses
+        plain = {
+            name: t.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, t in table.items()
+        }
+        files[f"{group}.safetensors"] = safetensors.torch.save(plain)
+    files[STATE] = canonical({"scalars": scalars, "facts": facts})
+    return with_manifest(
+        files,
+        {
+            "format": FORMAT,
+            "ensue": __version__,
+            "torch": torch.__version__,
+            "threads": facts.get("threads"),
+            "config": digest(canonical(facts.get("config"))),
+            "data": facts.get("data"),
+        },
+    )
+
+
+def save(
+    folder: Path,
+    update: int,
+    tensors: Tensors,
+    scalars: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    *,
+    final: bool = False,
+    best: int | None = None,
+) -> Path:
+    """Writes one, reads it back, and removes those that are no longer needed: all but the newest
+    two and that of update `best`."""
+    files = contents(tensors, scalars, facts)
+    place = folder / name_of(update, final)
+    write_folder(place, files)
+    try:
+        if read_files(place) != files:
+            raise Damaged("what was read back differs from what was written")
+    except Damaged as why:
+        moved = set_aside(place)
+        raise RunError(f"{place}: {why}; moved to {moved}. Check the disk") from None
+    _prune(folder, best)
+    return place
+
+
+def _prune(folder: Path, best: int | None) -> None:
+    """Keeps the newest two and that of the best update."""
+    found = present(folder)
+    for path in found[:-KEPT]:
+        if best is None or path.name != name_of(best):
+            remove(path)
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+def present(folder: Path) -> list[Path]:
+    """What is called a checkpoint, the newest last."""
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = NAME.fullmatch(path.name)
+        if match:
+            found.append((int(match[1]), bool(match[2]), path))
+    return [path for _, _, path in sorted(found)]
+
+
+def load(place: Path) -> Checkpoint:
+    """Reads one whose every byte is as written; else Damaged."""
+    files = read_files(place)
+    found = json.loads(files[MANIFEST]).get("format")
+    if found != FORMAT:
+        raise Damaged(f"{MANIFEST} has format {found}, expected {FORMAT}")
+    state = json.loads(files[STATE])
+    tensors = {
+        name.removesuffix(".safetensors"): safetensors.torch.load(data)
+        for name, data in files.items()
+        if name.endswith(".safetensors")
+    }
+    return Checkpoint(place, tensors, state["scalars"], state["facts"])
+
+
+def set_aside(place: Path) -> Path:
+    """Moves it where no one takes it for a checkpoint."""
+    aside = place.parent / DAMAGED
+    aside.mkdir(exist_ok=True)
+    target, count = aside / place.name, 1
+    while target.exists():
+        count += 1
+        target = aside / f"{place.name}-{count}"
+    os.rename(place, target)
+    return target
+
+
+def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
+    """The newest one that is whole. Those that are not are moved to damaged/, a line each."""
+    for place in reversed(present(folder)):
+        try:
+            return load(place)
+        except Damaged as why:
+            moved = set_aside(place)
+            say(f"{place.name} is damaged: {why}; moved to {moved}, the one before is tried")
+    return None
+
+
+def clean(folder: Path) -> Sequence[str]:
+    """Removes what a crash left unfinished, and names it."""
+    left = sorted(folder.glob(f"{UNFINISHED}*")) if folder.is_dir() else []
+    for path in left:
+        shutil.rmtree(path)
+    return [path.name for path in left]

@@ -1,0 +1,97 @@
+"""history.jsonl, which holds no clock and repeats byte for byte, and timing.jsonl, which does."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import RunError
+from ensue.training.disk import disk_errors
+from ensue.training.rows import Evaluation, Row, Saved, Update
+
+EVERY = 10  # one of so many updates is written down
+
+
+def line_of(row: Row) -> bytes | None:
+    """A row as a line of the history; None for rows that are no part of it."""
+    if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
+        value: dict[str, Any] = {"row": "update", **asdict(row)}
+    elif isinstance(row, Evaluation):
+        value = {"row": "evaluation", **asdict(row)}
+    else:
+        return None
+    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+
+
+class History:
+    """Appends rows, and knows length and sha256 of all it holds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._hash = path, sha256()
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self.length = 0
+
+    def begin(self, mark: Mapping[str, Any] | None) -> None:
+        """Cuts the file back to where a checkpoint saw it; None: to nothing."""
+        length = mark["length"] if mark else 0
+        kept = self.path.read_bytes()[:length]
+        if mark and (len(kept) < length or sha256(kept).hexdigest() != mark["sha256"]):
+            raise RunError(
+                f"{self.path}: its first {length:,} bytes are not those that the checkpoint saw "
+                f"({len(kept):,} bytes found). Put the file back as it was, or start in another "
+                "run folder"
+            )
+        self._file.truncate(length)
+        self._hash, self.length = sha256(kept), length
+
+    def add(self, row: Row) -> None:
+        line = line_of(row)
+        if line:
+            with disk_errors(self.path, len(line)):
+                self._file.write(line)
+            self._hash.update(line)
+            self.length += len(line)
+
+    def mark(self) -> dict[str, Any]:
+        """What `begin` cuts back to; all rows so far are on the disk afterwards."""
+        with disk_errors(self.path, self.length):
+            os.fsync(self._file.fileno())
+        return {"length": self.length, "sha256": self._hash.hexdigest()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Timing:
+    """When rows came: seconds since the process began to train, and the clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self._began = time.monotonic()
+        self._targets = 0.0
+
+    def add(self, row: Row) -> None:
+        if isinstance(row, Update):
+            self._targets += row.targets
+        if isinstance(row, Saved) or line_of(row):
+            assert isinstance(row, (Update, Evaluation, Saved))
+            value = {
+                "row": type(row).__name__.lower(),
+                "update": row.update,
+                "seconds": round(time.monotonic() - self._began, 3),
+                "targets": self._targets,
+                "clock": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            line = json.dumps(value).encode() + b"\n"
+            with disk_errors(self.path, len(line)):
+                self._file.write(line)
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,253 @@
+"""The loop: batches in, rows out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from ensue.errors import ConfigError, TrainingError
+from ensue.training import gradients, processes, schedule
+from ensue.training.averaging import copy_of, in_place
+from ensue.training.randomness import EVALUATION, seeded
+from ensue.training.rows import Began, Evaluation, Finished, Row, Update
+from ensue.training.settings import TrainSettings
+from ensue.training.standing import Progress
+from ensue.training.trainee import Carried, Penalised, Source, Trainee, Validation
+
+
+class Costing(nn.Module):
+    """A trainee's cost as the settings want it: in their precision, with the model's penalty."""
+
+    def __init__(self, trainee: Trainee, settings: TrainSettings, alone: bool = True) -> None:
+        super().__init__()
+        self.trainee = cast(nn.Module, trainee)
+        self.alone = alone
+        self.low = settings.precision == "bfloat16"
+        self.coefficient = settings.norm_preserving
+        if self.coefficient and not isinstance(trainee, Penalised):
+            raise ConfigError(
+                f"train.norm_preserving: expected 0, since {type(trainee).__name__} offers no "
+                f"norm-preserving penalty, got {self.coefficient:g}"
+            )
+
+    def forward(self, batch: Any, carried: Carried) -> tuple[Tensor, Carried]:
+        """batch None: a process to which no batch was dealt, at no cost."""
+        parameters = [p for p in self.trainee.parameters() if p.requires_grad]
+        # DDP waits for every parameter's gradient, also for those that this batch does not use.
+        nothing = torch.stack([p.sum() for p in parameters]).sum() * 0.0 if not self.alone else 0.0
+        if batch is None:
+            return cast(Tensor, nothing), {}
+        with torch.autocast(parameters[0].device.type, torch.bfloat16, enabled=self.low):
+            cost, carried = self.trainee(batch, carried)
+            if self.coefficient:
+                cost = cost + self.coefficient * cast(Penalised, self.trainee).penalty()
+        return cost.float() + nothing if self.low else cost + nothing, carried
+
+
+def ended(at: Progress, settings: TrainSettings) -> str:
+    """Why there is no further update; "" if there is one."""
+    if settings.patience is not None and at.stale >= settings.patience:
+        return "patience"
+    if at.epoch >= settings.epochs:
+        return "epochs"
+    most = settings.most_updates
+    return "updates" if most is not None and at.update >= most else ""
+
+
+class Updates:
+    """Makes one update after another from the batches of a source."""
+
+    def __init__(self, trainee: Trainee, source: Source, settings: TrainSettings) -> None:
+        self.trainee, self.source, self.settings = trainee, source, settings
+        self.team = processes.team()
+        self.parameters = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+        costing = Costing(trainee, settings, alone=self.team.world == 1)
+        self.shared = DistributedDataParallel(costing) if self.team.world > 1 else None
+        self.cost: nn.Module = self.shared or costing
+        self._epoch, self._batches = -1, cast(Sequence[Sequence[int]], ())
+
+    def batches(self, epoch: int) -> Sequence[Sequence[int]]:
+        """Those of an epoch, asked for once."""
+        if epoch != self._epoch:
+            self._epoch, self._batches = epoch, self.source.batches(epoch)
+        if not len(self._batches):
+            raise TrainingError(f"epoch {epoch} has no batches: the training part is empty")
+        return self._batches
+
+    @property
+    def at_once(self) -> int:
+        """Batches of one update, in all processes together."""
+        return self.settings.accumulate * self.team.world
+
+    def planned(self) -> int:
+        """How many updates there will be at most, if every epoch has as many as the first."""
+        planned = math.ceil(len(self.batches(0)) / self.at_once) * self.settings.epochs
+        return min(planned, self.settings.most_updates or planned)
+
+    def make(self, at: Progress, rate: float) -> Update:
+        """The next update: gradients, checked and clipped, then new weights; `at` moves on."""
+        batches = self.batches(at.epoch)
+        group = batches[at.position : at.position + self.at_once]
+        cost, norm, targets, carried = self.gradients(at, group)
+        row = Update(at.update + 1, at.epoch + 1, cost, rate, norm, targets)
+        at.optimiser.step(rate)
+        at.update += 1
+        at.position += len(group)
+        at.carried = carried
+        if at.position >= len(batches):
+            at.epoch, at.position, at.carried = at.epoch + 1, 0, {}
+        if at.average:
+            at.average.include(self.trainee.state_dict(), at.update)
+        return row
+
+    def gradients(
+        self, at: Progress, group: Sequence[Sequence[int]]
+    ) -> tuple[float, float, float, dict[str, Tensor]]:
+        """Cost, norm, targets and what is carried on; the parameters hold clipped gradients.
+
+        Batch k of the group is that of process k mod world. Raises where a number is not finite,
+        in every process."""
+        targets = float(sum(self.source.targets(rows) for rows in group))
+        if targets <= 0:
+            names = gradients.rows_by_name(self.source, [row for rows in group for row in rows])
+            raise TrainingError(f"update {at.update + 1}: no target to learn from in rows {names}")
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        self.trainee.train()
+        carried, mean, wrong = at.carried, 0.0, None
+        rounds = math.ceil(len(group) / self.team.world)
+        for turn in range(rounds):
+            k = turn * self.team.world + self.team.rank
+            rows = group[k] if k < len(group) else None
+            before = carried
+            cost, carried = self._backward(at.update, k, rows, carried, targets, turn == rounds - 1)
+            mean += cost
+            if not math.isfinite(cost) and wrong is None:
+                wrong = (k, cost * targets, before)
+        mean, mistakes = self.team.total([mean, float(wrong is not None)])
+        if wrong is not None:
+            raise self._wrong_cost(at.update, group, *wrong)
+        if mistakes:
+            raise TrainingError(f"update {at.update + 1}: stopped, as another process says why")
+        return mean, self._clipped(at.update, group), targets, carried
+
+    def _backward(
+        self,
+        update: int,
+        k: int,
+        rows: Sequence[int] | None,
+        carried: dict[str, Tensor],
+        targets: float,
+        last: bool,
+    ) -> tuple[float, dict[str, Tensor]]:
+        """Adds the gradients of one batch's share of the mean cost. Returns that share."""
+        quiet = self.shared.no_sync() if self.shared and not last else nullcontext()
+        with quiet, seeded(self.settings.seed, update, k):
+            cost, after = self.cost(None if rows is None else self.source.batch(rows), carried)
+            share = cost / targets
+            (share * self.team.world).backward()  # DDP takes the mean over the processes
+        if after and self.team.world > 1:
+            raise TrainingError(
+                "this model carries its state from batch to batch, and several processes share "
+                "the batches out: run it in one process"
+            )
+        return float(share.detach()), {name: t.detach() for name, t in after.items()}
+
+    def _wrong_cost(
+        self, update: int, group: Sequence[Sequence[int]], k: int, cost: float, carried: Carried
+    ) -> TrainingError:
+        with seeded(self.settings.seed, update, k):
+            return gradients.not_finite_cost(
+                self.trainee, self.source, update + 1, cost, group[k], carried
+            )
+
+    def _clipped(self, update: int, group: Sequence[Sequence[int]]) -> float:
+        """The norm of the gradient with its penalties, before it is clipped."""
+        parameters = list(self.parameters.values())
+        gradients.complete(parameters)
+        gradients.penalise(parameters, self.settings)
+        norm = gradients.clip(parameters, self.settings.clip)
+        if not math.isfinite(norm):
+            rows = [row for batch in group for row in batch]
+            raise gradients.not_finite_gradient(
+                self.parameters, self.source, update + 1, norm, rows
+            )
+        return norm
+
+
+def checked_scores(
+    scores: Mapping[str, float], settings: TrainSettings, update: int
+) -> dict[str, float]:
+    """As plain numbers; the watched one is there and all are finite."""
+    plain = {name: float(score) for name, score in scores.items()}
+    if settings.watch not in plain:
+        known = ", ".join(sorted(plain)) or "none"
+        raise ConfigError(
+            f"train.watch: expected one of this model's scores, {known}, got {settings.watch!r}"
+        )
+    wrong = [f"{name} is {score}" for name, score in plain.items() if not math.isfinite(score)]
+    if wrong:
+        raise TrainingError(
+            f"the evaluation after update {update}: {', '.join(wrong)}. Next: lower the rate, or "
+            "look at the rows of the validation part"
+        )
+    return plain
+
+
+def evaluate(
+    trainee: Trainee, validation: Validation, settings: TrainSettings, at: Progress
+) -> Evaluation:
+    """Scores the weights, in the first process, and keeps them if they are the best so far."""
+    team, text = processes.team(), ""
+    with in_place(trainee, at.judged()):
+        if team.first:
+            trainee.train(False)
+            with torch.no_grad(), seeded(settings.seed, at.update, EVALUATION):
+                text = json.dumps(checked_scores(validation(), settings, at.update))
+        scores: dict[str, float] = json.loads(team.told(text))
+        best = at.best_scores[settings.watch] if at.best_scores else None
+        improved = settings.better(scores[settings.watch], best)
+        if improved:
+            at.best, at.best_scores = copy_of(trainee.state_dict()), scores
+            at.best_update = at.update
+    at.stale = 0 if improved else at.stale + 1
+    at.factor, at.waited = schedule.plateau(settings, at.factor, at.waited, improved)
+    at.due = False
+    return Evaluation(at.update, at.epoch + (at.position > 0), scores, improved)
+
+
+def train(
+    trainee: Trainee,
+    source: Source,
+    validation: Validation | None,
+    settings: TrainSettings,
+    progress: Progress | None = None,
+) -> Iterator[Row]:
+    """Trains, and tells of each update and evaluation once it is done.
+
+    Between two rows `progress` and the model's weights are all there is: a training that starts
+    from copies of them goes on as this one does, bit for bit. When `progress.due` is set, an
+    evaluation of these very weights comes next."""
+    at = progress or Progress.begin(trainee, settings)
+    updates = Updates(trainee, source, settings)
+    planned = updates.planned()
+    yield Began(at.update, planned)
+    while True:
+        if at.due and validation is not None:
+            yield evaluate(trainee, validation, settings, at)
+        elif reason := ended(at, settings):
+            break
+        else:
+            row = updates.make(at, schedule.rate(settings, at.update, planned, at.factor))
+            every = settings.check_every
+            checked = at.update % every == 0 if every else at.position == 0
+            at.due = validation is not None and (checked or bool(ended(at, settings)))
+            yield row
+    yield Finished(at.update, reason)

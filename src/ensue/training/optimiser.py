@@ -1,0 +1,77 @@
+"""torch's optimisers with a state that is a flat table of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ensue.errors import RunError
+from ensue.training.settings import TrainSettings
+
+
+def _sgd(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
+    return torch.optim.SGD(groups, lr=s.rate, momentum=s.momentum, fused=True)
+
+
+def _adam(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
+    return torch.optim.Adam(groups, lr=s.rate, betas=s.betas, fused=True)
+
+
+def _adamw(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(groups, lr=s.rate, betas=s.betas, fused=True)
+
+
+OPTIMISERS: dict[str, Callable[[Any, TrainSettings], torch.optim.Optimizer]] = {
+    "sgd": _sgd,
+    "adam": _adam,
+    "adamw": _adamw,
+}
+
+
+def decays(parameter: Tensor) -> bool:
+    """Whether weights are drawn towards zero: matrices are, biases and gains are not."""
+    return parameter.dim() > 1
+
+
+class Optimiser:
+    """Turns gradients into new weights, at the rate it is told."""
+
+    def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: TrainSettings) -> None:
+        self.parameters = {name: p for name, p in parameters if p.requires_grad}
+        drawn = [p for p in self.parameters.values() if decays(p)]
+        free = [p for p in self.parameters.values() if not decays(p)]
+        groups = [
+            {"params": drawn, "weight_decay": settings.weight_decay},
+            {"params": free, "weight_decay": 0.0},
+        ]
+        filled = [group for group in groups if group["params"]]
+        self._torch = OPTIMISERS[settings.optimiser](filled, settings)
+
+    def step(self, rate: float) -> None:
+        """One update from the gradients that the parameters hold."""
+        for group in self._torch.param_groups:
+            group["lr"] = rate
+        self._torch.step()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """`parameter/moment` → tensor, for a checkpoint; not copied."""
+        return {
+            f"{name}/{key}": value
+            for name, parameter in self.parameters.items()
+            for key, value in self._torch.state.get(parameter, {}).items()
+            if isinstance(value, Tensor)
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """The state that `tensors` once gave."""
+        self._torch.state.clear()
+        for path, value in tensors.items():
+            name, _, key = path.rpartition("/")
+            if name not in self.parameters:
+                raise RunError(
+                    f"the optimiser's state speaks of {name!r}, which this model does not have"
+                )
+            self._torch.state[self.parameters[name]][key] = value.clone()

@@ -1,0 +1,137 @@
+"""What can be known to fail is tried before the first update: seconds now, not hours later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from ensue.errors import RunError, TrainingError
+from ensue.training import checkpoint, gradients
+from ensue.training.averaging import copy_of
+from ensue.training.disk import free_bytes
+from ensue.training.loop import Costing, checked_scores
+from ensue.training.processes import team
+from ensue.training.randomness import REHEARSAL, seeded
+from ensue.training.settings import TrainSettings
+from ensue.training.standing import Progress
+from ensue.training.trainee import Sampled, Source, Trainee, Validation
+from ensue.training.whole import UNFINISHED
+
+CHECKPOINTS = 3  # two kept and one being written
+MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2}  # of each weight
+
+
+def rehearse(
+    trainee: Trainee,
+    source: Source,
+    validation: Validation | None,
+    settings: TrainSettings,
+    at: Progress,
+    checkpoints: Path | None,
+) -> None:
+    """Disk space, the largest batches, an evaluation, a checkpoint written and read. Model and
+    random state are afterwards as before."""
+    if checkpoints is not None and team().first:
+        check_space(trainee, settings, checkpoints)
+    with _unchanged(trainee), seeded(settings.seed, at.update, REHEARSAL):
+        for rows in largest(source, min(at.epoch, settings.epochs - 1)):
+            try_batch(trainee, source, settings, at, rows)
+        if validation is not None and team().first:
+            trainee.train(False)
+            with torch.no_grad():
+                sampled = isinstance(validation, Sampled)
+                scores = cast(Sampled, validation).sample() if sampled else validation()
+            checked_scores(scores, settings, at.update)
+    if checkpoints is not None and team().first:
+        try_checkpoint(trainee, at, checkpoints)
+
+
+@contextmanager
+def _unchanged(trainee: Trainee) -> Iterator[None]:
+    """Weights, buffers and gradients are afterwards what they were."""
+    own = copy_of(trainee.state_dict())
+    try:
+        yield
+    finally:
+        trainee.load_state_dict(own)
+        for _, parameter in trainee.named_parameters():
+            parameter.grad = None
+
+
+def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) -> None:
+    weights = sum(t.numel() * t.element_size() for t in trainee.state_dict().values())
+    copies = 2 + (settings.averaging is not None)  # the weights themselves and the best
+    needed = CHECKPOINTS * weights * (copies + MOMENTS[settings.optimiser])
+    free = free_bytes(checkpoints)
+    if free < needed:
+        raise RunError(
+            f"{checkpoints}: expected room for {CHECKPOINTS} checkpoints, {needed:,} bytes, got "
+            f"{free:,}. Make room, or name a run folder on another disk"
+        )
+
+
+def largest(source: Source, epoch: int) -> list[Sequence[int]]:
+    """The batches that may need the most memory: of most targets, of most rows, of fewest (with a
+    budget of tokens these are the longest)."""
+    batches = [rows for rows in source.batches(epoch) if len(rows)]
+    if not batches:
+        return []
+    found = [max(batches, key=source.targets), max(batches, key=len), min(batches, key=len)]
+    return [rows for k, rows in enumerate(found) if not any(rows is other for other in found[:k])]
+
+
+def try_batch(
+    trainee: Trainee, source: Source, settings: TrainSettings, at: Progress, rows: Sequence[int]
+) -> None:
+    """Forward and backward; TrainingError if it does not fit or the cost is not finite."""
+    trainee.train()
+    try:
+        cost, _ = Costing(trainee, settings)(source.batch(rows), {})
+        cost.backward()
+    except (MemoryError, RuntimeError) as error:
+        if not _no_memory(error):
+            raise
+        raise TrainingError(
+            f"a batch of {len(rows)} rows and {source.targets(rows):g} targets does not fit in "
+            f"memory. Rows: {gradients.rows_by_name(source, rows)}. Next: lower the number of "
+            "tokens in a batch, or cut long rows"
+        ) from error
+    value = float(cost.detach())
+    if not math.isfinite(value):
+        raise gradients.not_finite_cost(trainee, source, at.update + 1, value, rows, {})
+
+
+def _no_memory(error: BaseException) -> bool:
+    words = str(error).lower()
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+        "not enough memory" in words or "allocate memory" in words
+    )
+
+
+def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
+    """Writes one, reads it, compares every bit."""
+    folder = checkpoints / f"{UNFINISHED}rehearsal"
+    given = at.tensors(trainee)
+    try:
+        place = checkpoint.save(folder, at.update, given, at.scalars(), {})
+        found = checkpoint.load(place)
+    finally:
+        checkpoint.clean(checkpoints)
+    same = found.tensors.keys() == given.keys() and all(
+        same_bits(given[group], found.tensors[group]) for group in given
+    )
+    if not same or found.scalars != at.scalars():
+        raise RunError(f"{checkpoints}: what was saved is not what was read back. Check the disk")
+
+
+def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and torch.equal(one[name].cpu(), other[name])
+        for name in one
+    )

@@ -1,0 +1,64 @@
+"""What a training tells those who watch it, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Began:
+    """update: how many are done already; updates: how many there will be at most."""
+
+    update: int
+    updates: int
+
+
+@dataclass(frozen=True)
+class Update:
+    """cost: mean over the targets; norm: of the gradient before clipping; epoch: the first is 1."""
+
+    update: int
+    epoch: int
+    cost: float
+    rate: float
+    norm: float
+    targets: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """best: whether it is the best so far."""
+
+    update: int
+    epoch: int
+    scores: Mapping[str, float]
+    best: bool
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint that was written, read back and found whole."""
+
+    update: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Said:
+    """One line for the person who waits."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """reason: "epochs", "updates" or "patience"."""
+
+    update: int
+    reason: str
+
+
+Row = Began | Update | Evaluation | Saved | Said | Finished
+Watcher = Callable[[Row], None]

@@ -1,0 +1,193 @@
+"""`fit`: a training from its start, or from where it was left, to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from ensue.errors import RunError
+from ensue.training import checkpoint, processes
+from ensue.training.folder import RunFolder, check_same, facts
+from ensue.training.history import History, Timing
+from ensue.training.loop import ended, train
+from ensue.training.preflight import rehearse
+from ensue.training.rows import Finished, Row, Said, Saved, Update, Watcher
+from ensue.training.settings import TrainSettings
+from ensue.training.signals import Interrupted, Signals, Stopped
+from ensue.training.standing import Progress
+from ensue.training.trainee import Source, Trainee, Validation
+from ensue.training.whole import Damaged
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """updates and epochs done; reason of the end: "epochs", "updates" or "patience"; scores and
+    update of the best weights, which the model now has (None without a validation)."""
+
+    updates: int
+    epochs: int
+    reason: str
+    scores: Mapping[str, float] | None
+    best_update: int | None
+
+
+@dataclass
+class Keeper:
+    """Writes what a run must not lose: history, timing, checkpoints."""
+
+    folder: RunFolder
+    settings: TrainSettings
+    facts: Mapping[str, Any]
+    watchers: Sequence[Watcher]
+    saved: tuple[int, bool] = (-1, False)  # update, and whether as the final one
+    _saved_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.history, self.timing = History(self.folder.history), Timing(self.folder.timing)
+
+    def tell(self, row: Row) -> None:
+        self.history.add(row)
+        self.timing.add(row)
+        for watcher in self.watchers:
+            watcher(row)
+
+    def resume(self, allow: Collection[str]) -> checkpoint.Checkpoint | None:
+        """The newest whole checkpoint, if it may be continued; the history is cut back to it."""
+        folder = self.folder.checkpoints
+        checkpoint.clean(folder)
+        there = bool(checkpoint.present(folder))
+        found = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
+        if there and not found:
+            self.tell(Said("no whole checkpoint is left: the training starts anew"))
+        if found:
+            for line in check_same(self.folder.path, found.facts, self.facts, allow):
+                self.tell(Said(line))
+            self.tell(Said(f"continuing from {found.path.name}"))
+            self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
+        self.history.begin(found.scalars["history"] if found else None)
+        return found
+
+    def wants(self, at: Progress) -> bool:
+        """Whether a checkpoint belongs here: before an evaluation, or because it is time."""
+        every, seconds = self.settings.checkpoint_updates, self.settings.checkpoint_seconds
+        by_time = seconds is not None and time.monotonic() - self._saved_at >= seconds
+        return at.due or by_time or (every is not None and at.update % every == 0)
+
+    def save(self, trainee: Trainee, at: Progress, final: bool = False) -> None:
+        """A checkpoint of this moment, unless it is there already."""
+        if self.saved == (at.update, final):
+            return
+        scalars = {**at.scalars(), "history": self.history.mark()}
+        path = checkpoint.save(
+            self.folder.checkpoints,
+            at.update,
+            at.tensors(trainee),
+            scalars,
+            self.facts,
+            final=final,
+            best=at.best_update,
+        )
+        self.saved, self._saved_at = (at.update, final), time.monotonic()
+        self.tell(Saved(at.update, path))
+
+    def close(self) -> None:
+        self.history.close()
+        self.timing.close()
+
+
+def fit(
+    trainee: Trainee,
+    source: Source,
+    validation: Validation | None,
+    settings: TrainSettings,
+    folder: RunFolder | None = None,
+    watchers: Sequence[Watcher] = (),
+    *,
+    config: Mapping[str, Any] | None = None,
+    allow: Collection[str] = (),
+) -> Outcome:
+    """Trains, or goes on where the folder's newest whole checkpoint stands; the model has the best
+    weights afterwards. A run that has ended already returns at once.
+
+    folder: None trains in memory. config: the whole configuration by `table.key`, which must not
+    change within a run; allow: names of what may have changed all the same. A signal ends the run
+    after the update at hand, with a checkpoint, by raising Stopped."""
+    at, team, signals = Progress.begin(trainee, settings), processes.team(), Signals()
+    with ExitStack() as stack:
+        keeper = None
+        if folder is not None:
+            stack.enter_context(signals)
+            if team.first:
+                stack.enter_context(folder.locked())
+                now = facts(trainee, source, settings, team, config)
+                keeper = Keeper(folder, settings, now, watchers)
+                stack.callback(keeper.close)
+        try:
+            if folder is not None:
+                _resume(trainee, at, keeper, folder, allow)
+            reason = _run(trainee, source, validation, settings, at, keeper, watchers, signals)
+        except Interrupted:
+            raise Stopped(signals.number, at.update) from None
+    at.restore_best(trainee)
+    return Outcome(at.update, at.epoch, reason, at.best_scores, at.best_update)
+
+
+def _resume(
+    trainee: Trainee,
+    at: Progress,
+    keeper: Keeper | None,
+    folder: RunFolder,
+    allow: Collection[str],
+) -> None:
+    """Puts every process where the first one found the newest checkpoint."""
+    found = keeper.resume(allow) if keeper else None
+    name = processes.team().told(found.path.name if found else "-")
+    if keeper is None and name != "-":
+        try:
+            found = checkpoint.load(folder.checkpoints / name)
+        except Damaged as why:
+            raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
+    if found:
+        at.load(trainee, found.tensors, found.scalars)
+
+
+def _run(
+    trainee: Trainee,
+    source: Source,
+    validation: Validation | None,
+    settings: TrainSettings,
+    at: Progress,
+    keeper: Keeper | None,
+    watchers: Sequence[Watcher],
+    signals: Signals,
+) -> str:
+    """From where `at` stands to the end; returns the reason of it."""
+    team, reason = processes.team(), ""
+    alone = team.world == 1
+    if at.due or not ended(at, settings):
+        with signals.harmless(alone):
+            place = keeper.folder.checkpoints if keeper else None
+            rehearse(trainee, source, validation, settings, at, place)
+    rows = train(trainee, source, validation, settings, at)
+    while True:
+        with signals.harmless(alone and at.due):  # these weights have been saved
+            row = next(rows, None)
+        if row is None:
+            return reason
+        if keeper:
+            keeper.tell(row)
+        elif team.first:
+            for watcher in watchers:
+                watcher(row)
+        stop = team.most(signals.number)
+        if isinstance(row, Finished):
+            reason = row.reason
+            if keeper:
+                keeper.save(trainee, at, final=True)
+        elif keeper and isinstance(row, Update) and (stop or keeper.wants(at)):
+            keeper.save(trainee, at)
+        if stop:
+            raise Stopped(stop, at.update)

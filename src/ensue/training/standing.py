@@ -1,0 +1,88 @@
+"""`Progress`: all that a training is, apart from the weights, between two updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from ensue.errors import RunError
+from ensue.training.averaging import Average
+from ensue.training.optimiser import Optimiser
+from ensue.training.settings import TrainSettings
+from ensue.training.trainee import Trainee
+
+SCALARS = (
+    "update", "epoch", "position", "due", "stale", "best_update", "best_scores", "factor", "waited"
+)  # fmt: skip
+
+
+@dataclass
+class Progress:
+    """Where a training stands; the loop moves it on, a checkpoint holds it."""
+
+    optimiser: Optimiser
+    average: Average | None
+    update: int = 0  # how many are done
+    epoch: int = 0
+    position: int = 0  # batches of the epoch that are used
+    due: bool = False  # an evaluation of these weights comes next
+    stale: int = 0  # evaluations since the best one
+    best_update: int | None = None
+    best_scores: Mapping[str, float] | None = None
+    best: dict[str, Tensor] | None = None  # weights
+    factor: float = 1.0  # what plateaus have left of the rate
+    waited: int = 0  # evaluations since the best one or the last plateau
+    carried: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, trainee: Trainee, settings: TrainSettings) -> Progress:
+        optimiser = Optimiser(trainee.named_parameters(), settings)
+        decay = settings.averaging
+        return cls(optimiser, Average(trainee.state_dict(), decay) if decay else None)
+
+    def judged(self) -> dict[str, Tensor] | None:
+        """The weights that are evaluated and kept as best: the averaged ones, or None for the
+        model's own."""
+        return self.average.weights if self.average else None
+
+    def tensors(self, trainee: Trainee) -> dict[str, dict[str, Tensor]]:
+        """What a checkpoint holds, by file, without those that would be empty; not copied."""
+        found = {
+            "weights": trainee.state_dict(),
+            "optimiser": self.optimiser.tensors(),
+            "best": self.best or {},
+            "average": self.average.weights if self.average else {},
+            "carried": self.carried,
+        }
+        return {group: tensors for group, tensors in found.items() if tensors}
+
+    def scalars(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SCALARS}
+
+    def load(
+        self,
+        trainee: Trainee,
+        tensors: Mapping[str, Mapping[str, Tensor]],
+        scalars: Mapping[str, Any],
+    ) -> None:
+        """Puts model and progress where `tensors` and `scalars` were taken."""
+        try:
+            trainee.load_state_dict(tensors["weights"])
+        except RuntimeError as error:
+            raise RunError(f"the saved weights do not fit this model: {error}") from None
+        self.optimiser.load(tensors.get("optimiser", {}))
+        self.best = dict(tensors["best"]) if "best" in tensors else None
+        if self.average and "average" in tensors:
+            self.average.weights = dict(tensors["average"])
+        self.carried = dict(tensors.get("carried", {}))
+        for name in SCALARS:
+            setattr(self, name, scalars[name])
+
+    def restore_best(self, trainee: Trainee) -> None:
+        """The best weights into the model; without any evaluation the averaged or last ones."""
+        weights = self.best or self.judged()
+        if weights is not None:
+            trainee.load_state_dict(weights)

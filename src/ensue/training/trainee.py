@@ -1,0 +1,77 @@
+"""What the loop sees of a model and of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+Carried = Mapping[
+    str, Tensor
+]  # what a model hands from a batch to the next; {} at an epoch's start
+
+
+class Trainee(Protocol):
+    """A torch module whose call is its cost."""
+
+    def __call__(self, batch: Any, carried: Carried) -> tuple[Tensor, Carried]:
+        """The cost of a batch summed over its targets, one number, and what is carried on
+        (detached by the loop; {} for models that carry nothing)."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]: ...
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> Any: ...
+
+    def train(self, mode: bool = True) -> Any: ...
+
+
+@runtime_checkable
+class Penalised(Protocol):
+    """A trainee that offers the norm-preserving regulariser."""
+
+    def penalty(self) -> Tensor:
+        """Σ_t (1 − ‖δ_{t+1}·∂h_{t+1}/∂h_t‖ / ‖δ_{t+1}‖)² of the batch that was called last, summed
+        over its rows as the cost is. The loop adds `norm_preserving` times it to the cost."""
+        ...
+
+
+class Source(Protocol):
+    """Training data. Batches are sequences of row numbers; their order is a pure function of
+    the seed and the epoch."""
+
+    fingerprint: str  # sha256 of the data as encoded
+
+    def batches(self, epoch: int) -> Sequence[Sequence[int]]:
+        """The row numbers of each batch of an epoch, in order."""
+        ...
+
+    def batch(self, rows: Sequence[int]) -> Any:
+        """The batch itself, as the trainee takes it."""
+        ...
+
+    def targets(self, rows: Sequence[int]) -> float:
+        """How many targets the batch has: the mean cost of an update is the sum over its
+        batches divided by the sum of this."""
+        ...
+
+    def name(self, row: int) -> str:
+        """Where a row comes from, for messages: `reviews.csv:1041`."""
+        ...
+
+
+class Validation(Protocol):
+    """Scores of the model as it is: {"cost": …, "accuracy": …}. The loop has switched the model
+    to evaluation and gradients off."""
+
+    def __call__(self) -> Mapping[str, float]: ...
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """A validation that can score one batch alone, so that trying it out takes no time."""
+
+    def sample(self) -> Mapping[str, float]: ...

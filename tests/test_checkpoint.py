@@ -1,0 +1,399 @@
+"""Checkpoints: whole or refused. Faults F2–F6 of a commit and of what lies on the disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ensue.errors import RunError, TrainingError
+from ensue.training import checkpoint, whole
+from ensue.training.whole import Damaged
+
+SCALARS = {"update": 3, "cost": 0.1 + 0.2, "due": False, "best": None}
+FACTS = {"config": {"train.rate": 0.1}, "data": "f00d", "threads": 1}
+
+
+def some(seed: int = 0) -> dict[str, dict[str, Tensor]]:
+    draw = torch.Generator().manual_seed(seed)
+    weights = {
+        "top.weight": torch.randn(3, 2, generator=draw),
+        "top.bias": torch.randn(3, generator=draw),
+    }
+    return {"weights": weights, "optimiser": {"top.weight/step": torch.tensor(3.0)}, "best": {}}
+
+
+def write(folder: Path, update: int = 3, seed: int = 0, **more: Any) -> Path:
+    return checkpoint.save(folder, update, some(seed), SCALARS, FACTS, **more)
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in checkpoint.present(folder)]
+
+
+def unheard(text: str) -> None:
+    raise AssertionError(f"nothing was to be said, but: {text}")
+
+
+# --- what is written is read ---------------------------------------------------------------
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    tensors = some()
+    tensors["weights"] |= {
+        "tied": tensors["weights"]["top.weight"],
+        "turned": tensors["weights"]["top.weight"].T,
+        "whole": torch.arange(4),
+        "low": torch.randn(3).bfloat16(),
+        "empty": torch.zeros(0, 2),
+        "zero": torch.tensor(-0.0),
+    }
+    place = checkpoint.save(tmp_path, 3, tensors, SCALARS, FACTS)
+    found = checkpoint.load(place)
+    assert place == tmp_path / "step-000003"
+    assert (found.scalars, found.facts) == (SCALARS, FACTS)
+    assert found.tensors.keys() == tensors.keys()
+    for group, table in tensors.items():
+        assert found.tensors[group].keys() == table.keys()
+        for name, tensor in table.items():
+            assert found.tensors[group][name].dtype == tensor.dtype
+            assert torch.equal(found.tensors[group][name], tensor)
+    assert found.tensors["weights"]["zero"].signbit()
+
+
+def test_the_same_state_is_written_as_the_same_bytes(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a"), write(tmp_path / "b")
+    assert whole.read_files(one) == whole.read_files(other)
+    assert whole.read_files(one) != whole.read_files(write(tmp_path / "c", seed=1))
+    again = checkpoint.save(tmp_path / "d", 3, checkpoint.load(one).tensors, SCALARS, FACTS)
+    assert whole.read_files(again) == whole.read_files(one)
+
+
+def test_the_manifest_says_what_it_ran_under(tmp_path: Path) -> None:
+    manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
+    assert manifest["format"] == 1
+    assert manifest["torch"] == torch.__version__
+    assert (manifest["threads"], manifest["data"]) == (1, "f00d")
+    files = {"weights.safetensors", "optimiser.safetensors", "best.safetensors", "state.json"}
+    assert manifest["files"].keys() == files
+
+
+def test_two_are_kept_and_the_best(tmp_path: Path) -> None:
+    for update in range(1, 7):
+        write(tmp_path, update, best=2)
+    assert names(tmp_path) == ["step-000002", "step-000005", "step-000006"]
+    write(tmp_path, 6, final=True, best=6)
+    assert names(tmp_path) == ["step-000006", "step-000006-final"]
+    assert sorted(os.listdir(tmp_path)) == names(tmp_path)
+
+
+def test_the_newest_is_the_largest_number(tmp_path: Path) -> None:
+    for update in (999_999, 1_000_000):
+        write(tmp_path, update)
+    found = checkpoint.newest(tmp_path, unheard)
+    assert found is not None
+    assert found.path.name == "step-1000000"
+    assert checkpoint.newest(tmp_path / "nowhere", unheard) is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("group", ["weights", "optimiser", "best"])
+def test_a_number_that_is_not_finite_is_never_saved(
+    tmp_path: Path, group: str, value: float
+) -> None:
+    tensors = some()
+    tensors[group]["odd"] = torch.tensor([1.0, value])
+    with pytest.raises(TrainingError) as caught:
+        checkpoint.save(tmp_path, 3, tensors, SCALARS, FACTS)
+    assert str(caught.value) == (
+        f"{group} odd holds a number that is not finite, so it is not saved; the last checkpoint "
+        "stands. Next: lower the rate and run again"
+    )
+    assert os.listdir(tmp_path) == []
+
+
+# --- F4, F5, F6: damaged -------------------------------------------------------------------
+
+
+def damage(path: Path, how: str) -> None:
+    data = path.read_bytes()
+    match how:
+        case "missing":
+            path.unlink()
+        case "empty":
+            path.write_bytes(b"")
+        case "first byte":
+            path.write_bytes(data[:1])
+        case "half":
+            path.write_bytes(data[: len(data) // 2])
+        case "last byte missing":
+            path.write_bytes(data[:-1])
+        case "extended":
+            path.write_bytes(data + b"\n")
+        case "zeros":
+            path.write_bytes(bytes(len(data)))
+        case "a folder":
+            path.unlink()
+            path.mkdir()
+        case "a link":
+            shutil.move(path, path.parent.parent / "elsewhere")
+            path.symlink_to(path.parent.parent / "elsewhere")
+
+
+WAYS = [
+    "missing", "empty", "first byte", "half", "last byte missing", "extended", "zeros", "a folder"
+]  # fmt: skip
+FILES = ["weights.safetensors", "optimiser.safetensors", "state.json", "manifest.json"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("file", FILES)
+def test_a_damaged_one_is_set_aside_and_the_previous_used(
+    tmp_path: Path, file: str, how: str
+) -> None:
+    write(tmp_path, 3)
+    place = write(tmp_path, 4)
+    damage(place / file, how)
+    said: list[str] = []
+    found = checkpoint.newest(tmp_path, said.append)
+    assert found is not None
+    assert found.path.name == "step-000003"
+    assert len(said) == 1
+    assert said[0].startswith("step-000004 is damaged: ")
+    assert file in said[0]
+    moved = tmp_path / "damaged" / "step-000004"
+    assert said[0].endswith(f"; moved to {moved}, the one before is tried")
+    assert names(tmp_path) == ["step-000003"]
+    write(tmp_path, 4)  # its name is free again
+    damage(tmp_path / "step-000004" / file, how)
+    checkpoint.newest(tmp_path, said.append)
+    assert sorted(os.listdir(tmp_path / "damaged")) == ["step-000004", "step-000004-2"]
+
+
+def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    place = write(tmp_path)
+    damage(place / "weights.safetensors", "a link")
+    with pytest.raises(Damaged, match=r"^weights.safetensors is no plain file$"):
+        checkpoint.load(place)
+
+
+def test_an_extra_file_is_refused(tmp_path: Path) -> None:
+    place = write(tmp_path)
+    (place / "more.safetensors").write_bytes(b"")
+    with pytest.raises(Damaged, match=r"^more.safetensors is not in the manifest$"):
+        checkpoint.load(place)
+
+
+def test_files_of_another_checkpoint_are_refused_by_name(tmp_path: Path) -> None:
+    swapped = 0
+    for file in ("weights.safetensors", "manifest.json"):
+        one, other = write(tmp_path / f"a{file}", 3), write(tmp_path / f"b{file}", 3, seed=1)
+        assert (one / file).stat().st_size == (other / file).stat().st_size
+        shutil.copy(other / file, one / file)
+        named = "weights.safetensors"  # the file that does not belong to the manifest
+        with pytest.raises(Damaged, match=f"^{named} is not what was written: its sha256 differs$"):
+            checkpoint.load(one)
+        swapped += 1
+    assert swapped == 2
+
+
+def flips(tmp_path: Path, number: int) -> tuple[int, int]:
+    """How many flips of one bit, over all files, are caught out of how many."""
+    place = write(tmp_path)
+    files = whole.read_files(place)
+    positions = [(name, k) for name, data in files.items() for k in range(8 * len(data))]
+    draw = random.Random(5)
+    caught = 0
+    for name, bit in (draw.choice(positions) for _ in range(number)):
+        data = bytearray(files[name])
+        data[bit // 8] ^= 1 << bit % 8
+        (place / name).write_bytes(data)
+        try:
+            checkpoint.load(place)
+        except Damaged:
+            caught += 1
+        (place / name).write_bytes(files[name])
+    checkpoint.load(place)
+    return caught, number
+
+
+def test_every_flipped_bit_is_caught(tmp_path: Path) -> None:
+    assert flips(tmp_path, 300) == (300, 300)
+
+
+@pytest.mark.slow
+def test_ten_thousand_flipped_bits_are_caught(tmp_path: Path) -> None:
+    assert flips(tmp_path, 10_000) == (10_000, 10_000)
+
+
+def test_every_flip_in_the_manifest_is_caught(tmp_path: Path) -> None:
+    place = write(tmp_path)
+    data = (place / "manifest.json").read_bytes()
+    for bit in range(8 * len(data)):
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(Damaged):
+            whole.manifest_of(bytes(changed))
+
+
+def test_a_manifest_of_another_format_is_named(tmp_path: Path) -> None:
+    manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
+    manifest["format"] = 2
+    del manifest["sha256"]
+    own = whole.digest(whole.canonical(manifest))
+    (tmp_path / "step-000003" / "manifest.json").write_bytes(
+        whole.canonical({**manifest, "sha256": own})
+    )
+    with pytest.raises(Damaged, match=r"^manifest.json has format 2, expected 1$"):
+        checkpoint.load(tmp_path / "step-000003")
+
+
+# --- F2: a crash at each call of a commit --------------------------------------------------
+
+CALLS = ["mkdir", "open", "fsync", "rename", "close", "unlink", "rmdir"]
+KILLED = 77
+
+
+def crash_at(module: Any, call: str, number: int) -> None:
+    """The process ends, with nothing flushed, when `call` is made for the number-th time."""
+    real, seen = getattr(module, call), [0]
+
+    def counted(*given: Any, **named: Any) -> Any:
+        seen[0] += 1
+        if seen[0] == number:
+            os._exit(KILLED)
+        return real(*given, **named)
+
+    setattr(module, call, counted)
+
+
+def crashed(folder: Path, call: str, number: int) -> bool:
+    """Whether writing update 4, removing 2, got to the number-th call and ended there."""
+    child = os.fork()
+    if not child:
+        try:
+            crash_at(os, call, number)
+            write(folder, 4, seed=4)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, KILLED)
+    return code == KILLED
+
+
+def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+    points, newest = 0, set()
+    for call in CALLS:
+        for number in range(1, 100):
+            folder = tmp_path / f"{call}-{number}"
+            for update in (2, 3):
+                write(folder, update)
+            ended = crashed(folder, call, number)
+            found = checkpoint.newest(folder, unheard)
+            assert found is not None
+            assert found.path.name in ("step-000003", "step-000004")
+            assert len(names(folder)) >= 2
+            for name in names(folder):
+                checkpoint.load(folder / name)
+            checkpoint.clean(folder)
+            assert sorted(os.listdir(folder)) == names(folder)
+            if not ended:
+                assert found.path.name == "step-000004"
+                break
+            points += 1
+            newest.add(found.path.name)
+    assert points > 15
+    assert newest == {"step-000003", "step-000004"}
+
+
+# --- F3: the disk ---------------------------------------------------------------------------
+
+
+def failing(number: int, error: int, real: Callable[..., Any]) -> Callable[..., Any]:
+    seen = [0]
+
+    def call(*given: Any, **named: Any) -> Any:
+        seen[0] += 1
+        if seen[0] == number:
+            raise OSError(error, os.strerror(error))
+        return real(*given, **named)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EIO, "check the disk"),
+        (errno.EROFS, "name a folder that can be written to"),
+        (errno.EXDEV, "check the disk"),
+    ],
+)
+@pytest.mark.parametrize("call", ["fsync", "rename"])
+def test_a_disk_error_leaves_the_old_one_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: int, advice: str
+) -> None:
+    write(tmp_path, 3)
+    for number in range(1, 5 if call == "fsync" else 2):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, failing(number, error, getattr(os, call)))
+            patch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
+            with pytest.raises(RunError) as caught:
+                write(tmp_path, 4)
+        needed = sum(map(len, checkpoint.contents(some(), SCALARS, FACTS).values()))
+        assert str(caught.value) == (
+            f"{tmp_path / 'step-000004'}: not saved: {os.strerror(error)}; needed {needed:,} "
+            "bytes, free 1,234. Earlier checkpoints are untouched. "
+            f"Next: {advice}, then run the same command again"
+        )
+        assert os.listdir(tmp_path) == ["step-000003"]
+        assert checkpoint.newest(tmp_path, unheard) is not None
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_old_one(tmp_path: Path) -> None:
+    """On a real small disk, where that is permitted."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.system(f"mount -t tmpfs -o size=256k tmpfs {disk} 2>/dev/null"):
+        pytest.skip("mounting a small tmpfs is not permitted here")
+    try:
+        write(disk, 3)
+        large = {**some(), "average": {"w": torch.zeros(100_000)}}
+        with pytest.raises(RunError, match=r"not saved: No space left on device; needed 40\d,\d+"):
+            checkpoint.save(disk, 4, large, SCALARS, FACTS)
+        assert os.listdir(disk) == ["step-000003"]
+        assert checkpoint.newest(disk, unheard) is not None
+    finally:
+        os.system(f"umount {disk}")
+
+
+def test_what_reads_back_differently_is_not_called_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 3)
+    real = whole._write
+
+    def rotten(path: Path, data: bytes) -> None:
+        real(path, data[:-1] + bytes([data[-1] ^ 1]) if path.name == "state.json" else data)
+
+    monkeypatch.setattr(whole, "_write", rotten)
+    with pytest.raises(RunError) as caught:
+        write(tmp_path, 4)
+    assert str(caught.value) == (
+        f"{tmp_path / 'step-000004'}: state.json is not what was written: its sha256 differs; "
+        f"moved to {tmp_path / 'damaged' / 'step-000004'}. Check the disk"
+    )
+    assert names(tmp_path) == ["step-000003"]

@@ -1,0 +1,337 @@
+"""`check` and `show`: what they find, and the screens they print."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensue.data.check import Report, check
+from ensue.data.layout import aligned, cut, printable, width_of
+from ensue.data.options import ALL, ReadOptions
+from ensue.data.show import show
+from ensue.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def table(name: str, rows: list[tuple[str, str]]) -> str:
+    Path(name).write_text(
+        "".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows])
+    )
+    return name
+
+
+def checked(**parts: list[tuple[str, str]]) -> Report:
+    return check(
+        {name: [table(f"{name}.tsv", rows)] for name, rows in parts.items()}, ReadOptions()
+    )
+
+
+def warned(report: Report, kind: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(message, examples) for k, message, examples in report.warnings if k == kind]
+
+
+def clean(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    rng = random.Random(seed)
+    return [(f"{rng.random()} {rng.random()}", f"{k % 2}") for k in range(count)]
+
+
+# --- what is found ---------------------------------------------------------------------------
+
+
+def test_clean_data_has_no_warning() -> None:
+    report = checked(train=clean(50), test=clean(20, seed=1))
+    assert report.warnings == []
+    assert report.ok
+
+
+def test_leakage_sees_through_case_and_spaces() -> None:
+    train = [*clean(10), ("A  good Film", "1")]
+    report = checked(
+        train=train, dev=clean(4, 1), test=[*clean(6, 2), (" a GOOD film", "0"), train[3]]
+    )
+    assert warned(report, "leakage") == [
+        (
+            "2 of 8 rows of test are in train as well",
+            ("test.tsv:8 = train.tsv:12", "test.tsv:9 = train.tsv:5"),
+        ),
+    ]
+    assert report.as_json()["parts"]["test"]["leaked"] == {"train": 2}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_leaks_duplicates_and_conflicts_are_counted(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = {name: clean(30, seed=k + 10 * seed) for k, name in enumerate(["train", "dev", "test"])}
+    leaks, twice, conflicts = rng.randint(0, 9), rng.randint(0, 9), rng.randint(0, 9)
+    parts["test"] += [(text.upper(), label) for text, label in rng.sample(parts["train"], leaks)]
+    parts["train"] += rng.sample(parts["train"], twice)
+    parts["dev"] += [(text, "other") for text, _ in rng.sample(parts["dev"], conflicts)]
+    facts = checked(**parts).as_json()["parts"]
+    assert facts["test"]["leaked"] == ({"train": leaks} if leaks else {})
+    assert facts["train"]["duplicates"] == twice
+    assert facts["dev"]["conflicts"] == conflicts
+    assert facts["train"]["conflicts"] == facts["dev"]["duplicates"] == 0
+
+
+def test_the_same_text_with_another_label() -> None:
+    report = checked(train=[*clean(5), ("fine", "1"), ("Fine", "0"), ("fine", "1")])
+    assert warned(report, "conflict") == [
+        (
+            "1 of 8 rows of train have the text of another row and a different label",
+            ("train.tsv:8 = line 7",),
+        ),
+    ]
+    assert warned(report, "duplicates") == [
+        ("1 of 8 rows of train are the same as another row", ("train.tsv:9 = line 7",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "kind", "message"),
+    [
+        (["a"] * 19 + ["b"] * 2, ["a"], "imbalance", "90.5 % of the labels of train are 'a'"),
+        (["a", "a", "b"], ["a", "b"], "labels", "only once in train: 'b'"),
+        (["a"] * 3, ["a"], "labels", "all rows of train have the one label 'a'"),
+        (["a", "a", "b", "b"], ["c", "c"], "labels", "in test and never in train: 'c'"),
+        (
+            ["a", "a", "A ", "A "],
+            ["a", "a"],
+            "labels",
+            "labels that differ in case or spaces only: 'A ', 'a'",
+        ),
+    ],
+)
+def test_labels(train: list[str], test: list[str], kind: str, message: str) -> None:
+    def rows(labels: list[str], seed: int) -> list[tuple[str, str]]:
+        texts = clean(len(labels), seed)
+        return [(text, label) for (text, _), label in zip(texts, labels, strict=True)]
+
+    report = checked(train=rows(train, 1), test=rows(test, 2))
+    assert (message, ()) in warned(report, kind)
+    assert report.ok
+
+
+def test_nine_tenths_are_no_imbalance() -> None:
+    report = checked(train=[(text, "b" if k < 2 else "a") for k, (text, _) in enumerate(clean(20))])
+    assert warned(report, "imbalance") == []
+
+
+def test_a_label_with_a_thousand_values_is_no_class() -> None:
+    report = checked(train=[(f"text {k}", f"{k}") for k in range(1200)])
+    assert warned(report, "labels") == [
+        ("more than 1,000 different labels in train: are they classes?", ())
+    ]
+
+
+def test_lengths_empty_rows_and_lost_letters() -> None:
+    rows = [(" ".join(["word"] * k), f"{k % 2}") for k in range(1, 101)]
+    rows += [("x" * 10_000_000, "1"), ("", "0"), ("  ", "1"), ("caf\ufffd", "1")]
+    report = checked(train=rows)
+    facts = report.as_json()["parts"]["train"]
+    assert facts["rows"] == 104
+    assert facts["length"] == {"median": 48, "95%": 94, "max": 100}
+    assert warned(report, "length") == [
+        (
+            "1 of 104 rows of train are far longer than the others",
+            ("train.tsv:102 (10,000,000 characters)",),
+        ),
+    ]
+    assert warned(report, "empty") == [("2 of 104 rows of train have no text", ())]
+    assert warned(report, "damage") == [
+        (
+            "1 of 104 rows of train hold U+FFFD, the sign of letters lost in an earlier conversion",
+            (),
+        )
+    ]
+
+
+def test_unseen_words() -> None:
+    report = checked(train=[("One two", "a"), ("three!", "b")], test=[("one, two four", "a")])
+    facts = report.as_json()["parts"]["test"]
+    assert (facts["words"], facts["unseen_words"]) == (4, 2)  # the comma and "four"
+
+
+def test_faults_decide() -> None:
+    Path("a.csv").write_text('text,label\nx,1\ny,2,3\n"z\n')
+    report = check({"train": ["a.csv"]}, ReadOptions())
+    assert not report.ok
+    assert report.as_json()["problems"] == [
+        {"file": "a.csv", "line": 3, "reason": "expected 2 columns, found 3 (unquoted comma?)"},
+        {"file": "a.csv", "line": 4, "reason": "the quote that opens column 1 is never closed"},
+    ]
+    facts = report.as_json()["parts"]["train"]
+    assert (facts["rows"], facts["rejected"]) == (1, 2)
+    Path("empty.csv").write_text("")
+    assert not check({"train": ["empty.csv"]}, ReadOptions()).ok
+
+
+def test_tags_and_vectors_are_checked_as_well() -> None:
+    Path("a.conll").write_text("EU B\nrejects O\n\nEU B\nrejects B\n")
+    report = check({"train": ["a.conll"]}, ReadOptions())
+    assert (report.roles and report.roles[:2]) == ("form", "tag")
+    assert report.parts[0].labels == {"B": 3, "O": 1}
+    assert report.parts[0].conflicts.count == 1
+    rows = [{"frames": [[1, 2], [3, 4]], "kind": "up"}, {"frames": [[1, 2], [3, 4]], "kind": "up"}]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report = check({"train": ["a.jsonl"]}, ReadOptions(), text="frames", label="kind")
+    assert report.parts[0].duplicates.count == 1
+    assert report.as_json()["parts"]["train"]["length"]["max"] == 2
+
+
+def test_a_series_has_steps_and_no_texts() -> None:
+    Path("s.csv").write_text("x,y\n1,2\n1,2\n3,NA\n")
+    report = check({"train": ["s.csv"]}, ReadOptions(numbers=ALL))
+    assert report.warnings == []
+    facts = report.as_json()["parts"]["train"]
+    assert (facts["rows"], facts["rejected"]) == (2, 1)
+
+
+def test_the_fields_are_guessed_or_named() -> None:
+    Path("a.csv").write_text("id,kind,said\n1,x,some words\n2,y,more words\n3,x,words\n4,y,w\n")
+    report = check({"train": ["a.csv"]}, ReadOptions())
+    assert report.roles == ("said", "kind", True)
+    assert check({"train": ["a.csv"]}, ReadOptions(), text="kind", label="id").roles == (
+        "kind",
+        "id",
+        False,
+    )
+    with pytest.raises(DataError) as error:
+        check({"train": ["a.csv"]}, ReadOptions(), text="sayd")
+    assert str(error.value) == (
+        "a.csv:2: unknown column 'sayd': did you mean 'said'? Known: id, kind, said"
+    )
+
+
+# --- the screens -----------------------------------------------------------------------------
+
+
+def test_the_screen_of_check() -> None:
+    rows = [(f"text {k}", "good" if k % 3 else "bad") for k in range(12)]
+    table("train.tsv", [*rows, rows[4]])
+    table("test.tsv", [("text 3 ", "bad"), ("new words", "good\ttoo")])
+    report = check({"train": ["train.tsv"], "test": ["test.tsv"]}, ReadOptions(), text="text")
+    assert (
+        report.as_text()
+        == """\
+text: text, label: label (guessed; --text and --label choose others)
+
+part   rows  rejected  empty  duplicate  median  95 %  longest  unseen
+train    13         0      0          1       2     2        2       –
+test      1         1      0          0       2     2        2   0.0 %
+
+label  train          test
+good       9  69.2 %     0    0.0 %
+bad        4  30.8 %     1  100.0 %
+
+3 warnings
+  leakage: 1 of 1 rows of test are in train as well
+    test.tsv:2 = train.tsv:5
+  duplicates: 1 of 13 rows of train are the same as another row
+    train.tsv:14 = line 6
+  labels: all rows of test have the one label 'bad'
+
+1 problem
+  test.tsv:3: expected 2 columns, found 3 (a tab inside a field?)"""
+    )
+    json.dumps(report.as_json())
+
+
+def test_the_screen_of_show() -> None:
+    table("a.tsv", [("x\ty", "1"), ("a long text that goes on and on", "1"), ("日本\x1b[31m", "2")])
+    assert (
+        show("a.tsv", ReadOptions(), count=3, width=30)
+        == """\
+a.tsv: tsv, the first 2 rows
+
+field  kind
+text   text, 7 to 31 characte…
+label  a number, as text
+
+line  text               label
+3     a long text that…  1
+4     日本\\x1b[31m       2
+
+problems on the way: 1
+  a.tsv:2: expected 2 columns, found 3 (a tab inside a field?)"""
+    )
+
+
+def test_show_reads_no_further_than_it_shows() -> None:
+    table("a.tsv", [("fine", "1")] * 5)
+    with Path("a.tsv").open("ab") as file:
+        file.write(b"\xff\n")
+    assert "problems" not in show("a.tsv", ReadOptions(), count=5)
+    assert "problems on the way: 1" in show("a.tsv", ReadOptions(), count=6)
+
+
+def test_show_of_vectors_tokens_and_nothing() -> None:
+    Path("a.jsonl").write_text('{"x": [[1, 2.5]], "t": ["a", "b"], "n": 3, "v": [1]}\n')
+    assert (
+        show("a.jsonl", ReadOptions(), width=60)
+        == """\
+a.jsonl: jsonl, the first row
+
+field  kind
+x      vectors of 2 numbers, 1 step
+t      2 tokens
+n      a number
+v      1 number
+
+line  x            t    n  v
+1     1×2: 1, 2.5  a b  3  1: 1"""
+    )
+    Path("e.txt").write_text("")
+    assert show("e.txt", ReadOptions()) == (
+        "e.txt: text, no sound row\n\nproblems on the way: 1\n  e.txt:1: the file is empty"
+    )
+
+
+@pytest.mark.parametrize("width", [20, 40, 79])
+def test_show_keeps_to_the_width(width: int) -> None:
+    names = [f"column{k}" for k in range(9)]
+    Path("a.csv").write_text(",".join(names) + "\n" + ",".join(["日本 words"] * 9) + "\n")
+    lines = show("a.csv", ReadOptions(), width=width).splitlines()[1:]
+    assert max(map(width_of, lines)) <= width
+
+
+def test_layout() -> None:
+    assert printable("a\nb\x1b[0m\u202e日") == "a\\nb\\x1b[0m\\u202e日"
+    assert [width_of(text) for text in ("ab", "日本", "e\u0301")] == [2, 4, 1]
+    assert [cut("日本語", w) for w in (6, 5, 4, 3)] == ["日本語", "日本…", "日…", "日…"]
+    assert aligned([["a", "bb"], ["日本", "c"]]) == ["a     bb", "日本   c"]
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+MEMORY = """
+import resource, sys
+from ensue.data.check import check
+from ensue.data.options import ReadOptions
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+check({"train": sys.argv[1:2]}, ReadOptions())
+before = peak()
+assert check({"train": sys.argv[2:]}, ReadOptions()).parts[0].rows == 50_000
+print((peak() - before) // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_checking_keeps_no_text(tmp_path: Path) -> None:
+    text = "word " * 200
+    table("small.tsv", clean(10))
+    table("big.tsv", [(f"{text} {k % 1000} {k // 1000}", f"{k % 2}") for k in range(50_000)])
+    run = [sys.executable, "-c", MEMORY, "small.tsv", "big.tsv"]
+    grown = subprocess.run(run, capture_output=True, text=True, check=True, timeout=300).stdout
+    assert int(grown) < 25
