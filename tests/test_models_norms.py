@@ -81,10 +81,13 @@ def test_it_is_its_formula(cell: str) -> None:
 
 def test_the_final_state_counts_too() -> None:
     layer = Recurrent("LSTM", INPUT, HIDDEN)
-    x, v = torch.randn(4, 1, INPUT), torch.randn(2 * HIDDEN)
-    found = norm_preserving(layer, x, lambda y, state: (torch.cat(state[0], 1) @ v).sum())
-    expected = by_formula(layer.ways[0], x[:, 0], torch.zeros(4, HIDDEN), v)
-    assert_close(found, expected, **TIGHT)
+    x, v = torch.randn(5, 4, INPUT), torch.randn(2 * HIDDEN)
+    found = norm_preserving(layer, x, lambda y, state: (torch.cat(state[0], 1) @ v).sum(), LENGTHS)
+    expected = [
+        by_formula(layer.ways[0], x[:n, row], torch.zeros(n, HIDDEN), v)
+        for row, n in enumerate(LENGTHS.tolist())
+    ]
+    assert_close(found, torch.stack(expected).sum(), **TIGHT)
 
 
 def test_both_directions_are_those_of_a_row_and_its_reverse() -> None:

@@ -308,38 +308,6 @@ def test_bfloat16_is_used_and_the_weights_stay_float32() -> None:
         assert_close(weight, plain[name], rtol=0.2, atol=0.05)
 
 
-class Pushed(nn.Module):
-    """Has a cost without gradient, and a penalty (w − 3)²/2."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor([1.0]))
-
-    def forward(self, batch: Any, carried: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        return self.w.sum() * 0, {}
-
-    def penalty(self) -> Tensor:
-        return BATCH * ((self.w - 3) ** 2).sum() / 2
-
-
-def test_the_penalty_of_the_model_is_added() -> None:
-    model = Pushed()
-    s = settings(
-        optimiser="sgd", momentum=0.0, norm_preserving=0.5, rate=0.1, most_updates=1, clip="off"
-    )
-    list(train(model, Rows(), None, s))
-    assert model.w.item() == pytest.approx(1 + 0.1 * 0.5 * 2)
-
-
-def test_a_model_without_penalty_says_so() -> None:
-    with pytest.raises(ConfigError) as caught:
-        list(train(build("linear"), Rows(), None, settings(norm_preserving=0.5)))
-    assert str(caught.value) == (
-        "train.norm_preserving: expected 0, since Classes offers no norm-preserving penalty, "
-        "got 0.5"
-    )
-
-
 # --- stopping ------------------------------------------------------------------------------
 
 
@@ -441,12 +409,12 @@ def test_going_on_from_any_row_is_never_having_stopped(
 ) -> None:
     s = settings(
         optimiser=optimiser, schedule=kind, averaging=averaging, check_every=2, warmup=3,
-        accumulate=2, patience=7,
+        accumulate=2, patience=9, decay_patience=2,
     )  # fmt: skip
     subject = "carrying" if optimiser == "sgd" else "linear"
     whole = build(subject)
     rows = list(train(whole, Rows(), Fickle(whole), s))
-    for stop in (3, 6, len(rows) - 2):  # between updates, before and after evaluations
+    for stop in (3, 9, 12, len(rows) - 2):  # between updates, before and after evaluations
         model = build(subject)
         at = Progress.begin(model, s)
         first = list(islice(train(model, Rows(), Fickle(model), s, at), stop))

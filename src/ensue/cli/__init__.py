@@ -16,11 +16,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ensue.cli import cells, data, learning, machine  # each hangs its commands on the app
+from ensue.cli import cells, data, learning, machine, study  # each hangs its commands on the app
 from ensue.cli.app import app
 from ensue.errors import EnsueError
 
-__all__ = ["app", "cells", "data", "learning", "machine", "main"]
+__all__ = ["app", "cells", "data", "learning", "machine", "main", "study"]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
@@ -46,5 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # `ensue … | head`: nobody reads on
-        sys.exit(0)
+    except Exception as problem:
+        code = code_of_signal(problem)
+        if code is None:
+            raise
+        print(problem, file=sys.stderr)
+        sys.exit(code)
+
+
+def code_of_signal(problem: Exception) -> int | None:
+    """128 + the signal that stopped a run; None for every other problem."""
+    training = sys.modules.get("ensue.training")  # while it is not loaded, no run can be stopped
+    if training is None or not isinstance(problem, training.Stopped):
+        return None
+    return int(problem.code)

@@ -1,10 +1,12 @@
 """The application that commands are hung on, and the options that several of them have."""
 
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ensue import __version__
 from ensue.errors import OptionError
@@ -13,7 +15,23 @@ EXIT_CODES = """\b
 Exit codes: 0 done; 1 a mistake in Ensue itself; 2 something that you can put right
 (the command, an option, a file, the data); 130 stopped with Ctrl-C, 143 by a signal."""
 
+
+class Commands(TyperGroup):
+    """Commands whose standard output may be closed early, `ensue … | head`: that is no error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # the interpreter flushes once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
+        return found
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Neural sequence models: train, test and use them; cells as their equations.",
     epilog=EXIT_CODES,
     no_args_is_help=True,

@@ -18,14 +18,31 @@ Format = Annotated[
     str, typer.Option("--format", help="csv, tsv, jsonl, conll, conllu, text, folder, parquet.")
 ]
 Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the columns of a table.")]
+Header = Annotated[
+    str, typer.Option("--header", help="Names of the columns, a,b,c, if no line has them.")
+]
+NoQuote = Annotated[bool, typer.Option("--no-quote", help="Quotes have no meaning in a table.")]
 Text = Annotated[str, typer.Option("--text", help="The column of the text or the tokens.")]
 Label = Annotated[str, typer.Option("--label", help="The column of the label or labels.")]
 
 
-def options_of(format: str, encoding: str, delimiter: str) -> "ReadOptions":
+def names_of(listed: str) -> list[str]:
+    """a,b → the names a and b."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def options_of(
+    format: str, encoding: str, delimiter: str, header: str, no_quote: bool
+) -> "ReadOptions":
     from ensue.data.options import ReadOptions
 
-    return ReadOptions(format=format, encoding=encoding, delimiter=delimiter or None)
+    return ReadOptions(
+        format=format,
+        encoding=encoding,
+        delimiter=delimiter or None,
+        quote=False if no_quote else None,
+        header=tuple(names_of(header)) or True,
+    )
 
 
 @data.command("check")
@@ -40,6 +57,8 @@ def check_data(
     format: Format = "auto",
     encoding: Encoding = "utf-8",
     delimiter: Delimiter = "",
+    header: Header = "",
+    no_quote: NoQuote = False,
     as_json: AsJson = False,
 ) -> None:
     """Find every fault, with file, line and reason; leakage, labels and lengths.
@@ -51,7 +70,7 @@ def check_data(
     parts = {"train": files, "validation": validation or [], "test": test or []}
     report = check(
         {name: own for name, own in parts.items() if own},
-        options_of(format, encoding, delimiter),
+        options_of(format, encoding, delimiter, header, no_quote),
         text=text or None,
         label=label or None,
     )
@@ -68,12 +87,14 @@ def show_data(
     format: Format = "auto",
     encoding: Encoding = "utf-8",
     delimiter: Delimiter = "",
+    header: Header = "",
+    no_quote: NoQuote = False,
 ) -> None:
     """Show the first rows as they are read, and as tokens."""
     from ensue.data.show import show
     from ensue.runs.infer import tokens_shown
 
-    options = options_of(format, encoding, delimiter)
+    options = options_of(format, encoding, delimiter, header, no_quote)
     width = shutil.get_terminal_size().columns
     print(show(file, options, rows, width))
     print()

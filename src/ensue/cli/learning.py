@@ -5,120 +5,41 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ensue.cli.app import AsJson, app
-from ensue.cli.data import Delimiter, Encoding, Format, Label, Text
-from ensue.errors import OptionError
+from ensue.cli.request import Request, configured, requested
+from ensue.errors import DataError
 
-if TYPE_CHECKING:
-    from ensue.runs.config import RunConfig
-
-Files = Annotated[
-    list[str] | None, typer.Argument(help="Training files; none goes on with what --run holds.")
-]
-Run = Annotated[Path, typer.Option("--run", help="The folder of the run.")]
-Task = Annotated[
-    str, typer.Option("--task", help="classify or label; found out from the data if not given.")
-]
-Validation = Annotated[list[str] | None, typer.Option("--validation", help="Files to stop by.")]
-Test = Annotated[list[str] | None, typer.Option("--test", help="Files that stay sealed.")]
-Separator = Annotated[str, typer.Option("--separator", help="Between several labels of a row.")]
-Sequence = Annotated[
-    str, typer.Option("--sequence", help="The column whose equal values make one sequence.")
-]
-Features = Annotated[str, typer.Option("--features", help="Its columns of numbers: a,b,c.")]
-Group = Annotated[str, typer.Option("--group", help="Rows with the same value stay together.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave faulty lines out.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting: train.rate=0.001; may be repeated.")
-]
+Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
 def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def configured(
-    run: Path, files: list[str] | None, task: str, data: dict[str, Any], settings: list[str]
-) -> "RunConfig":
-    """What the command says, or what the folder holds if it names no files."""
-    from ensue.runs.config import RunConfig
-    from ensue.runs.infer import infer
-    from ensue.training import RunFolder
-
-    if not files:
-        path = RunFolder(run).config
-        if not path.exists():
-            raise OptionError(
-                f"{run}: there is no run here; name the files to train on: "
-                "ensue train reviews.csv --text review --label stars --run r1"
-            )
-        if settings or task or any(data.values()):
-            raise OptionError(
-                f"{run}: without files the run goes on as {path} says; "
-                "change that file, or name the files too"
-            )
-        return RunConfig.read(path)
-    given = {key: value for key, value in data.items() if value}
-    paths: dict[str, list[str]] = {"train": files}
-    paths |= {k: given[k] for k in ("validation", "test") if k in given}
-    resolved = {key: [str(Path(p).resolve()) for p in own] for key, own in paths.items()}
-    config, lines = infer({**given, **resolved}, task or None, settings)
-    for line in lines:
-        say(line)
-    return config
+def silent(line: str) -> None:
+    """For the processes that are not the first one."""
 
 
 @app.command()
-def init(
-    files: Files,
-    run: Run = Path("run"),
-    task: Task = "",
-    text: Text = "",
-    label: Label = "",
-    validation: Validation = None,
-    test: Test = None,
-    separator: Separator = "",
-    sequence: Sequence = "",
-    features: Features = "",
-    group: Group = "",
-    format: Format = "",
-    encoding: Encoding = "",
-    delimiter: Delimiter = "",
-    skip_bad: SkipBad = False,
-    settings: Settings = None,
-) -> None:
+@requested
+def init(wanted: Request) -> None:
     """Write the complete config.toml of a run, and train nothing."""
     from ensue.runs.train import settle
     from ensue.training import RunFolder
 
-    data = data_of(locals())
-    config = configured(run, files, task, data, settings or [])
-    settle(RunFolder(run), config)
-    print(RunFolder(run).config)
+    folder = RunFolder(wanted.run)
+    settle(folder, configured(wanted))
+    print(folder.config)
 
 
 @app.command()
+@requested
 def train(
-    files: Files = None,
-    run: Run = Path("run"),
-    task: Task = "",
-    text: Text = "",
-    label: Label = "",
-    validation: Validation = None,
-    test: Test = None,
-    separator: Separator = "",
-    sequence: Sequence = "",
-    features: Features = "",
-    group: Group = "",
-    format: Format = "",
-    encoding: Encoding = "",
-    delimiter: Delimiter = "",
-    skip_bad: SkipBad = False,
-    settings: Settings = None,
+    wanted: Request,
     allow: Annotated[
         list[str] | None, typer.Option("--allow", help="What may have changed since the start.")
     ] = None,
@@ -138,7 +59,7 @@ def train(
     from ensue.runs.train import settle, suggest_rate, train_run
     from ensue.training import Display, RunFolder, processes
 
-    config = configured(run, files, task, data_of(locals()), settings or [])
+    config = configured(wanted)
     if dry_run:
         print(config.text_of(), end="")
         return
@@ -147,33 +68,22 @@ def train(
         return
     team = processes.begin()
     try:
-        folder = RunFolder(run)
+        folder = RunFolder(wanted.run)
         if team.first:
             config = settle(folder, config)
         watchers = [Display(config.train.watch, quiet=quiet)]
-        trained = train_run(config, folder, watchers, say if team.first else silent, allow or [])
+        tell = say if team.first and not quiet else silent
+        trained = train_run(config, folder, watchers, tell, allow or [])
         if team.first:
-            print(f"{run}: {trained.best()}")
-            say(f"next: ensue evaluate {run}    ensue predict {run} FILE")
+            print(f"{wanted.run}: {trained.best()}")
+            tell(f"next: ensue evaluate {wanted.run}    ensue predict {wanted.run} FILE")
     finally:
         processes.end()
 
 
-def silent(line: str) -> None:
-    """For the processes that are not the first one."""
-
-
-def data_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The [data] table of a command's options."""
-    names = ("text", "label", "validation", "test", "separator", "sequence", "group")
-    names += ("format", "encoding", "delimiter", "skip_bad")  # type: ignore[assignment]
-    features = [name.strip() for name in given["features"].split(",") if name.strip()]
-    return {**{name: given[name] for name in names}, "features": features}
-
-
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Run,
     test: Annotated[
         list[str] | None, typer.Option("--test", help="These files, not the run's test part.")
     ] = None,
@@ -202,25 +112,42 @@ def evaluate(
 
 @app.command()
 def predict(
-    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run: Run,
     files: Annotated[
         list[str] | None, typer.Argument(help="Files such as it was trained on; none reads lines.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer with probabilities: for the rows of files, or the lines of the standard input."""
-    from ensue.runs.use import load_run, predict_files, predict_texts
+    """Answer with probabilities: for the rows of files, or the lines of the standard input.
+
+    A line of output is label, probability and text with tabs between, or token/LABEL for each
+    step.
+    """
+    from ensue.runs.use import AT_ONCE, load_run, predict_files, predict_texts
     from ensue.training import RunFolder
 
     config, model = load_run(RunFolder(run))
     answers: Iterator[tuple[Any, Any]]
     if files:
-        answers = ((value, own) for _, value, own in predict_files(model, config.data, files))
+        answers = ((row.value, own) for row, own in predict_files(model, config, files))
     else:
-        answers = predict_texts(model, (line.rstrip("\n") for line in sys.stdin))
+        somebody_waits = sys.stdin.isatty()
+        answers = predict_texts(model, lines_of_input(), 1 if somebody_waits else AT_ONCE)
     for value, own in answers:
         if as_json:
             shown = value if isinstance(value, str | list) else None
             print(json.dumps({"input": shown, **asdict(own)}, ensure_ascii=False))
         else:
             print(own.as_line(value))
+
+
+def lines_of_input() -> Iterator[str]:
+    """The lines of the standard input, which is UTF-8 whatever the terminal says."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode().rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"standard input:{number}: 0x{line[error.start]:02X} is not utf-8: convert it "
+                "(iconv -t utf-8), or give a file to a run that was trained with --encoding"
+            ) from None

@@ -40,9 +40,10 @@ class Ragged:
 
     def _positions(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the values of the rows lie, one after another, and the rows' lengths."""
-        lengths = self.lengths[rows]
+        begin = self.starts[rows]
+        lengths = self.starts[rows + 1] - begin
         ends = np.cumsum(lengths)
-        shift = np.repeat(self.starts[rows] - (ends - lengths), lengths)
+        shift = np.repeat(begin - (ends - lengths), lengths)
         return np.arange(len(shift)) + shift, lengths
 
     def take(self, rows: Rows) -> Ragged:

@@ -112,6 +112,12 @@ class Columns:
         stepped = self._stepped()
         return next(iter(stepped.values())).lengths if stepped else np.zeros(len(self), np.int64)
 
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`lengths` of these rows, without looking at the others."""
+        for column in self._stepped().values():
+            return column.starts[rows + 1] - column.starts[rows]
+        return np.zeros(len(rows), np.int64)
+
 
 def collate(columns: Columns, rows: Rows) -> SequenceBatch:
     """The rows of these numbers as one batch, padded to the longest of them."""
@@ -128,7 +134,7 @@ def collate(columns: Columns, rows: Rows) -> SequenceBatch:
         taken = columns.ngrams.take(rows)
         inputs["ngrams"], inputs["ngrams.starts"] = whole(taken.values), whole(taken.starts[:-1])
     weights = None if columns.weights is None else numbers(columns.weights[rows])
-    lengths = torch.from_numpy(columns.lengths[rows])
+    lengths = torch.from_numpy(columns.lengths_of(rows))
     return SequenceBatch(inputs, lengths, _targets(columns.targets, rows), weights)
 
 
@@ -150,7 +156,8 @@ def spelled(table: SurfaceTable, surfaces: NDArray[Any]) -> dict[str, Tensor]:
     if table.characters is not None:
         distinct, index = np.unique(surfaces, return_inverse=True)
         inputs["characters"] = whole(table.characters.padded(distinct))
-        inputs["characters.lengths"] = torch.from_numpy(table.characters.lengths[distinct])
+        starts = table.characters.starts
+        inputs["characters.lengths"] = torch.from_numpy(starts[distinct + 1] - starts[distinct])
         inputs["characters.index"] = whole(index.reshape(surfaces.shape))
     return inputs
 

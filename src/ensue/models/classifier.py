@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.functional import logsigmoid
 
 from ensue.data.ragged import Ragged
-from ensue.data.tokenise import Tokeniser
-from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.models import metrics
 from ensue.models.batch import Columns
 from ensue.models.bootstrap import bootstrap
 from ensue.models.classifier_network import ClassifierNetwork, NgramScores
-from ensue.models.collect import Collected, Numbers, counts_of, renumbered, shortened
-from ensue.models.embed import Embed, Feature, Vectors, Words
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
-from ensue.models.estimator import Estimator, mean_of
-from ensue.models.evaluation import ClassRow, Error, Evaluation, preview
-from ensue.models.heads import Bernoulli, Categorical, balanced
+from ensue.models.collect import Collected, Numbers, counts_of, shortened
+from ensue.models.embed import Embed
+from ensue.models.estimator import Estimator, mean_of, vocabulary_rows
+from ensue.models.evaluation import Evaluation, preview
+from ensue.models.heads import Bernoulli, Categorical
+from ensue.models.judge import class_rows, surest_mistakes
+from ensue.models.labels import label_numbers, learned_labels
 from ensue.models.linear import LinearModel, fit_linear
 from ensue.models.pooling import Pooling
-from ensue.models.saved import Saved, network_files, networks_of
+from ensue.models.saved import Saved
+from ensue.models.scale import Scale
 from ensue.models.settings import ClassifierSettings, NetworkSettings
 from ensue.models.source import in_batches
 
-WORST = 10
 THRESHOLD = 0.5  # of several labels, those more probable are there
 
 
@@ -47,10 +46,13 @@ class Classified:
     probabilities: Mapping[str, float]
 
     def as_line(self, value: object) -> str:
-        """label, probability and input, with tabs between."""
-        chosen = self.label or ",".join(self.labels)
-        sure = self.probabilities[self.label] if self.label else max(self.probabilities.values())
-        return f"{chosen}\t{sure:.4f}\t{value if isinstance(value, str) else ''}".rstrip()
+        """label, probability and input, with tabs between; the white space of the input is one
+        space each, so that an answer is a line. Several labels stand with commas between, and
+        the probability is that of the least probable of them."""
+        chosen = ",".join(self.labels)
+        sure = min((self.probabilities[label] for label in self.labels), default=None)
+        text = " ".join(value.split() if isinstance(value, str) else ())
+        return f"{chosen}\t{'' if sure is None else f'{sure:.4f}'}\t{text}".rstrip("\t")
 
 
 class Classifier(Estimator):
@@ -62,116 +64,91 @@ class Classifier(Estimator):
 
     kind = "classify"
     model_settings: ClassVar[type[NetworkSettings]] = ClassifierSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
     train_defaults: ClassVar[Mapping[str, Any]] = {"watch": "accuracy", "patience": 3}
     model: ClassifierSettings
 
-    words: Vocabulary | None = None
     ngram_words: Vocabulary | None = None
-    labels: Vocabulary
     linear: LinearModel | None = None
-    scale: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     # ------------------------------------------------------------- learning
     def learn(self, train: Collected, numbers: Numbers) -> None:
         assert train.labels is not None
-        self.labels = Vocabulary.closed(counts_of(train.labels, numbers.labels))
-        if len(self.labels) < 2:
-            raise DataError(
-                f"the training part has one class only, {self.labels.tokens[0]!r}: "
-                "expected at least two. Is this the right column?"
-            )
-        if not self.model.several and (train.labels.lengths != 1).any():
-            row = int(np.flatnonzero(train.labels.lengths != 1)[0])
-            raise DataError(
-                f"{train.names[row]}: expected one label, found {train.labels.lengths[row]}; "
-                "for several labels at once set model.several = true"
-            )
+        self.labels = learned_labels(train, numbers)
+        self.words, self.ngram_words, self.linear, self.scale = None, None, None, None
+        targets = self._targets(train, numbers)
         if train.inputs.values.ndim == 2:
-            self._learn_scale(train.inputs.values)
+            self.scale = Scale.of(train.inputs.values)
             return
         counts = counts_of(train.inputs, numbers.tokens)
-        self.words = Vocabulary.build(
-            counts, min_count=self._rare(counts), max_size=self.text.max_words
+        self.learn_words(counts)
+        least = min(2, max(counts.values(), default=1))
+        self.ngram_words = Vocabulary.build(counts, min_count=least)
+        self.linear = fit_linear(
+            self._ngram_inputs(train, numbers),
+            targets,
+            len(self.labels),
+            longest=self.model.ngrams or 2,
+            min_rows=2,
         )
-        self.ngram_words = Vocabulary.build(counts, min_count=min(2, max(counts.values())))
-        inputs = renumbered(train.inputs, numbers.tokens, self.ngram_words.numbers)
-        longest = self.model.ngrams or 2
-        targets = self._targets(train.labels, numbers)
-        self.linear = fit_linear(inputs, targets, len(self.labels), longest=longest, min_rows=2)
 
-    def _rare(self, counts: dict[str, int]) -> int:
-        """The least count of a known word: that of the settings, unless all words are rarer."""
-        return int(min(self.text.min_count, max(counts.values(), default=1)))
-
-    def _learn_scale(self, vectors: NDArray[np.float32]) -> None:
-        self.width = vectors.shape[1]
-        spread = vectors.std(0)
-        self.scale = vectors.mean(0), np.where(spread > 0, spread, 1).astype(np.float32)
-
-    def _targets(self, labels: Ragged, numbers: Numbers) -> NDArray[np.int64]:
+    def _targets(self, part: Collected, numbers: Numbers) -> NDArray[np.int64]:
         """(rows,) classes, or (rows, labels) zeros and ones."""
-        names = list(numbers.labels)
-        unknown = [name for name in names if name not in self.labels]
-        if unknown:
-            raise DataError(
-                f"label {unknown[0]!r}: expected one that the training part has: "
-                f"{', '.join(self.labels.tokens[:10])}"
-            )
-        table = np.array(self.labels.ids(names), np.int64)
+        assert part.labels is not None
+        values, lengths = label_numbers(part, numbers, self.labels), part.labels.lengths
         if not self.model.several:
-            return np.asarray(table[labels.values])
-        found = np.zeros((len(labels), len(self.labels)), np.int64)
-        rows = np.repeat(np.arange(len(labels)), labels.lengths)
-        found[rows, table[labels.values]] = 1
+            if len(wrong := np.flatnonzero(lengths != 1)):
+                row = int(wrong[0])
+                raise DataError(
+                    f"{part.names[row]}: expected one label, found {lengths[row]}; "
+                    "for several labels at once set model.several = true"
+                )
+            return values
+        found = np.zeros((len(part), len(self.labels)), np.int64)
+        found[np.repeat(np.arange(len(part)), lengths), values] = 1
         return found
 
     def columns(self, part: Collected, numbers: Numbers) -> Columns:
-        targets = None if part.labels is None else self._targets(part.labels, numbers)
+        targets = None if part.labels is None else self._targets(part, numbers)
         cut = (self.text.max_length, self.text.cut)
-        if self.words is None:
-            return Columns(vectors=shortened(self._vectors(part), *cut), targets=targets)
+        if self.scale is not None:
+            return Columns(vectors=shortened(self.scale.vectors(part), *cut), targets=targets)
+        assert self.words is not None
+        words = vocabulary_rows(part, numbers, self.words.numbers)
         ngrams = None
         if self.model.ngrams:
             assert self.linear is not None
             ngrams = self.linear.ngrams.present(self._ngram_inputs(part, numbers))
-        words = renumbered(part.inputs, numbers.tokens, self.words.numbers)
         return Columns(words=shortened(words, *cut), ngrams=ngrams, targets=targets)
 
-    def _vectors(self, part: Collected) -> Ragged:
-        if part.inputs.values.ndim != 2 or part.inputs.values.shape[1] != self.width:
-            got = part.inputs.values.shape[1:] or "text"
-            raise DataError(f"expected sequences of {self.width} numbers a step, got {got}")
-        return part.inputs
-
     def _ngram_inputs(self, part: Collected, numbers: Numbers) -> Ragged:
-        if part.inputs.values.ndim == 2:
-            raise DataError("expected text, got sequences of vectors")
         assert self.ngram_words is not None
-        return renumbered(part.inputs, numbers.tokens, self.ngram_words.numbers)
+        return vocabulary_rows(part, numbers, self.ngram_words.numbers)
+
+    def remarks(self, part: Collected) -> list[str]:
+        most, lengths = self.text.max_length, part.inputs.lengths
+        long = 0 if most is None else int((lengths > most).sum())
+        if not long:
+            return []
+        row = int(lengths.argmax())
+        return [
+            f"{long:,} row{'s' * (long > 1)} longer than text.max_length = {most:,} steps: cut at "
+            f"the {self.text.cut} (the longest, {part.names[row]}, has {lengths[row]:,})"
+        ]
 
     # ------------------------------------------------------------- the network
     def build(self) -> nn.Module:
-        own, classes = self.model, len(self.labels)
-        embed = Embed([self._feature()], own.dropout_input)
-        encoder: RecurrentEncoder | PlainEncoder = PlainEncoder(embed.width)
-        if own.encoder == "recurrent":
-            encoder = RecurrentEncoder(
-                embed.width,
-                cell=own.cell,
-                hidden_size=own.hidden_size,
-                num_layers=own.layers,
-                bidirectional=own.bidirectional,
-                dropout=own.dropout_layers,
-                recurrent_dropout=own.dropout_recurrent,
-                init=own.init,
-            )
-        weights = None
-        if own.class_weights == "balanced":
-            weights = balanced(torch.tensor(self.labels.counts))
+        own = self.model
+        if self.scale is not None:
+            embed = Embed([self.scale.feature()], own.dropout_input)
+        else:
+            assert self.words is not None
+            embed = Embed([self.word_feature(self.words)], own.dropout_input)
+        encoder = self.encoder(embed.width)
         head = (Bernoulli if own.several else Categorical)(
-            classes, smoothing=own.smoothing, class_weights=weights
+            len(self.labels), smoothing=own.smoothing, class_weights=self.class_weights()
         )
-        network = ClassifierNetwork(
+        return ClassifierNetwork(
             embed,
             encoder,
             Pooling(own.pooling, encoder.output_size, encoder.final_size),
@@ -180,26 +157,9 @@ class Classifier(Estimator):
             dropout=own.dropout_output,
             norm_weight=own.norm_weight,
         )
-        return network
-
-    def _feature(self) -> Feature:
-        if self.words is None:
-            assert self.scale is not None
-            assert self.width is not None
-            return Vectors(self.width, *map(torch.from_numpy, self.scale))
-        start = None
-        if self.model.vectors:
-            start = torch.from_numpy(read_vectors(Path(self.model.vectors), self.words).matrix)
-        return Words(
-            len(self.words),
-            self.model.embedding_size if start is None else start.shape[1],
-            start=start,
-            frozen=self.model.freeze_vectors,
-            dropout=self.model.word_dropout,
-        )
 
     def _side_scores(self) -> NgramScores | None:
-        if not self.model.ngrams or self.linear is None:
+        if not self.model.ngrams or self.model.ngram_share or self.linear is None:
             return None
         return NgramScores(
             len(self.linear.ngrams),
@@ -217,8 +177,22 @@ class Classifier(Estimator):
         found = np.zeros((len(columns), len(self.labels)))
         budget = 2 * self.model.batch_tokens
         for rows, batch in in_batches(columns, budget):
-            found[rows] = network.log_probabilities(batch).double().numpy()
-        return found
+            found[rows] = network.scores(batch).double().numpy()
+        return self._logs(found, columns)
+
+    def _logs(self, scores: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
+        """Log-probabilities of scores (rows, classes), those of the linear model mixed in."""
+        share = self.model.ngram_share
+        z = torch.from_numpy(scores)
+        several = self.model.several
+        if share and self.linear is not None:
+            assert columns.ngrams is not None
+            linear = torch.from_numpy(self.linear.present_scores(columns.ngrams)).double()
+            if not several:
+                z, linear = z.log_softmax(1), linear.log_softmax(1)
+            z = (1 - share) * z + share * linear
+        logs: NDArray[np.float64] = (logsigmoid(z) if several else z.log_softmax(1)).numpy()
+        return logs
 
     def probabilities(self, columns: Columns) -> NDArray[np.float64]:
         """(rows, classes), the mean over the members."""
@@ -272,18 +246,29 @@ class Classifier(Estimator):
         others = {"log loss": metrics.log_loss(gold, probabilities)}
         if gold.ndim == 1:
             others["calibration error"] = metrics.calibration_error(gold, probabilities)
-        own = metrics.class_scores(counts.sum(0))
-        rows = zip(self.labels.tokens, own.precision, own.recall, own.f1, own.support, strict=True)
+        worst = []
+        if gold.ndim == 1:
+            shown = self._shown(part, numbers)
+            worst = surest_mistakes(gold, guess, probabilities, self.labels.tokens, shown)
         return Evaluation(
             rows=len(part),
             steps=len(part),
             scores=scores,
             others=others,
             baselines=self._baselines(part, numbers, gold),
-            classes=[ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in rows],
+            classes=class_rows(self.labels.tokens, counts.sum(0)),
             confusion=metrics.confusion(gold, guess, classes).tolist() if gold.ndim == 1 else [],
-            worst=self._worst(part, numbers, gold, guess, probabilities),
+            worst=worst,
         )
+
+    def _shown(self, part: Collected, numbers: Numbers) -> Callable[[int], tuple[str, str]]:
+        names = list(numbers.tokens)
+
+        def shown(row: int) -> tuple[str, str]:
+            text = "" if self.words is None else preview([names[k] for k in part.inputs.row(row)])
+            return part.names[row], text
+
+        return shown
 
     def _baselines(
         self, part: Collected, numbers: Numbers, gold: NDArray[np.int64]
@@ -299,30 +284,6 @@ class Classifier(Estimator):
             found["linear n-grams"] = metrics.accuracy(gold, guess)
         return found
 
-    def _worst(
-        self,
-        part: Collected,
-        numbers: Numbers,
-        gold: NDArray[np.int64],
-        guess: NDArray[np.int64],
-        probabilities: NDArray[np.float64],
-    ) -> list[Error]:
-        if gold.ndim == 2:
-            return []
-        sure = np.where(gold != guess, probabilities.max(1), 0)
-        tokens, names = list(numbers.tokens), self.labels.tokens
-        found = []
-        for row in np.argsort(-sure, kind="stable")[:WORST]:
-            if sure[row] > 0:
-                text = ""
-                if self.words is not None:
-                    text = preview([tokens[k] for k in part.inputs.row(int(row))])
-                place = part.names[int(row)]
-                found.append(
-                    Error(place, text, names[gold[row]], names[guess[row]], float(sure[row]))
-                )
-        return found
-
     def most_telling(self, label: str, count: int = 10) -> list[str]:
         """The n-grams that speak most for a class, by the linear model."""
         if self.linear is None or self.ngram_words is None:
@@ -332,34 +293,13 @@ class Classifier(Estimator):
         return [" ".join(self.ngram_words.tokens_of(words)) for words, _ in found]
 
     # ------------------------------------------------------------- as files
-    def state(self) -> Saved:
-        arrays = {
-            f"linear.{n}": v for n, v in (self.linear.arrays() if self.linear else {}).items()
-        }
-        if self.scale is not None:
-            arrays |= {"scale.mean": self.scale[0], "scale.spread": self.scale[1]}
-        vocabularies = {"words": self.words, "ngram_words": self.ngram_words, "labels": self.labels}
-        facts = {
-            "text": self.text.table(),
-            "model": self.model.table(),
-            "train": self.train.table(),
-            "members": self.members,
-            "tokeniser": self.tokeniser.to_dict(),
-            "width": self.width,
-        }
-        known = {n: v.to_dict() for n, v in vocabularies.items() if v is not None}
-        return Saved(self.kind, facts, known, arrays, network_files(self.networks))
+    def own_state(self) -> tuple[dict[str, Vocabulary], dict[str, NDArray[Any]]]:
+        if self.linear is None or self.ngram_words is None:
+            return {}, {}
+        arrays = {f"linear.{name}": own for name, own in self.linear.arrays().items()}
+        return {"ngram_words": self.ngram_words}, arrays
 
-    def restore(self, saved: Saved) -> None:
-        known = {name: Vocabulary.from_dict(own) for name, own in saved.vocabularies.items()}
-        self.labels = known["labels"]
-        self.words, self.ngram_words = known.get("words"), known.get("ngram_words")
-        self.tokeniser, self.width = (
-            Tokeniser.from_dict(saved.facts["tokeniser"]),
-            saved.facts["width"],
-        )
+    def own_restore(self, known: Mapping[str, Vocabulary], saved: Saved) -> None:
         linear = saved.part("linear")
         self.linear = LinearModel.from_arrays(linear) if linear else None
-        scale = saved.part("scale")
-        self.scale = (scale["mean"], scale["spread"]) if scale else None
-        self.networks = networks_of(saved, self.build)
+        self.ngram_words = known.get("ngram_words")

@@ -70,60 +70,61 @@ class Names:
 class Collector:
     """Takes rows one by one.
 
-    tokenise: a text to its tokens; a list of tokens and an array of vectors stay what they are.
-    labels: a row's label or labels to a list of texts."""
+    tokenise: a text to its tokens; a list of tokens and an array of vectors stay what they are."""
 
-    def __init__(
-        self,
-        numbers: Numbers,
-        tokenise: Callable[[str], list[str]],
-        several: bool = False,
-    ) -> None:
-        self.numbers, self.tokenise, self.several = numbers, tokenise, several
-        self.tokens, self.starts = array("i"), array("q", [0])
-        self.vectors: list[NDArray[np.float32]] = []
-        self.width: int | None = None
-        self.labels, self.label_starts = array("i"), array("q", [0])
-        self.labelled = True
-        self.files: dict[str, int] = {}
-        self.file, self.line = array("i"), array("q")
+    def __init__(self, numbers: Numbers, tokenise: Callable[[str], list[str]]) -> None:
+        self._numbers, self._tokenise = numbers, tokenise
+        self._tokens, self._vectors = array("i"), array("f")
+        self._width: int | None = None  # of the vectors
+        self._starts = array("q", [0])
+        self._labels, self._label_starts = array("i"), array("q", [0])
+        self._labelled = True
+        self._files: dict[str, int] = {}
+        self._file, self._line = array("i"), array("q")
 
     def add(self, value: Any, label: Any, file: str, line: int) -> None:
         """One row; a label of None says that it is not known."""
         if isinstance(value, str):
-            value = self.tokenise(value)
+            value = self._tokenise(value)
         if isinstance(value, np.ndarray):
             self._add_vectors(value, f"{file}:{line}")
         else:
-            self.tokens.extend(map(self.numbers.tokens.__getitem__, value))
-            self.starts.append(len(self.tokens))
+            if self._width is not None and len(value):
+                raise DataError(f"{file}:{line}: expected vectors as in the rows before, got text")
+            self._tokens.extend(map(self._numbers.tokens.__getitem__, value))
+        self._starts.append(self._starts[-1] + len(value))
         if label is None:
-            self.labelled = False
+            self._labelled = False
         else:
             given = [label] if isinstance(label, str) else label
-            self.labels.extend(map(self.numbers.labels.__getitem__, given))
-        self.label_starts.append(len(self.labels))
-        self.file.append(self.files.setdefault(file, len(self.files)))
-        self.line.append(line)
+            self._labels.extend(map(self._numbers.labels.__getitem__, given))
+        self._label_starts.append(len(self._labels))
+        self._file.append(self._files.setdefault(file, len(self._files)))
+        self._line.append(line)
 
     def _add_vectors(self, value: NDArray[Any], place: str) -> None:
-        if value.ndim != 2 or (self.width is not None and value.shape[1] != self.width):
-            wanted = "numbers" if self.width is None else f"{self.width} numbers"
-            raise DataError(f"{place}: expected steps of {wanted} each, got shape {value.shape}")
-        self.width = value.shape[1]
-        self.vectors.append(value.astype(np.float32))
+        if self._tokens:
+            raise DataError(f"{place}: expected text as in the rows before, got vectors")
+        if value.ndim != 2 or (self._width is not None and value.shape[1] != self._width):
+            wanted = "numbers" if self._width is None else f"{self._width} numbers"
+            raise DataError(
+                f"{place}: expected an array (steps, n), steps of {wanted} each, "
+                f"got shape {value.shape}"
+            )
+        self._width = value.shape[1]
+        self._vectors.frombytes(np.ascontiguousarray(value, np.float32).tobytes())
 
     def done(self) -> Collected:
-        if self.vectors and self.tokens:
-            raise DataError("expected rows of text or rows of vectors, got both")
-        names = Names(tuple(self.files), _numpy(self.file, np.int32), _numpy(self.line, np.int64))
-        if self.vectors:
-            assert self.width is not None
-            inputs = Ragged.of(self.vectors, np.float32, (self.width,))
+        names = Names(
+            tuple(self._files), _numpy(self._file, np.int32), _numpy(self._line, np.int64)
+        )
+        starts = _numpy(self._starts, np.int64)
+        if self._width is None:
+            inputs = Ragged(_numpy(self._tokens, np.int32), starts)
         else:
-            inputs = Ragged(_numpy(self.tokens, np.int32), _numpy(self.starts, np.int64))
-        labels = Ragged(_numpy(self.labels, np.int32), _numpy(self.label_starts, np.int64))
-        return Collected(inputs, labels if self.labelled and len(labels) else None, names)
+            inputs = Ragged(_numpy(self._vectors, np.float32).reshape(-1, self._width), starts)
+        labels = Ragged(_numpy(self._labels, np.int32), _numpy(self._label_starts, np.int64))
+        return Collected(inputs, labels if self._labelled and len(labels) else None, names)
 
 
 def _numpy(values: array[Any], dtype: Any) -> NDArray[Any]:
@@ -159,14 +160,34 @@ def collected(
     rows: Iterable[tuple[Any, Any]],
     numbers: Numbers,
     tokenise: Callable[[str], list[str]],
-    several: bool = False,
     file: str = "row",
 ) -> Collected:
     """From pairs of input and label in memory; a row is named by its number."""
-    collector = Collector(numbers, tokenise, several)
+    collector = Collector(numbers, tokenise)
     for line, (value, label) in enumerate(rows, 1):
-        collector.add(value, label, file, line)
+        collector.add(_input(value, f"{file}:{line}"), _label(label), file, line)
     return collector.done()
+
+
+def _input(value: Any, place: str) -> Any:
+    """A text, tokens, or vectors; nothing else can be learned from."""
+    if isinstance(value, str | np.ndarray):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(token, str) for token in value):
+        return value
+    raise DataError(
+        f"{place}: expected a text, a list of tokens, or a numpy array (steps, n) of vectors, "
+        f"got {type(value).__name__}"
+    )
+
+
+def _label(label: Any) -> Any:
+    """Labels are texts: the number 5 is the class "5"."""
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, list | tuple | np.ndarray):
+        return [str(own) for own in label]
+    return str(label)
 
 
 Examples = Sequence[tuple[Any, Any]]

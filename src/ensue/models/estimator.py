@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,38 +13,47 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ensue.data.ragged import Ragged
 from ensue.data.split import by_share
-from ensue.data.subwords import train_subwords
 from ensue.data.tokenise import Tokeniser
-from ensue.errors import DataError, OptionError
+from ensue.data.vectors import read_vectors
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
 from ensue.models.batch import Columns
-from ensue.models.collect import Collected, Examples, Numbers, collected
+from ensue.models.collect import Collected, Examples, Numbers, collected, renumbered
+from ensue.models.embed import Words
+from ensue.models.encoder import PlainEncoder, RecurrentEncoder
 from ensue.models.evaluation import Evaluation
-from ensue.models.saved import Saved, read_model, write_model
+from ensue.models.heads import balanced
+from ensue.models.saved import Saved, network_files, networks_of
+from ensue.models.scale import Scale
 from ensue.models.settings import NetworkSettings, TextSettings
 from ensue.models.source import Scored, SequenceSource
+from ensue.models.task_model import Given, TaskModel
 from ensue.training import (
     Outcome,
     RateCurve,
     RunFolder,
+    Said,
     TrainSettings,
     Watcher,
     find_rate,
     fit,
 )
 
-Given = Mapping[str, Any]
 FEW = 4  # rows of a trial evaluation
+SHOWN_LABELS = 6  # of a summary
 
 
-class Estimator(ABC):
-    """A model for a task. text, model, train: settings, or tables of those that are not as
-    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5})."""
+class Estimator(TaskModel):
+    """A task model that learns from rows with labels."""
 
-    kind: ClassVar[str]
     model_settings: ClassVar[type[NetworkSettings]]
-    text_defaults: ClassVar[Given] = {}
-    train_defaults: ClassVar[Given] = {}
+    model: NetworkSettings
+
+    labels: Vocabulary
+    words: Vocabulary | None  # of a model of text
+    scale: Scale | None  # of a model of vectors
 
     def __init__(
         self,
@@ -53,15 +63,11 @@ class Estimator(ABC):
         *,
         members: int = 1,
     ) -> None:
-        self.text = _settings(TextSettings, text, self.text_defaults, "text")
-        self.model = _settings(self.model_settings, model, {}, "model")
-        self.train = _settings(TrainSettings, train, self.train_defaults, "train")
-        if members < 1:
-            raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
-        self.members = members
+        super().__init__(text, model, train, members=members)
         self.networks: list[nn.Module] = []
-        self.tokeniser = Tokeniser("spaces")
-        self.width: int | None = None  # of the vectors, where the data has no tokens
+        self.words, self.scale = None, None
+        self._word_width = self.model.embedding_size
+        self._start: torch.Tensor | None = None  # word vectors from a file
 
     # ------------------------------------------------------------- what a task says
     @abstractmethod
@@ -81,20 +87,16 @@ class Estimator(ABC):
         """Scores of one network: what validation watches."""
 
     @abstractmethod
-    def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
-        """Everything that is to be said of the model's answers."""
+    def own_state(self) -> tuple[dict[str, Vocabulary], dict[str, NDArray[Any]]]:
+        """Vocabularies and arrays that were learned, beside those that every model has."""
 
     @abstractmethod
-    def answers(self, part: Collected, numbers: Numbers) -> list[Any]:
-        """One answer a row."""
+    def own_restore(self, known: Mapping[str, Vocabulary], saved: Saved) -> None:
+        """The inverse of `own_state`."""
 
-    @abstractmethod
-    def state(self) -> Saved:
-        """All that was learned."""
-
-    @abstractmethod
-    def restore(self, saved: Saved) -> None:
-        """The inverse of `state`, networks included."""
+    def remarks(self, part: Collected) -> list[str]:
+        """What a user should know of the training part, if there is anything."""
+        return []
 
     # ------------------------------------------------------------- the verbs
     def fit(
@@ -118,19 +120,6 @@ class Estimator(ABC):
         self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
         return self
 
-    def prepare(self, values: Iterable[Any]) -> Callable[[str], list[str]]:
-        """The tokeniser; subwords are learned from these training values first."""
-        own = self.text
-        subwords = None
-        if own.level == "subwords":
-            plain = Tokeniser("words", lower=own.lower, numbers=own.numbers, breaks=own.breaks)
-            texts = (plain.prepared(v if isinstance(v, str) else " ".join(v)) for v in values)
-            subwords = train_subwords(texts, own.subword_count)
-        self.tokeniser = Tokeniser(
-            own.level, lower=own.lower, numbers=own.numbers, breaks=own.breaks, subwords=subwords
-        )
-        return self.tokeniser
-
     def fit_parts(
         self,
         train: Collected,
@@ -145,9 +134,16 @@ class Estimator(ABC):
         """Learns from collected rows; one outcome for each member."""
         for name, part in (("training", train), ("validation", validation)):
             if not len(part) or part.labels is None:
-                raise DataError(f"the {name} part: expected rows with labels, got {len(part)} rows")
+                raise DataError(
+                    f"the {name} part: expected rows with labels, got {len(part)} rows"
+                    + " without" * bool(len(part))
+                )
         self.learn(train, numbers)
         data, held = self.columns(train, numbers), self.columns(validation, numbers)
+        for watcher in watchers:
+            for text in self.remarks(train):
+                watcher(Said(text))
+        config = self.config() if config is None else config
         few = held.taken(np.argsort(held.lengths)[-FEW:])
         self.networks, outcomes = [], []
         for member in range(self.members):
@@ -180,62 +176,108 @@ class Estimator(ABC):
             torch.manual_seed(seed)
             return self.build()
 
-    def collect(self, examples: Examples) -> tuple[Collected, Numbers]:
-        self._must_be_fitted()
-        numbers = Numbers()
-        return collected(examples, numbers, self.tokeniser), numbers
+    def learn_words(self, counts: Mapping[str, int]) -> Vocabulary:
+        """The vocabulary, and the vectors to begin with if a file has them. min_count is that of
+        the settings, unless all words are rarer."""
+        least = min(self.text.min_count, max(counts.values(), default=1))
+        self.words = Vocabulary.build(counts, min_count=least, max_size=self.text.max_words)
+        self._word_width, self._start = self.model.embedding_size, None
+        if self.model.vectors:
+            found = read_vectors(Path(self.model.vectors), self.words)
+            self._start = torch.from_numpy(found.matrix)
+            self._word_width = self._start.shape[1]
+        return self.words
+
+    def word_feature(self, words: Vocabulary, once_dropout: float | None = None) -> Words:
+        """once_dropout: of words seen once; None as of all others."""
+        own = self.model
+        once = None if once_dropout is None else torch.tensor(words.counts) == 1
+        return Words(
+            len(words),
+            self._word_width,
+            start=self._start,
+            frozen=own.freeze_vectors,
+            dropout=own.word_dropout,
+            once=once,
+            once_dropout=once_dropout or 0.0,
+        )
+
+    def encoder(self, width: int) -> RecurrentEncoder | PlainEncoder:
+        """For steps of that width, with fresh weights."""
+        own = self.model
+        if own.encoder == "plain":
+            return PlainEncoder(width)
+        return RecurrentEncoder(
+            width,
+            cell=own.cell,
+            hidden_size=own.hidden_size,
+            num_layers=own.layers,
+            bidirectional=own.bidirectional,
+            dropout=own.dropout_layers,
+            recurrent_dropout=own.dropout_recurrent,
+            init=own.init,
+        )
+
+    def class_weights(self) -> torch.Tensor | None:
+        if self.model.class_weights == "none":
+            return None
+        return balanced(torch.tensor(self.labels.counts))
 
     def evaluate(self, examples: Examples) -> Evaluation:
         """Scores with intervals, baselines, classes, the surest mistakes."""
-        return self.judge(*self.collect(examples))
+        part, numbers = self.collect(examples)
+        if not len(part):
+            raise DataError("evaluate: expected rows, got none")
+        return self.judge(part, numbers)
 
-    def predict(self, inputs: Iterable[Any]) -> list[Any]:
-        """An answer with its probability for each input: a text, a list of tokens, or an array
-        of vectors."""
-        if isinstance(inputs, str):
-            raise OptionError("predict: expected a list of inputs, got one text; write [text]")
-        return self.answers(*self.collect([(value, None) for value in inputs]))
-
-    def save(self, folder: Path | str) -> None:
-        """A folder of safetensors and JSON; nothing else is ever read back."""
-        self._must_be_fitted()
-        write_model(Path(folder), self.state())
-
-    @classmethod
-    def load(cls, folder: Path | str) -> Self:
-        saved = read_model(Path(folder))
-        if saved.kind != cls.kind:
-            raise OptionError(
-                f"{folder}: expected a {cls.kind} model, got a {saved.kind} model; "
-                "load it with the class of its own"
-            )
-        return cls.of_saved(saved)
+    def state(self) -> Saved:
+        """All that was learned."""
+        known, arrays = self.own_state()
+        known["labels"] = self.labels
+        if self.words is not None:
+            known["words"] = self.words
+        if self.scale is not None:
+            arrays |= {"scale.mean": self.scale.mean, "scale.spread": self.scale.spread}
+        facts = {**self.settings_facts(), "word_width": self._word_width}
+        tables = {name: own.to_dict() for name, own in known.items()}
+        return Saved(self.kind, facts, tables, arrays, network_files(self.networks))
 
     @classmethod
     def of_saved(cls, saved: Saved) -> Self:
         """The model that was saved."""
         own = saved.facts
         found = cls(own["text"], own["model"], own["train"], members=own["members"])
-        found.restore(saved)
+        known = {name: Vocabulary.from_dict(table) for name, table in saved.vocabularies.items()}
+        found.labels, found.words = known["labels"], known.get("words")
+        scale = saved.part("scale")
+        found.scale = Scale(scale["mean"], scale["spread"]) if scale else None
+        found.tokeniser = Tokeniser.from_dict(own["tokeniser"])
+        found._word_width = own["word_width"]
+        found.own_restore(known, saved)
+        found.networks = networks_of(saved, found.build)
         for network in found.networks:
             network.eval()
         return found
 
-    def _must_be_fitted(self) -> None:
-        if not self.networks:
-            raise OptionError(f"this {self.kind} model has not been fitted: call fit or load first")
+    def fitted(self) -> bool:
+        return bool(self.networks)
 
     # ------------------------------------------------------------- to be looked at
     def summary(self) -> str:
         """What the model is, in a few lines."""
         lines = [f"{type(self).__name__}: {self.describe()}"]
         if self.networks:
+            names = self.labels.tokens
+            more = ", …" if len(names) > SHOWN_LABELS else ""
+            lines.append(f"  {len(names)} labels: {', '.join(names[:SHOWN_LABELS])}{more}")
             count = sum(p.numel() for p in self.networks[0].parameters())
             lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
         return "\n".join(lines)
 
     def describe(self) -> str:
         own = self.model
+        if own.encoder == "plain":
+            return "no encoder"
         ways = "bidirectional " if own.bidirectional else ""
         return f"{own.layers} × {ways}{own.cell} of {own.hidden_size}"
 
@@ -243,16 +285,16 @@ class Estimator(ABC):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        lines = self.summary().splitlines()
+        lines = [escape(line) for line in self.summary().splitlines()]
         rest = "".join(f"<br>{line.strip()}" for line in lines[1:])
         return f"<div><b>{lines[0]}</b>{rest}</div>"
 
 
-def _settings(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
-    """Settings as they are, or made of a table."""
-    if isinstance(given, kind):
-        return given
-    return kind.of({**defaults, **(given or {})}, where)
+def vocabulary_rows(part: Collected, numbers: Numbers, ids: dict[str, int]) -> Ragged:
+    """The tokens of a part by a vocabulary's numbers; vectors are an error."""
+    if part.inputs.values.ndim == 2:
+        raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
+    return renumbered(part.inputs, numbers.tokens, ids)
 
 
 def mean_of(found: Sequence[NDArray[Any]]) -> NDArray[Any]:

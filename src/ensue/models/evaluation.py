@@ -27,7 +27,7 @@ class Error(NamedTuple):
     text: str
     gold: str
     predicted: str
-    probability: float
+    probability: float  # of the wrong answer; of what came, where nothing was predicted
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Evaluation:
     classes: Sequence[ClassRow]
     confusion: Sequence[Sequence[int]]
     worst: Sequence[Error]
+    higher_is_better: bool = True
 
     @property
     def main(self) -> str:
@@ -71,9 +72,9 @@ class Evaluation:
         lines.append("for comparison, " + self.main)
         for name, value in self.baselines.items():
             lines.append(f"  {name:<18}{value:8.4f}")
-        best = max(self.baselines.values(), default=float("-inf"))
-        if best >= self.scores[self.main].value:
-            winner = max(self.baselines, key=self.baselines.__getitem__)
+        sign = 1 if self.higher_is_better else -1
+        winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
+        if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
             lines.append(f"The network does not beat the {winner}: use that, or train longer.")
         return "\n".join(lines)
 
@@ -110,11 +111,17 @@ class Evaluation:
         return "\n".join(["most confused, gold → predicted", *lines]) if lines else ""
 
     def _errors(self) -> str:
+        wrong = [own for own in self.worst if own.predicted]
         lines = [
             f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})  {own.text}"
-            for own in self.worst
+            for own in wrong
         ]
-        return "\n".join(["surest mistakes, gold → predicted", *lines]) if lines else ""
+        if lines:
+            return "\n".join(["surest mistakes, gold → predicted", *lines])
+        lines = [
+            f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
+        ]
+        return "\n".join(["greatest surprises", *lines]) if lines else ""
 
 
 def preview(tokens: Sequence[str], between: str = " ") -> str:

@@ -9,7 +9,6 @@ An output takes y (time, batch, width) and lengths (batch) and offers
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +18,6 @@ from ensue.layers import step_mask
 from ensue.models.chains import IMPOSSIBLE, Chain
 from ensue.models.heads import Categorical
 from ensue.models.spans import Legal
-
-
-class LabelOutput(Protocol):
-    searches: tuple[str, ...]  # the best one first
-
-    def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor: ...
-
-    def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor: ...
-
-    def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor: ...
 
 
 class Constraint(nn.Module):

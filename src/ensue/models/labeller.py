@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,31 +13,30 @@ from torch import Tensor, nn
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
-from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 from ensue.models import metrics
-from ensue.models.batch import Columns, SequenceBatch
-from ensue.models.bootstrap import Interval, bootstrap
-from ensue.models.collect import Collected, Numbers, counts_of, renumbered
+from ensue.models.batch import UNKNOWN, Columns, SequenceBatch
+from ensue.models.collect import Collected, Numbers, counts_of
 from ensue.models.crf import CRF
-from ensue.models.embed import Characters, Embed, Feature, Symbols, Vectors, Words
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
-from ensue.models.estimator import Estimator, mean_of
-from ensue.models.evaluation import ClassRow, Error, Evaluation, preview
-from ensue.models.heads import balanced
+from ensue.models.embed import Embed, Feature
+from ensue.models.estimator import Estimator, mean_of, vocabulary_rows
+from ensue.models.evaluation import Evaluation, preview
+from ensue.models.judge import StepAnswers, judge_steps, spans_counted, tags_of_rows
 from ensue.models.label_outputs import Stepwise
 from ensue.models.labeller_network import LabellerNetwork
+from ensue.models.labels import label_numbers, learned_labels
 from ensue.models.majority import MajorityLabel
 from ensue.models.previous_label import PreviousLabel
-from ensue.models.saved import Saved, network_files, networks_of
+from ensue.models.saved import Saved
+from ensue.models.scale import Scale
 from ensue.models.settings import LabellerSettings, NetworkSettings
 from ensue.models.source import in_batches
-from ensue.models.spans import Span, legal, scheme_of, span_counts, spans_of
-from ensue.models.surfaces import SurfaceTable, ends_of, shape_of, starts_of, surface_table
+from ensue.models.spans import Span, legal, scheme_of, spans_of
+from ensue.models.word_parts import WordParts
 
-WORST = 10
-RARE = 2  # an affix, a letter or a shape seen less often is unknown
+BEFORE = 4  # tokens shown before a wrong label
+PART = "part "  # begins the name of a vocabulary of parts of words
 
 
 @dataclass(frozen=True)
@@ -70,70 +68,56 @@ class Labeller(Estimator):
     train_defaults: ClassVar[Mapping[str, Any]] = {"watch": "accuracy", "patience": 5}
     model: LabellerSettings
 
-    words: Vocabulary | None = None
-    parts: Mapping[str, Vocabulary]  # letters, prefixes, suffixes, shapes: those that are used
-    labels: Vocabulary
+    parts: WordParts
     majority: MajorityLabel
-    scale: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     # ------------------------------------------------------------- learning
-    def learn(self, train: Collected, numbers: Numbers) -> None:
-        assert train.labels is not None
-        self._same_steps(train)
-        self.labels = Vocabulary.closed(counts_of(train.labels, numbers.labels))
-        if len(self.labels) < 2:
-            raise DataError(
-                f"the training part has one label only, {self.labels.tokens[0]!r}: "
-                "expected at least two. Is this the right column?"
+    def prepare(self, values: Iterable[Any]) -> Callable[[str], list[str]]:
+        """A text is cut into words as they are written: their letters and shapes are features.
+        Only the vocabulary of words folds case and numbers."""
+        own = self.text
+        if own.level == "subwords" or own.max_length is not None:
+            raise OptionError(
+                "a labeller has a label for each word: text.level = 'subwords' and "
+                "text.max_length are for classifiers; leave them out"
             )
+        self.tokeniser = Tokeniser(own.level, breaks=own.breaks)
+        return self.tokeniser
+
+    def learn(self, train: Collected, numbers: Numbers) -> None:
+        self.labels = learned_labels(train, numbers)
+        self.words, self.scale, self.parts = None, None, WordParts({})
         targets = self._targets(train, numbers)
-        self.parts = {}
         if train.inputs.values.ndim == 2:
-            vectors = train.inputs.values
-            self.width, spread = vectors.shape[1], vectors.std(0)
-            self.scale = vectors.mean(0), np.where(spread > 0, spread, 1).astype(np.float32)
-            nothing = Ragged(np.zeros(len(vectors), np.int64), train.inputs.starts)
-            self.majority = MajorityLabel.fitted(nothing, targets, 1)
+            self.scale = Scale.of(train.inputs.values)
+            self.majority = MajorityLabel.fitted(_one_word(targets), targets, 1)
             return
         counts = counts_of(train.inputs, numbers.tokens)
-        folded: dict[str, int] = {}
+        fold, folded = self._fold(), dict[str, int]()
         for word, count in counts.items():
-            folded[self._fold(word)] = folded.get(self._fold(word), 0) + count
-        least = min(self.text.min_count, max(folded.values(), default=1))
-        self.words = Vocabulary.build(folded, min_count=least, max_size=self.text.max_words)
-        self._learn_parts(counts)
-        self.majority = MajorityLabel.fitted(
-            self._word_numbers(train, numbers), targets, len(self.words)
-        )
+            own = fold(word)
+            folded[own] = folded.get(own, 0) + count
+        words = self.learn_words(folded)
+        self.parts = WordParts.learned(counts, self.model)
+        self.majority = MajorityLabel.fitted(self._words(train, numbers), targets, len(words))
 
-    def _fold(self, word: str) -> str:
-        return self.tokeniser.prepared(word)
+    def _fold(self) -> Callable[[str], str]:
+        """How a word is written in the vocabulary."""
+        own = Tokeniser("spaces", lower=self.text.lower, numbers=self.text.numbers)
 
-    def _learn_parts(self, counts: Mapping[str, int]) -> None:
-        own = self.model
-        wanted: dict[str, tuple[bool, Callable[[str], list[str]]]] = {
-            "letters": (own.character_size > 0, list),
-            "prefixes": (own.affixes > 0, lambda word: starts_of(word, own.affixes)),
-            "suffixes": (own.affixes > 0, lambda word: ends_of(word, own.affixes)),
-            "shapes": (own.shapes, lambda word: [shape_of(word)]),
-        }
-        found = {}
-        for name, (used, of) in wanted.items():
-            if not used:
-                continue
-            seen: dict[str, int] = {}
-            for word, count in counts.items():
-                for part in of(word):
-                    seen[part] = seen.get(part, 0) + count
-            found[name] = Vocabulary.build(seen, min_count=min(RARE, max(seen.values(), default=1)))
-        self.parts = found
+        def fold(word: str) -> str:
+            found = own(word)
+            return found[0] if len(found) == 1 else own.prepared(word)
 
-    def _word_numbers(self, part: Collected, numbers: Numbers) -> Ragged:
+        return fold
+
+    def _words(self, part: Collected, numbers: Numbers) -> Ragged:
+        """The vocabulary's number of every token."""
         assert self.words is not None
-        known = {word: self.words.numbers[self._fold(word)] for word in numbers.tokens}
-        return renumbered(part.inputs, numbers.tokens, known)
+        fold, known = self._fold(), self.words.numbers
+        return vocabulary_rows(part, numbers, {word: known[fold(word)] for word in numbers.tokens})
 
-    def _same_steps(self, part: Collected) -> None:
+    def _targets(self, part: Collected, numbers: Numbers) -> Ragged:
         assert part.labels is not None
         wrong = np.flatnonzero(part.inputs.lengths != part.labels.lengths)
         if len(wrong):
@@ -142,97 +126,35 @@ class Labeller(Estimator):
                 f"{part.names[row]}: expected a label for each of the "
                 f"{part.inputs.lengths[row]} steps, got {part.labels.lengths[row]}"
             )
-
-    def _targets(self, part: Collected, numbers: Numbers) -> Ragged:
-        assert part.labels is not None
-        names = list(numbers.labels)
-        seen = np.unique(part.labels.values)
-        for k in seen:
-            if names[k] not in self.labels:
-                at = int(np.flatnonzero(part.labels.values == k)[0])
-                row = int(np.searchsorted(part.labels.starts, at, side="right")) - 1
-                raise DataError(
-                    f"{part.names[row]}: label {names[k]!r}: expected one that the training part "
-                    f"has: {', '.join(self.labels.tokens[:10])}"
-                )
-        table = np.array([self.labels.numbers.get(name, 0) for name in names], np.int64)
-        return Ragged(table[part.labels.values], part.labels.starts)
+        return Ragged(label_numbers(part, numbers, self.labels), part.labels.starts)
 
     def columns(self, part: Collected, numbers: Numbers) -> Columns:
-        targets = None
-        if part.labels is not None:
-            self._same_steps(part)
-            targets = self._targets(part, numbers)
-        if self.words is None:
-            return Columns(vectors=part.inputs, targets=targets)
-        surfaces = Ragged(part.inputs.values.astype(np.int64) + 1, part.inputs.starts)
-        return Columns(surfaces=surfaces, table=self._table(numbers), targets=targets)
-
-    def _table(self, numbers: Numbers) -> SurfaceTable:
+        targets = None if part.labels is None else self._targets(part, numbers)
+        if self.scale is not None:
+            return Columns(vectors=self.scale.vectors(part), targets=targets)
         assert self.words is not None
-        longest, known = self.model.affixes, self.parts
-        return surface_table(
-            ["", *numbers.tokens],
-            self.words,
-            fold=self._fold,
-            characters=known.get("letters"),
-            prefixes=(known["prefixes"], longest) if "prefixes" in known else None,
-            suffixes=(known["suffixes"], longest) if "suffixes" in known else None,
-            shapes=known.get("shapes"),
-        )
+        if part.inputs.values.ndim == 2:
+            raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
+        surfaces = Ragged(part.inputs.values.astype(np.int64) + 1, part.inputs.starts)
+        table = self.parts.table(numbers.tokens, self.words, self._fold(), self.model.affixes)
+        return Columns(surfaces=surfaces, table=table, targets=targets)
 
     # ------------------------------------------------------------- the network
     def build(self) -> nn.Module:
         own = self.model
-        embed = Embed(self._features(), own.dropout_input)
-        encoder: RecurrentEncoder | PlainEncoder = PlainEncoder(embed.width)
-        if own.encoder == "recurrent":
-            encoder = RecurrentEncoder(
-                embed.width,
-                cell=own.cell,
-                hidden_size=own.hidden_size,
-                num_layers=own.layers,
-                bidirectional=own.bidirectional,
-                dropout=own.dropout_layers,
-                recurrent_dropout=own.dropout_recurrent,
-                init=own.init,
-            )
+        features: list[Feature] = []
+        if self.scale is not None:
+            features.append(self.scale.feature())
+        else:
+            assert self.words is not None
+            features.append(self.word_feature(self.words, own.once_dropout))
+            features += self.parts.features(own)
+        embed = Embed(features, own.dropout_input)
+        encoder = self.encoder(embed.width)
         output = self._output(encoder.output_size)
         return LabellerNetwork(
             embed, encoder, output, dropout=own.dropout_output, norm_weight=own.norm_weight
         )
-
-    def _features(self) -> list[Feature]:
-        own = self.model
-        if self.words is None:
-            assert self.scale is not None
-            assert self.width is not None
-            return [Vectors(self.width, *map(torch.from_numpy, self.scale))]
-        start = None
-        if own.vectors:
-            start = torch.from_numpy(read_vectors(Path(own.vectors), self.words).matrix)
-        found: list[Feature] = [
-            Words(
-                len(self.words),
-                own.embedding_size if start is None else start.shape[1],
-                start=start,
-                frozen=own.freeze_vectors,
-                dropout=own.word_dropout,
-                once=torch.tensor(self.words.counts) == 1,
-                once_dropout=own.once_dropout,
-            )
-        ]
-        known = self.parts
-        if "letters" in known:
-            count = len(known["letters"])
-            found.append(Characters(count, own.character_size, own.cell, own.character_hidden))
-        if "prefixes" in known:
-            width = max(4, own.embedding_size // 4)
-            found.append(Symbols("prefix", len(known["prefixes"]), width, own.affixes))
-            found.append(Symbols("suffix", len(known["suffixes"]), width, own.affixes))
-        if "shapes" in known:
-            found.append(Symbols("shape", len(known["shapes"]), max(4, own.embedding_size // 4)))
-        return found
 
     def _output(self, width: int) -> Stepwise | CRF | PreviousLabel:
         own, count = self.model, len(self.labels)
@@ -240,9 +162,7 @@ class Labeller(Estimator):
         allowed = legal(self.labels.tokens, scheme) if scheme is not None else None
         if own.output == "crf":
             return CRF(width, count, legal=allowed)
-        weights = None
-        if own.class_weights == "balanced":
-            weights = balanced(torch.tensor(self.labels.counts))
+        weights = self.class_weights()
         if own.output == "previous":
             return PreviousLabel(
                 width,
@@ -266,13 +186,8 @@ class Labeller(Estimator):
         found = np.zeros((starts[-1], len(self.labels)))
         for rows, batch in in_batches(columns, 2 * self.model.batch_tokens):
             labels, probabilities = self._of_batch(batch)
-            lengths = columns.lengths[rows]
-            at = np.arange(lengths.sum()) + np.repeat(
-                starts[rows] - np.cumsum(lengths) + lengths, lengths
-            )
-            real = (np.arange(len(labels))[:, None] < lengths).T  # (batch, time)
-            guess[at] = labels.T[real]
-            found[at] = probabilities.swapaxes(0, 1)[real]
+            _into(guess, starts, rows, labels)
+            _into(found, starts, rows, probabilities)
         return Ragged(guess, starts), found
 
     def _of_batch(self, batch: SequenceBatch) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -294,34 +209,26 @@ class Labeller(Estimator):
     def score(self, network: nn.Module, columns: Columns) -> dict[str, float]:
         assert isinstance(network, LabellerNetwork)
         assert isinstance(columns.targets, Ragged)
-        cost, right, gold, guess = 0.0, 0, [], []
+        cost, guess = 0.0, np.zeros_like(columns.targets.values)
         for rows, batch in in_batches(columns, 2 * self.model.batch_tokens):
             cost += float(network(batch, {})[0])
             labels = network.label(batch, self._search(network), self.model.beam).labels
-            for k, row in enumerate(rows):
-                own = columns.targets.row(int(row))
-                answer = labels[: len(own), k].numpy()
-                right += int((own == answer).sum())
-                gold.append(own)
-                guess.append(answer)
-        steps = max(1, len(columns.targets.values))
-        found = {"cost": cost / steps, "accuracy": right / steps}
-        if scheme_of(self.labels.tokens) is not None:
-            counts = span_counts(self._tags(gold), self._tags(guess))
-            found["span_f1"] = float(metrics.span_f1(np.asarray(counts).sum(0)))
+            _into(guess, columns.targets.starts, rows, labels.numpy())
+        gold, names = columns.targets, self.labels.tokens
+        steps = max(1, len(guess))
+        found = {"cost": cost / steps, "accuracy": metrics.accuracy(gold.values, guess)}
+        if scheme_of(names) is not None:
+            counts = spans_counted(names, gold, Ragged(guess, gold.starts))
+            found["span_f1"] = float(metrics.span_f1(counts.sum(0)))
         return found
-
-    def _tags(self, rows: Sequence[NDArray[np.int64]]) -> list[list[str]]:
-        return [[self.labels.tokens[k] for k in row] for row in rows]
 
     def answers(self, part: Collected, numbers: Numbers) -> list[Labelled]:
         labels, probabilities = self._labelled(self.columns(part, numbers))
         sure = probabilities[np.arange(len(labels.values)), labels.values]
         names, spans = list(numbers.tokens), scheme_of(self.labels.tokens) is not None
         found = []
-        for row in range(len(part)):
+        for row, tags in enumerate(tags_of_rows(self.labels.tokens, labels)):
             first, last = labels.starts[row], labels.starts[row + 1]
-            tags = [self.labels.tokens[k] for k in labels.row(row)]
             tokens = () if self.words is None else tuple(names[k] for k in part.inputs.row(row))
             own = tuple(spans_of(tags)) if spans else None
             found.append(Labelled(tokens, tuple(tags), tuple(sure[first:last].tolist()), own))
@@ -329,132 +236,59 @@ class Labeller(Estimator):
 
     def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
         columns = self.columns(part, numbers)
-        if not isinstance(columns.targets, Ragged):
+        gold = columns.targets
+        if not isinstance(gold, Ragged):
             raise DataError("evaluate: expected rows with labels, got rows without")
-        labels, probabilities = self._labelled(columns)
-        gold, guess = columns.targets, labels
-        right = np.add.reduceat(np.append(gold.values == guess.values, False), gold.starts[:-1]) * (
-            gold.lengths > 0
-        )
-        seed = self.train.seed
-        scores: dict[str, Interval] = {}
-        if scheme_of(self.labels.tokens) is not None:
-            rows = range(len(gold))
-            counts = span_counts(
-                self._tags([gold.row(k) for k in rows]), self._tags([guess.row(k) for k in rows])
-            )
-            scores["span F1"] = bootstrap(np.asarray(counts), metrics.span_f1, seed=seed)
-        pairs = np.stack([right, gold.lengths], 1)
-        scores["accuracy"] = bootstrap(pairs, metrics.ratio, seed=seed)
-        totals = metrics.class_counts(gold.values, guess.values, len(self.labels))
-        own = metrics.class_scores(totals)
-        table = zip(self.labels.tokens, own.precision, own.recall, own.f1, own.support, strict=True)
-        return Evaluation(
-            rows=len(part),
-            steps=len(gold.values),
-            scores=scores,
-            others=self._others(part, numbers, gold, guess, probabilities),
-            baselines=self._baselines(part, numbers, gold, "span F1" in scores),
-            classes=[ClassRow(n, float(p), float(r), float(f), int(s)) for n, p, r, f, s in table],
-            confusion=metrics.confusion(gold.values, guess.values, len(self.labels)).tolist(),
-            worst=self._worst(part, numbers, gold, guess, probabilities),
-        )
-
-    def _others(
-        self,
-        part: Collected,
-        numbers: Numbers,
-        gold: Ragged,
-        guess: Ragged,
-        probabilities: NDArray[np.float64],
-    ) -> dict[str, float]:
-        totals = metrics.class_counts(gold.values, guess.values, len(self.labels))
-        found = {
-            "macro-F1": float(metrics.macro_f1(totals)),
-            "log loss": metrics.log_loss(gold.values, probabilities),
-        }
-        if self.words is not None:
-            unknown = self._word_numbers(part, numbers).values == 1
-            if unknown.any():
-                found["on unknown words"] = float((gold.values == guess.values)[unknown].mean())
-        return found
-
-    def _baselines(
-        self, part: Collected, numbers: Numbers, gold: Ragged, spans: bool
-    ) -> dict[str, float]:
-        """The most frequent label of all, and of each word."""
-        if self.words is None:
-            words = Ragged(np.zeros(len(gold.values), np.int64), gold.starts)
-        else:
-            words = self._word_numbers(part, numbers)
-        by_word = self.majority.label(words)
+        words = _one_word(gold) if self.words is None else self._words(part, numbers)
         overall = Ragged(np.full_like(gold.values, self.majority.overall), gold.starts)
-        found = {}
-        for name, guess in (("majority label", overall), ("majority by word", by_word)):
-            if spans:
-                rows = range(len(gold))
-                counts = span_counts(
-                    self._tags([gold.row(k) for k in rows]),
-                    self._tags([guess.row(k) for k in rows]),
-                )
-                found[name] = float(metrics.span_f1(np.asarray(counts).sum(0)))
-            else:
-                found[name] = metrics.accuracy(gold.values, guess.values)
-        return found
+        return judge_steps(
+            self.labels.tokens,
+            StepAnswers(gold, *self._labelled(columns)),
+            {"majority label": overall, "majority by word": self.majority.label(words)},
+            words.values == UNKNOWN,
+            self._shown(part, numbers),
+            self.train.seed,
+        )
 
-    def _worst(
-        self,
-        part: Collected,
-        numbers: Numbers,
-        gold: Ragged,
-        guess: Ragged,
-        probabilities: NDArray[np.float64],
-    ) -> list[Error]:
-        sure = np.where(gold.values != guess.values, probabilities.max(1), 0)
-        names, labels = list(numbers.tokens), self.labels.tokens
-        found = []
-        for at in np.argsort(-sure, kind="stable")[:WORST]:
-            if sure[at] > 0:
-                row = int(np.searchsorted(gold.starts, at, side="right")) - 1
-                text = ""
-                if self.words is not None:
-                    tokens = [names[k] for k in part.inputs.row(row)]
-                    step = int(at - gold.starts[row])
-                    tokens[step] = f"[{tokens[step]}]"
-                    text = preview(tokens[max(0, step - 4) :])
-                told = (labels[gold.values[at]], labels[guess.values[at]], float(sure[at]))
-                found.append(Error(part.names[row], text, *told))
-        return found
+    def _shown(self, part: Collected, numbers: Numbers) -> Callable[[int], tuple[str, str]]:
+        """The place of a step, and the words around it."""
+        names, starts = list(numbers.tokens), part.inputs.starts
+
+        def shown(at: int) -> tuple[str, str]:
+            row = int(np.searchsorted(starts, at, side="right")) - 1
+            if self.words is None:
+                return part.names[row], f"step {at - starts[row] + 1}"
+            tokens = [names[k] for k in part.inputs.row(row)]
+            step = int(at - starts[row])
+            tokens[step] = f"[{tokens[step]}]"
+            return part.names[row], preview(tokens[max(0, step - BEFORE) :])
+
+        return shown
 
     # ------------------------------------------------------------- as files
-    def state(self) -> Saved:
+    def own_state(self) -> tuple[dict[str, Vocabulary], dict[str, NDArray[Any]]]:
         arrays: dict[str, NDArray[Any]] = {
             "majority.by_word": self.majority.by_word,
             "majority.overall": np.array([self.majority.overall]),
         }
-        if self.scale is not None:
-            arrays |= {"scale.mean": self.scale[0], "scale.spread": self.scale[1]}
-        known = {"labels": self.labels, "words": self.words}
-        known |= {f"part {name}": own for name, own in self.parts.items()}
-        facts = {
-            "text": self.text.table(),
-            "model": self.model.table(),
-            "train": self.train.table(),
-            "members": self.members,
-            "tokeniser": self.tokeniser.to_dict(),
-            "width": self.width,
-        }
-        tables = {name: own.to_dict() for name, own in known.items() if own is not None}
-        return Saved(self.kind, facts, tables, arrays, network_files(self.networks))
+        return {f"{PART}{name}": own for name, own in self.parts.known.items()}, arrays
 
-    def restore(self, saved: Saved) -> None:
-        known = {name: Vocabulary.from_dict(own) for name, own in saved.vocabularies.items()}
-        self.labels, self.words = known["labels"], known.get("words")
-        begin = "part "
-        self.parts = {n.removeprefix(begin): v for n, v in known.items() if n.startswith(begin)}
-        self.tokeniser = Tokeniser.from_dict(saved.facts["tokeniser"])
-        self.width = saved.facts["width"]
-        majority, scale = saved.part("majority"), saved.part("scale")
+    def own_restore(self, known: Mapping[str, Vocabulary], saved: Saved) -> None:
+        own = {n.removeprefix(PART): v for n, v in known.items() if n.startswith(PART)}
+        majority = saved.part("majority")
+        self.parts = WordParts(own)
         self.majority = MajorityLabel(majority["by_word"], int(majority["overall"][0]))
-        self.scale = (scale["mean"], scale["spread"]) if scale else None
-        self.networks = networks_of(saved, self.build)
+
+
+def _one_word(targets: Ragged) -> Ragged:
+    """For steps without words: all the same one."""
+    return Ragged(np.zeros(len(targets.values), np.int64), targets.starts)
+
+
+def _into(
+    values: NDArray[Any], starts: NDArray[np.int64], rows: NDArray[np.int64], padded: NDArray[Any]
+) -> None:
+    """Puts padded rows (time, batch, …) where they belong among all rows behind one another."""
+    lengths = starts[rows + 1] - starts[rows]
+    at = np.arange(lengths.sum()) + np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
+    values[at] = padded.swapaxes(0, 1)[np.arange(len(padded)) < lengths[:, None]]

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ensue.cells import CELLS
 from ensue.errors import ConfigError, unknown
@@ -15,6 +23,12 @@ from ensue.training.settings import problems, together
 OFF = BeforeValidator(lambda value: None if value == "off" else value)  # TOML has no null
 Size = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+def known_cell(cell: str) -> str:
+    if cell not in CELLS:
+        raise ValueError(str(unknown("cell", cell, CELLS)))
+    return cell
 
 
 class Table(BaseModel):
@@ -75,9 +89,7 @@ class NetworkSettings(Table):
     @field_validator("cell")
     @classmethod
     def _known_cell(cls, cell: str) -> str:
-        if cell not in CELLS:
-            raise ValueError(str(unknown("cell", cell, CELLS)))
-        return cell
+        return known_cell(cell)
 
 
 class ClassifierSettings(NetworkSettings):
@@ -87,7 +99,15 @@ class ClassifierSettings(NetworkSettings):
     ngrams: Annotated[int, Field(ge=0, le=3)] = 0  # longest n-gram beside the network; 0 is none
     ngram_dropout: Rate = 0.5
     ngram_l2: float = Field(0.0, ge=0)
+    ngram_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the answer; the n-grams then stay
+    # what the linear model learned, and the network learns without them
     several: bool = False  # several labels at once
+
+    @model_validator(mode="after")
+    def _share_of_something(self) -> Self:
+        if self.ngram_share and not self.ngrams:
+            raise ValueError("ngram_share: expected model.ngrams ≥ 1 beside it, got 0")
+        return self
 
     @field_validator("pooling")
     @classmethod
@@ -112,3 +132,34 @@ class LabellerSettings(NetworkSettings):
     search: Literal["exact", "beam", "greedy"] = "exact"
     beam: Size = 8
     legal_only: bool = False  # only legal sequences of span tags
+
+
+class LanguageSettings(Table):
+    """The [model] table of a language model."""
+
+    family: Literal["recurrent", "window", "ngram"] = "recurrent"
+    order: Annotated[int, Field(ge=1, le=10)] = 5  # of n-grams: so many tokens
+    ngram_smoothing: Literal[
+        "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
+    ] = "modified-kneser-ney"
+    add: float = Field(1.0, gt=0)  # to each count, with add-k
+    window: Size = 4  # tokens that a fixed window sees
+    one_hot: bool = False  # a window without embedding
+    cell: str = "LSTM"
+    hidden_size: Size = 200
+    layers: Size = 2
+    embedding_size: Size = 200
+    tied: bool = True
+    init: str = "standard"
+    dropout_word: Rate = 0.0
+    dropout_input: Rate = 0.3
+    dropout_layers: Rate = 0.3
+    dropout_recurrent: Rate = 0.0
+    dropout_output: Rate = 0.3
+    columns: Size = 20  # streams side by side
+    steps: Size = 35  # of truncated backpropagation
+
+    @field_validator("cell")
+    @classmethod
+    def _known_cell(cls, cell: str) -> str:
+        return known_cell(cell)

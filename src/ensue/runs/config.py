@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
 from ensue.errors import ConfigError, unknown
 from ensue.models.classifier import Classifier
-from ensue.models.estimator import Estimator
 from ensue.models.labeller import Labeller
-from ensue.models.settings import NetworkSettings, Table, TextSettings
+from ensue.models.language import LanguageModel
+from ensue.models.settings import Table, TextSettings
+from ensue.models.task_model import TaskModel
 from ensue.training import TrainSettings
+from ensue.training.settings import problems
 
-TASKS: dict[str, type[Estimator]] = {own.kind: own for own in (Classifier, Labeller)}
+TASKS: dict[str, type[TaskModel]] = {own.kind: own for own in (Classifier, Labeller, LanguageModel)}
 TABLES = ("data", "text", "model", "train")
 
 
@@ -32,6 +34,8 @@ class DataSettings(Table):
     format: str = "auto"
     encoding: str = "utf-8"
     delimiter: str = ""
+    header: list[str] = Field([])  # names of the columns, where no line of a table has them
+    no_quote: bool = False  # quotes have no meaning in a table
     text: str = ""  # the column of the text, or of the tokens
     label: str = ""
     separator: str = ""  # between several labels of one row
@@ -50,7 +54,7 @@ class RunConfig:
     members: int
     data: DataSettings
     text: TextSettings
-    model: NetworkSettings
+    model: Table
     train: TrainSettings
 
     @classmethod
@@ -60,10 +64,10 @@ class RunConfig:
         task, members = given.pop("task", None), given.pop("members", 1)
         if not isinstance(task, str) or task not in TASKS:
             raise ConfigError(str(unknown("task", str(task), TASKS)))
-        own, problems = TASKS[task], []
+        own, wrong = TASKS[task], []
         if type(members) is not int or members < 1:
-            problems.append(f"members: expected a whole number ≥ 1, got {members!r}")
-        kinds: dict[str, Any] = {
+            wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
+        kinds: dict[str, tuple[type[BaseModel], Mapping[str, Any]]] = {
             "data": (DataSettings, {}),
             "text": (TextSettings, own.text_defaults),
             "model": (own.model_settings, {}),
@@ -71,19 +75,25 @@ class RunConfig:
         }
         found: dict[str, Any] = {}
         for name, (kind, defaults) in kinds.items():
+            table = given.pop(name, {})
+            if not isinstance(table, dict):
+                wrong.append(f"{name}: expected a table, [{name}], got {table!r}")
+                continue
             try:
-                found[name] = kind.of({**defaults, **given.pop(name, {})}, name)
-            except ConfigError as error:
-                problems += [line for line in str(error).splitlines() if "problems in" not in line]
-        problems += [str(unknown("table", name, TABLES)) for name in given]
-        if problems:
-            raise ConfigError(listed(problems))
+                found[name] = kind.model_validate({**defaults, **table})
+            except ValidationError as error:
+                wrong += problems(error, kind, name)
+        wrong += [str(unknown("table", name, TABLES)) for name in given]
+        if wrong:
+            raise ConfigError(listed(wrong))
         return cls(task, members, **found)
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
         try:
             return cls.of(tomllib.loads(path.read_text("utf-8")))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
         except ConfigError as error:
@@ -103,15 +113,19 @@ class RunConfig:
         found = {"task": tables.pop("task"), "members": tables.pop("members")}
         return found | {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
 
-    def estimator(self) -> Estimator:
+    @property
+    def steps(self) -> bool:
+        """Whether each step has a label, not each row."""
+        return self.task == Labeller.kind
+
+    def estimator(self) -> TaskModel:
         return TASKS[self.task](self.text, self.model, self.train, members=self.members)
 
 
-def listed(problems: Sequence[str]) -> str:
-    if len(problems) == 1:
-        return problems[0].strip()
-    lines = [f"{len(problems)} problems", *(f"  {line.strip()}" for line in problems)]
-    return "\n".join(lines)
+def listed(lines: Sequence[str]) -> str:
+    if len(lines) == 1:
+        return lines[0]
+    return "\n  ".join([f"{len(lines)} problems", *lines])
 
 
 def changed(tables: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensue.data.options import ReadOptions
+from ensue.data.options import ReadOptions, require
 from ensue.data.roles import guess_roles
 from ensue.data.rows import Row
+from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError
+from ensue.models.language import LanguageModel
 from ensue.runs.config import DataSettings, RunConfig, changed
-from ensue.runs.parts import first_rows
+from ensue.runs.parts import first_rows, read_options
 
 LOOKED_AT = 200  # rows
 SEPARATOR = "·"
@@ -26,54 +28,98 @@ class Inferred(NamedTuple):
     lines: list[str]
 
 
+class Guess(NamedTuple):
+    """The task with the reason, the keys of [data] that were found, those of other tables."""
+
+    task: str
+    why: str
+    data: dict[str, Any]
+    tables: dict[str, dict[str, Any]]
+
+
 def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) -> Inferred:
     """data: the keys of [data] that were given."""
     given = DataSettings.of(data, "data")
-    if given.sequence:
-        own: dict[str, Any] = {}
-        found = task or "classify"
-        lines = [] if task else [f"task: {found} (one label for each {given.sequence})"]
-    else:
-        rows = first_rows(
-            given.train,
-            ReadOptions(given.format, given.encoding, given.delimiter or None),
-            LOOKED_AT,
-        )
-        roles = guess_roles(rows, given.text or None, given.label or None)
-        if roles.label is None:
-            raise DataError(
-                f"{rows[0].place}: no column looks like a label among {', '.join(rows[0].fields)}; "
-                "name it with --label"
-            )
-        own = {"text": roles.text, "label": roles.label}
-        found, why = _task(rows, roles.text, roles.label, given)
-        lines = [f"{key}: {own[key]}" for key in own if not getattr(given, key)]
-        if task is None:
-            lines.append(f"task: {found} ({why})")
-        found = task or found
-    tables: dict[str, Any] = {"task": found, "data": {**data, **own}}
-    many = given.separator or _lists([] if given.sequence else rows, own.get("label", ""))
-    if many and found == "classify":
-        tables["model"] = {"several": True}
-        lines.append("model.several: true (a row has several labels)")
+    plain = given.model_copy(
+        update={"text": "", "label": "", "group": "", "sequence": "", "features": []}
+    )
+    rows = first_rows(given.train, read_options(plain), LOOKED_AT)
+    guess = _long_table(rows, given, task) if given.sequence else _rows(rows, given, task)
+    lines = [f"{k}: {_told(v)}" for k, v in guess.data.items() if not getattr(given, k)]
+    if task is None:
+        lines.append(f"task: {guess.task} ({guess.why})")
+    for table, own in guess.tables.items():
+        lines += [f"{table}.{key}: {str(value).lower()}" for key, value in own.items()]
+    tables = {"task": guess.task, "data": {**data, **guess.data}, **guess.tables}
     config = RunConfig.of(changed(tables, settings))
     return Inferred(config, [*lines, *_split_lines(config.data)])
 
 
-def _task(rows: Sequence[Row], text: str, label: str, data: DataSettings) -> tuple[str, str]:
-    value, target = rows[0].fields[text], rows[0].fields[label]
-    steps = isinstance(value, list | np.ndarray)
-    if (
-        steps
-        and isinstance(target, list)
-        and all(len(row.fields[text]) == len(row.fields[label]) for row in rows)
-    ):
-        return "label", "a label for each step"
-    return "classify", "one label for each row" if not data.separator else "labels for each row"
+def _told(value: str | Sequence[str]) -> str:
+    return value if isinstance(value, str) else ", ".join(value)
 
 
-def _lists(rows: Sequence[Row], label: str) -> bool:
-    return any(isinstance(row.fields.get(label), list) for row in rows)
+def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
+    """Each row has its text or sequence, and its label or labels."""
+    require([given.group] if given.group else [], list(rows[0].fields), rows[0].place)
+    roles = guess_roles(rows, given.text or None, given.label or None)
+    if task == LanguageModel.kind:
+        return Guess(task, "", {"text": roles.text}, {})
+    if roles.label is None:
+        raise no_label(rows)
+    pairs = [(row.fields.get(roles.text), row.fields.get(roles.label)) for row in rows]
+    lists = any(isinstance(label, list | np.ndarray) for _, label in pairs)
+    found, why = "classify", "one label for each row"
+    if lists and all(map(_stepped, pairs)):
+        found, why = "label", "a label for each step"
+    elif lists or given.separator:
+        why = "several labels for each row"
+    found, tables = task or found, dict[str, dict[str, Any]]()
+    if found == "classify" and (lists or given.separator):
+        tables["model"] = {"several": True}
+    if found == "label" and isinstance(pairs[0][0], str):
+        tables["text"] = {"level": "spaces"}
+    return Guess(found, why, {"text": roles.text, "label": roles.label}, tables)
+
+
+def _stepped(pair: tuple[Any, Any]) -> bool:
+    kinds = (list, np.ndarray)
+    return all(isinstance(own, kinds) for own in pair) and len(pair[0]) == len(pair[1])
+
+
+def _long_table(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
+    """Many rows make one sequence, whose label is the same on all of them, or one for each."""
+    names = list(rows[0].fields)
+    asked = [given.sequence, given.label, given.group, *given.features]
+    require([name for name in asked if name], names, rows[0].place)
+    if not given.label:
+        raise no_label(rows)
+    others = [name for name in names if name not in (given.sequence, given.label, given.group)]
+    features = given.features or [
+        name for name in others if all(number_of(row.fields.get(name)) is not None for row in rows)
+    ]
+    if not features:
+        raise DataError(
+            f"{rows[0].place}: no column of numbers among {', '.join(others) or 'none'}; "
+            "name them with --features a,b,c"
+        )
+    known: dict[str, Any] = {}
+    same = all(
+        known.setdefault(str(row.fields[given.sequence]), row.fields[given.label])
+        == row.fields[given.label]
+        for row in rows
+    )
+    found = ("classify", f"one label for each {given.sequence}")
+    if not same:
+        found = ("label", "a label for each step")
+    return Guess(task or found[0], found[1], {"label": given.label, "features": features}, {})
+
+
+def no_label(rows: Sequence[Row]) -> DataError:
+    return DataError(
+        f"{rows[0].place}: no column looks like a label among {', '.join(rows[0].fields)}; "
+        "name it with --label"
+    )
 
 
 def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: int) -> str:

@@ -3,120 +3,139 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ensue.data.options import ReadOptions
-from ensue.data.read import Gathered, gather
-from ensue.data.rows import Problem, Row
+from ensue.data.read import Gathered, format_of, gather, read
+from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.split import SHARES, part_of
+from ensue.data.values import Unfit
 from ensue.errors import DataError
 from ensue.models.collect import Collected, Collector, Numbers
 from ensue.runs.config import DataSettings
+from ensue.runs.content import Input, check_steps, hashed, input_of, label_of
 
 Tokenise = Callable[[str], list[str]]
 BLOCK = 1 << 20
+INPUT, LABEL = "input", "label"
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What was collected of each part, and how many rows could not be read."""
+class Example(NamedTuple):
+    """What is learned from a row; a label of None is not known."""
 
-    parts: Mapping[str, Collected]
-    numbers: Numbers
-    rejected: int
+    value: Input
+    label: str | list[str] | None
+    place: Place
 
 
 @dataclass
 class Reading:
-    """The rows of a run's files."""
+    """The rows of a run's files. steps: each step has a label; tell: who hears of bad rows."""
 
     data: DataSettings
-    several: bool
-    tell: Callable[[Problem], None] | None = None
-    rejected: int = field(default=0, init=False)
+    steps: bool
+    tell: Tell | None = None
+    rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
-    def rows(self, part: str) -> Iterator[tuple[Any, Any, Row]]:
-        """(input, label, row) of one part, in the order of the files."""
+    def rows(self, part: str) -> Iterator[Example]:
+        """The rows of one part, in the order of the files. Of rows that belong to other parts
+        nothing but the content that decides so is looked at."""
         own = {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}
-        split = not own[part]
-        gathered = self.gathered(self.data.train if split else own[part])
+        shares = self.shares() if part == "train" or not own[part] else None
+        gathered = self._gathered(own[part] or self.data.train, part, shares)
         for row in gathered:
-            value, label = self.value(row), self.label(row)
-            if (not split and part != "train") or self.part(row, value) == part:
-                yield value, label, row
+            if row.fields:
+                yield Example(row.fields[INPUT], row.fields[LABEL], row.place)
         self.rejected = gathered.rejected
 
-    def gathered(self, paths: Iterable[str]) -> Gathered:
-        options = read_options(self.data)
-        return gather(list(paths), options, skip_bad=self.data.skip_bad, tell=self.tell)
-
-    def value(self, row: Row) -> Any:
-        name = "features" if self.data.sequence else self.data.text
-        value = row.fields.get(name)
-        if isinstance(value, list) and value and isinstance(value[0], list):
-            return np.asarray(value, np.float32)
-        if value is None or isinstance(value, int | float):
-            raise DataError(f"{row.place}: {name}: expected a text or a sequence, got {value!r}")
-        return value
-
-    def label(self, row: Row) -> Any:
-        """A text, a list of texts, or None where the row has none."""
-        value = row.fields.get(self.data.label) if self.data.label else None
-        if value is None or isinstance(value, list):
-            return value
-        text = str(value).strip()
-        if self.data.separator:
-            return [own.strip() for own in text.split(self.data.separator) if own.strip()]
-        if not text:
-            raise DataError(
-                f"{row.place}: {self.data.label}: expected a label, got nothing; fill it in or "
-                "remove the row"
-            )
-        return text
-
-    def part(self, row: Row, value: Any) -> str:
-        """Where a row of the training files belongs."""
-        shares = dict(SHARES)
+    def shares(self) -> dict[str, float] | None:
+        """How the training files are split; None where all of their rows train."""
         if self.data.validation:
-            shares["train"] += shares.pop("validation")
+            return None  # the files say what is what
+        shares = dict(SHARES)
         if self.data.test:
             shares["train"] += shares.pop("test")
-        if self.data.validation and not self.data.test:
-            return "train"  # the files say what is what, and there is no test part
-        if len(shares) == 1:
-            return "train"
-        content = str(row.fields[self.data.group]) if self.data.group else _content(value)
-        return part_of(content, shares, self.data.split_seed)
+        return shares
 
     def collect(self, part: str, numbers: Numbers, tokenise: Tokenise) -> Collected:
-        collector = Collector(numbers, tokenise, self.several)
-        for value, label, row in self.rows(part):
-            collector.add(value, label, *row.place)
+        collector = Collector(numbers, tokenise)
+        for value, label, place in self.rows(part):
+            collector.add(value, label, *place)
         return collector.done()
 
+    def _gathered(
+        self, paths: Sequence[str], part: str, shares: dict[str, float] | None
+    ) -> Gathered:
+        sources = {path: partial(self._sound, path, part, shares) for path in paths}
+        return Gathered(sources, self.data.skip_bad, self.tell)
 
-def _content(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return value.tobytes().hex()
-    return value if isinstance(value, str) else " ".join(value)
+    def _sound(
+        self, path: str, part: str, shares: dict[str, float] | None, tell: Tell
+    ) -> Iterator[Row]:
+        """Rows with INPUT and LABEL; those of other parts without fields."""
+        options = read_options(self.data, self.steps, grouped=shares is not None)
+        name = "features" if self.data.sequence else self.data.text
+        for row in read(path, options, tell):
+            at = name
+            try:
+                value = input_of(row.fields.get(name), self.steps)
+                if shares and self._part(row, value, shares) != part:
+                    yield Row(row.place, {})
+                    continue
+                at = self.data.label
+                label = self._label(row, value)
+            except Unfit as unfit:
+                tell(Problem(row.place, f"{at}: {unfit}"))
+                continue
+            yield Row(row.place, {INPUT: value, LABEL: label})
+
+    def _label(self, row: Row, value: Input) -> str | list[str] | None:
+        if not self.data.label:
+            return None
+        label = label_of(row.fields.get(self.data.label), self.steps, self.data.separator)
+        if self.steps:
+            check_steps(value, label)
+        return label
+
+    def _part(self, row: Row, value: Input, shares: dict[str, float]) -> str:
+        content = str(row.fields[self.data.group]) if self.data.group else hashed(value)
+        return part_of(content, shares, self.data.split_seed)
 
 
-def read_options(data: DataSettings) -> ReadOptions:
-    wanted = [data.text if not data.sequence else "", data.label, data.group]
-    columns = tuple(dict.fromkeys(name for name in wanted if name))
+def inputs_of(data: DataSettings, steps: bool, paths: Iterable[str]) -> Iterator[Example]:
+    """The rows of files that have no labels, or whose labels are of no interest. A plain text
+    file has its one column, whatever that of the run is called."""
+    for path in paths:
+        plain = data.format in ("auto", "text") and format_of(Path(path)) == "text"
+        own = {"label": "", "group": "", "separator": "", "train": [path], "validation": [path]}
+        own |= {"text": "text", "sequence": "", "features": []} if plain else {}
+        yield from Reading(data.model_copy(update=own), steps).rows("train")
+
+
+def read_options(data: DataSettings, steps: bool = False, grouped: bool = True) -> ReadOptions:
+    """steps: the label of a long table may change from line to line; grouped: the column of
+    the group is needed."""
+    by_line = bool(data.sequence) and steps
+    wanted = [
+        "" if data.sequence else data.text,
+        "" if by_line else data.label,
+        data.group if grouped else "",
+    ]
     return ReadOptions(
         format=data.format,
         encoding=data.encoding,
         delimiter=data.delimiter or None,
-        columns=columns,
+        quote=False if data.no_quote else None,
+        header=tuple(data.header) or True,
+        columns=tuple(dict.fromkeys(name for name in wanted if name)),
         numbers=tuple(data.features),
         sequence=data.sequence or None,
+        step_columns=(data.label,) if by_line and data.label else (),
     )
 
 
@@ -134,8 +153,10 @@ def digest_of(paths: Iterable[str]) -> str:
 
 def first_rows(paths: Iterable[str], options: ReadOptions, count: int) -> list[Row]:
     """The first rows that are sound; a file without any is an error that says why."""
-    problems: list[Problem] = []
-    rows = itertools.chain.from_iterable(
-        iter(gather([path], options, skip_bad=True, tell=problems.append)) for path in paths
+    rows: Iterator[Any] = itertools.chain.from_iterable(
+        iter(gather([path], options, skip_bad=True)) for path in paths
     )
-    return list(itertools.islice(rows, count))
+    found = list(itertools.islice(rows, count))
+    if not found:
+        raise DataError("expected files to read, got none")
+    return found

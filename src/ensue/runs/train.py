@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ensue.errors import RunError
-from ensue.models.collect import Numbers
-from ensue.models.estimator import Estimator
+from ensue.errors import DataError, RunError
+from ensue.models.collect import Collected, Numbers
+from ensue.models.task_model import TaskModel
 from ensue.runs.config import RunConfig
 from ensue.runs.parts import Reading
 from ensue.training import Outcome, RunFolder, Watcher
@@ -19,26 +20,25 @@ POINTS = 5  # of a curve of costs, each of these is printed
 
 @dataclass(frozen=True)
 class Trained:
-    model: Estimator
+    model: TaskModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
 
     def best(self) -> str:
         """The validation scores of the weights that were kept."""
         scores = [own.scores or {} for own in self.outcomes]
-        names = dict.fromkeys(name for own in scores for name in own)
+        names = sorted({name for own in scores for name in own})
         shown = {name: [f"{own[name]:.4f}" for own in scores] for name in names}
         return "best on validation: " + ", ".join(f"{n} {' '.join(v)}" for n, v in shown.items())
 
 
 def settle(folder: RunFolder, config: RunConfig) -> RunConfig:
-    """Writes the configuration into the folder, or finds the same one there."""
-    if not folder.config.exists():
-        folder.create()
-        text = config.text_of().encode()
-        with disk_errors(folder.config, len(text)):
-            folder.config.write_bytes(text)
-        return config
+    """Writes the configuration into the folder, or finds the same one there. A folder that
+    another process works in is refused before any data is read."""
+    with folder.locked():
+        if not folder.config.exists():
+            _write_whole(folder.config, config.text_of().encode())
+            return config
     before, now = RunConfig.read(folder.config).flat(), config.flat()
     lines = [
         f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
@@ -55,6 +55,17 @@ def settle(folder: RunFolder, config: RunConfig) -> RunConfig:
     return config
 
 
+def _write_whole(path: Path, data: bytes) -> None:
+    """The file with all of its content, or no file."""
+    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
+    with disk_errors(path, len(data)):
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+
+
 def train_run(
     config: RunConfig,
     folder: RunFolder,
@@ -64,24 +75,26 @@ def train_run(
 ) -> Trained:
     """Reads the data, trains or goes on, and writes the model."""
     model, reading, numbers = config.estimator(), _reading(config), Numbers()
-    tokenise = model.prepare(value for value, _, _ in reading.rows("train"))
+    tokenise = model.prepare(own.value for own in reading.rows("train"))
     train = reading.collect("train", numbers, tokenise)
     if reading.rejected:
-        say(f"{reading.rejected:,} bad rows left out")
+        say(f"{reading.rejected:,} bad row{'s' * (reading.rejected > 1)} left out")
     held = reading.collect("validation", numbers, tokenise)
+    _check_sizes(config, train, held)
     say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
     outcomes = model.fit_parts(
         train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
     )
     model.save(folder.model)
-    _write_card(folder.path / "card.md", config, model, outcomes, len(train), len(held))
+    card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
+    _write_whole(folder.path / "card.md", card.encode())
     return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
 
 
 def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
     model, reading, numbers = config.estimator(), _reading(config), Numbers()
-    tokenise = model.prepare(value for value, _, _ in reading.rows("train"))
+    tokenise = model.prepare(own.value for own in reading.rows("train"))
     train = reading.collect("train", numbers, tokenise)
     say(f"{len(train):,} rows; trying rates")
     curve = model.find_rate(train, numbers)
@@ -91,20 +104,32 @@ def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
 
 
 def _reading(config: RunConfig) -> Reading:
-    return Reading(config.data, bool(getattr(config.model, "several", False)))
+    return Reading(config.data, config.steps)
 
 
-def _write_card(
-    path: Path,
+def _check_sizes(config: RunConfig, train: Collected, held: Collected) -> None:
+    """A split by hash leaves a part of few rows empty."""
+    for name, part in (("train", train), ("validation", held)):
+        if not len(part):
+            what = "groups" if config.data.group else "rows"
+            raise DataError(
+                f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
+                f"{what} to be split by their hash. Give more rows, another "
+                "--set data.split_seed=1, or a file with --validation"
+            )
+
+
+def _card(
+    name: str,
     config: RunConfig,
-    model: Estimator,
+    model: TaskModel,
     outcomes: Sequence[Outcome],
     rows: int,
     held: int,
-) -> None:
+) -> str:
     """What the model is, what it was made of, and how well it did on validation."""
     lines = [
-        f"# {path.parent.name}",
+        f"# {name}",
         "",
         model.summary(),
         "",
@@ -118,4 +143,4 @@ def _write_card(
             f"{own.reason}; best on validation: {scores}"
         )
     lines.append("- the whole configuration: config.toml")
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return "\n".join(lines) + "\n"

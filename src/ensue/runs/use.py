@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from ensue.errors import DataError, RunError
+from ensue.errors import DataError, OptionError, RunError
 from ensue.models.collect import Collector, Numbers
-from ensue.models.estimator import Estimator
 from ensue.models.evaluation import Evaluation
 from ensue.models.saved import read_model
-from ensue.runs.config import TASKS, DataSettings, RunConfig
-from ensue.runs.parts import Reading, digest_of
+from ensue.models.task_model import TaskModel
+from ensue.runs.config import TASKS, RunConfig
+from ensue.runs.parts import Example, Reading, digest_of, inputs_of
 from ensue.training import RunFolder
+from ensue.training.disk import disk_errors
 
 OPENINGS = "test-openings.jsonl"
 AT_ONCE = 1000  # rows predicted together
@@ -30,7 +33,7 @@ class Opened:
     by_all: int
 
 
-def load_run(folder: RunFolder) -> tuple[RunConfig, Estimator]:
+def load_run(folder: RunFolder) -> tuple[RunConfig, TaskModel]:
     if not folder.config.exists():
         raise RunError(f"{folder.path}: there is no run here; train one with `ensue train`")
     if not folder.model.is_dir():
@@ -49,77 +52,74 @@ def evaluate_run(folder: RunFolder, test: list[str], part: str = "test") -> Open
     data = config.data.model_copy(update={"test": test}) if test else config.data
     if part == "test" and data.validation and not data.test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
-    several = bool(getattr(config.model, "several", False))
+    if test and part != "test":
+        raise OptionError("--test and --validation: expected one of them, got both")
     numbers = Numbers()
-    rows = Reading(data, several).collect(part, numbers, model.tokeniser)
+    rows = Reading(data, config.steps).collect(part, numbers, model.tokeniser)
+    if not len(rows):
+        raise DataError(
+            f"{folder.path}: no row falls into the {part} part: too few rows were split by their "
+            "hash; give a file with --test"
+        )
     found = model.judge(rows, numbers)
     if part != "test":
         return Opened(found, 0, 0)
     digest = digest_of(data.test or data.train)
-    ours, all_ = _record(folder, digest, found)
-    return Opened(found, ours, all_)
+    ours, by_all = _record(folder, digest, found)
+    return Opened(found, ours, by_all)
 
 
 def _record(folder: RunFolder, digest: str, found: Evaluation) -> tuple[int, int]:
     """One more line beside the runs, and how many there are of this test part."""
     place = folder.path.resolve().parent / OPENINGS
     run = folder.path.resolve().name
-    line = {
-        "test": digest,
-        "run": run,
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        found.main: found.scores[found.main].value,
-    }
-    with open(place, "a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-    lines = [json.loads(text) for text in place.read_text("utf-8").splitlines() if text.strip()]
-    same = [own for own in lines if own["test"] == digest]
+    line = json.dumps(
+        {
+            "test": digest,
+            "run": run,
+            "when": datetime.now(UTC).isoformat(timespec="seconds"),
+            found.main: found.scores[found.main].value,
+        }
+    )
+    with disk_errors(place, len(line)), open(place, "a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    same = [own for own in _openings(place) if own["test"] == digest]
     return sum(own["run"] == run for own in same), len(same)
+
+
+def _openings(place: Path) -> Iterator[dict[str, str]]:
+    for number, text in enumerate(place.read_text("utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+            yield {"test": str(line["test"]), "run": str(line["run"])}
+        except (ValueError, KeyError, TypeError):
+            raise RunError(
+                f"{place}:{number}: this is not a line that Ensue wrote; remove it, so that the "
+                "openings of test parts can be counted"
+            ) from None
 
 
 # --- answers -------------------------------------------------------------------------------
 
 
-def predict_texts(model: Estimator, texts: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """(text, answer) for each line, as many at a time as make a good batch."""
-    waiting: list[str] = []
-    for text in texts:
-        waiting.append(text)
-        if len(waiting) == AT_ONCE:
-            yield from zip(waiting, model.predict(waiting), strict=True)
-            waiting.clear()
-    if waiting:
-        yield from zip(waiting, model.predict(waiting), strict=True)
+def predict_texts(
+    model: TaskModel, texts: Iterable[str], at_once: int = AT_ONCE
+) -> Iterator[tuple[str, Any]]:
+    """(text, answer) for each line, so many at a time."""
+    waiting = iter(texts)
+    while some := list(islice(waiting, at_once)):
+        yield from zip(some, model.predict(some), strict=True)
 
 
 def predict_files(
-    model: Estimator, data: DataSettings, paths: list[str]
-) -> Iterator[tuple[str, Any, Any]]:
-    """(place, input, answer) for each row of files that look like the training files; labels
-    are not needed and not read."""
-    reading = Reading(replace_label(data), several=False)
-    collector, numbers, values = None, Numbers(), list[tuple[str, Any]]()
-    for row in reading.gathered(paths):
-        if collector is None:
-            numbers = Numbers()
-            collector = Collector(numbers, model.tokeniser)
-        value = reading.value(row)
-        collector.add(value, None, *row.place)
-        values.append((str(row.place), value))
-        if len(values) == AT_ONCE:
-            yield from _answered(model, collector, numbers, values)
-            collector, values = None, []
-    if collector is not None:
-        yield from _answered(model, collector, numbers, values)
-
-
-def _answered(
-    model: Estimator, collector: Collector, numbers: Numbers, values: list[tuple[str, Any]]
-) -> Iterator[tuple[str, Any, Any]]:
-    answers = model.answers(collector.done(), numbers)
-    for (place, value), answer in zip(values, answers, strict=True):
-        yield place, value, answer
-
-
-def replace_label(data: DataSettings) -> DataSettings:
-    return data.model_copy(update={"label": "", "group": "", "separator": ""})
+    model: TaskModel, config: RunConfig, paths: Iterable[str]
+) -> Iterator[tuple[Example, Any]]:
+    """(row, answer) for each row of files that look like the training files; labels are not
+    needed and not read."""
+    rows = inputs_of(config.data, config.steps, paths)
+    while some := list(islice(rows, AT_ONCE)):
+        numbers = Numbers()
+        collector = Collector(numbers, model.tokeniser)
+        for row in some:
+            collector.add(row.value, None, *row.place)
+        yield from zip(some, model.answers(collector.done(), numbers), strict=True)

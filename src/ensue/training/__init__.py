@@ -18,7 +18,7 @@ from ensue.training.run import Outcome, fit
 from ensue.training.settings import TrainSettings
 from ensue.training.signals import Stopped
 from ensue.training.standing import Progress
-from ensue.training.trainee import Carried, Penalised, Sampled, Source, Trainee, Validation
+from ensue.training.trainee import Carried, Sampled, Source, Trainee, Validation
 
 __all__ = [
     "Began",
@@ -27,7 +27,6 @@ __all__ = [
     "Evaluation",
     "Finished",
     "Outcome",
-    "Penalised",
     "Progress",
     "RateCurve",
     "Row",

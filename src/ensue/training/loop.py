@@ -19,23 +19,17 @@ from ensue.training.randomness import EVALUATION, seeded
 from ensue.training.rows import Began, Evaluation, Finished, Row, Update
 from ensue.training.settings import TrainSettings
 from ensue.training.standing import Progress
-from ensue.training.trainee import Carried, Penalised, Source, Trainee, Validation
+from ensue.training.trainee import Carried, Source, Trainee, Validation
 
 
 class Costing(nn.Module):
-    """A trainee's cost as the settings want it: in their precision, with the model's penalty."""
+    """A trainee's cost in the precision that the settings want."""
 
     def __init__(self, trainee: Trainee, settings: TrainSettings, alone: bool = True) -> None:
         super().__init__()
         self.trainee = cast(nn.Module, trainee)
         self.alone = alone
         self.low = settings.precision == "bfloat16"
-        self.coefficient = settings.norm_preserving
-        if self.coefficient and not isinstance(trainee, Penalised):
-            raise ConfigError(
-                f"train.norm_preserving: expected 0, since {type(trainee).__name__} offers no "
-                f"norm-preserving penalty, got {self.coefficient:g}"
-            )
 
     def forward(self, batch: Any, carried: Carried) -> tuple[Tensor, Carried]:
         """batch None: a process to which no batch was dealt, at no cost."""
@@ -46,8 +40,6 @@ class Costing(nn.Module):
             return cast(Tensor, nothing), {}
         with torch.autocast(parameters[0].device.type, torch.bfloat16, enabled=self.low):
             cost, carried = self.trainee(batch, carried)
-            if self.coefficient:
-                cost = cost + self.coefficient * cast(Penalised, self.trainee).penalty()
         return cost.float() + nothing if self.low else cost + nothing, carried
 
 

@@ -69,7 +69,6 @@ class TrainSettings(BaseModel):
     precision: Literal["float32", "bfloat16"] = "float32"
     checkpoint_seconds: Annotated[Positive | None, _OFF] = 300.0
     checkpoint_updates: Annotated[Count | None, _OFF] = None
-    norm_preserving: float = Field(0.0, ge=0)  # times the model's own penalty
 
     @field_validator("betas")
     @classmethod

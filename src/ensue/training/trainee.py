@@ -29,16 +29,6 @@ class Trainee(Protocol):
     def train(self, mode: bool = True) -> Any: ...
 
 
-@runtime_checkable
-class Penalised(Protocol):
-    """A trainee that offers the norm-preserving regulariser."""
-
-    def penalty(self) -> Tensor:
-        """Σ_t (1 − ‖δ_{t+1}·∂h_{t+1}/∂h_t‖ / ‖δ_{t+1}‖)² of the batch that was called last, summed
-        over its rows as the cost is. The loop adds `norm_preserving` times it to the cost."""
-        ...
-
-
 class Source(Protocol):
     """Training data. Batches are sequences of row numbers; their order is a pure function of
     the seed and the epoch."""

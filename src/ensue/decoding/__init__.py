@@ -1,0 +1,34 @@
+"""Finding sequences under a model that is asked one step at a time, and of which nothing else
+is known: greedy, sampling, beam, exact, and the score of sequences that are given.
+
+A sequence is over when its last word is the end, or when it has `most_steps` words; so one that
+was cut is a sequence like any other, and every search looks for the best of the same set.
+"""
+
+from ensue.decoding.beam import beam
+from ensue.decoding.exact import exact
+from ensue.decoding.forced import score
+from ensue.decoding.greedy import greedy
+from ensue.decoding.hypothesis import Hypothesis
+from ensue.decoding.penalty import PENALTIES
+from ensue.decoding.random import seeds
+from ensue.decoding.sampling import sample, stream
+from ensue.decoding.step import Reorder, Shared, State, Step, Watch, reordered
+
+__all__ = [
+    "PENALTIES",
+    "Hypothesis",
+    "Reorder",
+    "Shared",
+    "State",
+    "Step",
+    "Watch",
+    "beam",
+    "exact",
+    "greedy",
+    "reordered",
+    "sample",
+    "score",
+    "seeds",
+    "stream",
+]

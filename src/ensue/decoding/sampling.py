@@ -1,0 +1,135 @@
+"""Words drawn by their probabilities, which may be sharpened and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ensue.decoding.greedy import most_probable
+from ensue.decoding.hypothesis import Hypothesis
+from ensue.decoding.random import WORD, seeds, uniform
+from ensue.decoding.ranking import largest
+from ensue.decoding.step import (
+    Reorder,
+    State,
+    Step,
+    Watch,
+    check_possible,
+    reordered,
+    setting,
+)
+from ensue.decoding.walk import Choose, hypotheses, walk
+from ensue.errors import OptionError
+
+
+def sample(
+    step: Step,
+    start: Tensor,
+    state: State,
+    *,
+    end: int | None,
+    most_steps: int | Tensor,
+    seed: int | Sequence[int],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    reorder: Reorder = reordered,
+    watch: Watch | None = None,
+) -> list[Hypothesis]:
+    """One sequence for each row of start (rows,), each word drawn from `candidates`.
+
+    seed: one, from which every row has its own (`seeds`), or one for each row; a row's draws
+    follow from its seed and the number of the step alone. temperature 0 is greedy search.
+    log_probability is the model's own, whatever the words were drawn from."""
+    given = setting(step, start, state, end, most_steps, reorder, watch)
+    choose = _chooser(len(start), seed, temperature, top_k, top_p)
+    return hypotheses(given, walk(given, choose))
+
+
+def stream(
+    step: Step,
+    start: Tensor,
+    state: State,
+    *,
+    end: int | None,
+    most_steps: int,
+    seed: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    reorder: Reorder = reordered,
+) -> Iterator[int]:
+    """The words of `sample` for one row, start (1,), each as soon as it is drawn."""
+    given = setting(step, start, state, end, most_steps, reorder)
+    if len(start) != 1:
+        raise OptionError(f"start: expected one row to stream, got {len(start)}; use sample")
+    choose = _chooser(1, seed, temperature, top_k, top_p)
+    return (int(taken.tokens) for taken in walk(given, choose))
+
+
+def candidates(
+    log_probs: Tensor, temperature: float, top_k: int | None, top_p: float | None
+) -> tuple[Tensor, Tensor]:
+    """What is drawn from: probabilities (rows, kept) in float64, and which words they are.
+
+    p ∝ exp(log p / temperature); of these the top_k most probable; of these, made to sum to
+    one, the fewest most probable that together have top_p, the one that reaches it included."""
+    words = log_probs.shape[1]
+    if top_k is None and top_p is None:
+        found, order = log_probs, torch.arange(words, device=log_probs.device)
+        order = order.expand(log_probs.shape)
+    else:
+        found, order = largest(log_probs, words if top_k is None else min(top_k, words))
+    probs = (found.double() / temperature).softmax(1)
+    if top_p is not None:
+        before = probs.cumsum(1) - probs
+        # The first always stays; so rounding in the sum cannot leave a row with nothing.
+        reached = before >= top_p
+        reached[:, 0] = False
+        probs = probs.masked_fill(reached, 0.0)
+    return probs / probs.sum(1, keepdim=True), order
+
+
+def _chooser(
+    rows: int,
+    seed: int | Sequence[int],
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+) -> Choose:
+    own = seeds(seed, rows) if isinstance(seed, int) else list(seed)
+    problems = []
+    if len(own) != rows:
+        problems.append(f"seed: expected one, or one for each of {rows} rows, got {len(own)}")
+    if not 0 <= temperature < float("inf"):
+        problems.append(f"temperature: expected a number ≥ 0, got {temperature}")
+    if top_k is not None and top_k < 1:
+        problems.append(f"top_k: expected a number of words ≥ 1, got {top_k}")
+    if top_p is not None and not 0 < top_p <= 1:
+        problems.append(f"top_p: expected a probability above 0, at most 1, got {top_p}")
+    if problems:
+        raise OptionError("\n".join(problems))
+    if temperature == 0:
+        return most_probable
+    kinds = np.array([one % WORD for one in own], dtype=np.uint64)
+
+    def drawn(log_probs: Tensor, rows: Tensor, number: int) -> Tensor:
+        check_possible(log_probs.amax(1))
+        probs, order = candidates(log_probs, temperature, top_k, top_p)
+        draws = torch.from_numpy(uniform(kinds[rows.cpu().numpy()], number)).to(probs.device)
+        return order.gather(1, _inverse(probs, draws)[:, None])[:, 0]
+
+    return drawn
+
+
+def _inverse(probs: Tensor, draws: Tensor) -> Tensor:
+    """(rows,): the first place whose cumulative probability exceeds the draw."""
+    reach = probs.cumsum(1)
+    total = reach[:, -1:]
+    place = torch.searchsorted(reach, draws[:, None] * total, right=True)
+    # A draw next to 1 may round to the total; then it is the last word with any probability.
+    last = torch.searchsorted(reach, total)
+    return torch.minimum(place, last)[:, 0]

@@ -1,0 +1,167 @@
+"""What a search asks of a model: a step, and the state that goes in and comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ensue.errors import OptionError, ShapeError
+
+# Tensors in tuples, lists and mappings, at any depth.
+State = Any
+# words (rows,) int64, state → log p (rows, words) of what follows each, new state
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
+# state, order (rows after,) → the state whose row k is row order[k]
+Reorder = Callable[[State, Tensor], State]
+# the state that a step gave → what to keep of it for each word chosen (rows, …)
+Watch = Callable[[State], Tensor]
+
+# Rounding may lift log 1 a little above zero; anything more is no log-probability.
+ROUNDING = 1e-3
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Part of a state that all hypotheses of a sentence have in common, such as the encoder's
+    outputs: values (sentences, …), of which each stands for `each` rows in succession.
+
+    A search keeps a sentence's rows together and equally many for all sentences, so that
+    a step may view its rows as (sentences, each, …), and nothing is copied but when a
+    sentence is done."""
+
+    values: Tensor
+    each: int = 1
+
+    def rows(self) -> Tensor:
+        """(rows, …): written out for each row."""
+        return self.values.repeat_interleave(self.each, 0)
+
+    def reordered(self, order: Tensor) -> Shared:
+        owners = order // self.each
+        kept, counts = torch.unique_consecutive(owners, return_counts=True)
+        each = len(order) // max(len(kept), 1)
+        if not bool((counts == each).all()):
+            kept, each = owners, 1
+        same = len(kept) == len(self.values) and bool((kept.diff() > 0).all())
+        return Shared(self.values if same else self.values.index_select(0, kept), each)
+
+
+def reordered(state: State, order: Tensor) -> State:
+    """The state whose row k is row order[k] of this one; rows are on axis 0 of every tensor.
+    Numbers and None belong to no row and stay."""
+    if isinstance(state, Tensor):
+        return state.index_select(0, order)
+    if isinstance(state, Shared):
+        return state.reordered(order)
+    if isinstance(state, Mapping):
+        return {name: reordered(part, order) for name, part in state.items()}
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        return type(state)(*(reordered(part, order) for part in state))
+    if isinstance(state, tuple | list):
+        return type(state)(reordered(part, order) for part in state)
+    if state is None or isinstance(state, int | float):
+        return state
+    raise OptionError(
+        f"state: expected tensors in tuples, lists and mappings, got {type(state).__name__}; "
+        "pass reorder=, a function of the state and the order of its rows"
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every search is given, checked once. tokens (rows,): the word before the first;
+    limits (rows,): the most words of each row's sequence; end: −1 where nothing ends one."""
+
+    step: Step
+    tokens: Tensor
+    state: State
+    end: int
+    limits: Tensor
+    reorder: Reorder
+    watch: Watch | None = None
+
+    def ask(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """log p (rows, words) and the new state."""
+        log_probs, state = self.step(tokens, state)
+        if log_probs.ndim != 2 or len(log_probs) != len(tokens):
+            raise ShapeError(
+                f"step: expected log-probabilities of shape ({len(tokens)}, words) for "
+                f"{len(tokens)} words, got {tuple(log_probs.shape)}"
+            )
+        if self.end >= log_probs.shape[1]:
+            raise OptionError(
+                f"end: expected one of the {log_probs.shape[1]} words that the step knows "
+                f"(0 to {log_probs.shape[1] - 1}), got {self.end}"
+            )
+        return log_probs, state
+
+    def watched(self, state: State, rows: int) -> Tensor | None:
+        if self.watch is None:
+            return None
+        seen = self.watch(state)
+        if len(seen) != rows:
+            raise ShapeError(f"watch: expected {rows} rows, one for each word, got {len(seen)}")
+        return seen
+
+
+def setting(
+    step: Step,
+    start: Tensor,
+    state: State,
+    end: int | None,
+    most_steps: int | Tensor,
+    reorder: Reorder,
+    watch: Watch | None = None,
+) -> Setting:
+    problems = []
+    if start.ndim != 1 or start.dtype != torch.int64:
+        problems.append(
+            "start: expected one word for each row, an int64 tensor of shape (rows,), "
+            f"got {start.dtype} of shape {tuple(start.shape)}"
+        )
+    limits = torch.as_tensor(most_steps, dtype=torch.int64, device=start.device)
+    if limits.ndim and limits.shape != start.shape[:1]:
+        problems.append(
+            f"most_steps: expected one number, or one for each of {len(start)} rows, "
+            f"got shape {tuple(limits.shape)}"
+        )
+    elif limits.numel() and int(limits.min()) < 1:
+        problems.append(f"most_steps: expected numbers ≥ 1, got {int(limits.min())}")
+    if end is not None and end < 0:
+        problems.append(f"end: expected the number of a word, or None, got {end}")
+    if problems:
+        raise OptionError("\n".join(problems))
+    return Setting(
+        step,
+        start,
+        state,
+        -1 if end is None else end,
+        limits.expand(start.shape),
+        reorder,
+        watch,
+    )
+
+
+def check_greatest(greatest: Tensor) -> None:
+    """Refuses what cannot be the greatest log-probability of a row: above 0, or not a number."""
+    if not bool((greatest <= ROUNDING).all()):
+        wrong = greatest[~(greatest <= ROUNDING)][0]
+        raise OptionError(
+            f"step: expected log-probabilities, which are at most 0, got {float(wrong):g}; "
+            "log_softmax makes them of scores, and a value that is nan comes from the model"
+        )
+
+
+def check_possible(greatest: Tensor) -> None:
+    """Also refuses a row (rows,) after which no word is possible."""
+    check_greatest(greatest)
+    dead = greatest == -torch.inf
+    if bool(dead.any()):
+        raise OptionError(
+            f"step: row {int(dead.nonzero()[0])} of {len(greatest)} gives every word the "
+            "probability 0, so that nothing can follow; at least one must be possible"
+        )

@@ -1,0 +1,389 @@
+"""`LanguageModel`: given words, what follows? By counting, from a window, or from all before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.ragged import Ragged
+from ensue.data.split import by_share
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
+from ensue.errors import DataError, OptionError
+from ensue.models.bootstrap import bootstrap
+from ensue.models.collect import Collected, Numbers, collected, counts_of, renumbered
+from ensue.models.evaluation import Error, Evaluation
+from ensue.models.language_network import RecurrentLanguage, WindowLanguage
+from ensue.models.ngram_lm import NgramModel, Symbols, arrays_of, model_of
+from ensue.models.saved import Saved, network_files, networks_of
+from ensue.models.settings import LanguageSettings, Table
+from ensue.models.streams import StreamSource, Tokens, pieces, stream_of
+from ensue.models.task_model import TaskModel
+from ensue.training import Outcome, RateCurve, RunFolder, Watcher, find_rate, fit
+
+SPECIALS = (PAD, UNKNOWN, START, END)
+END_NUMBER = SPECIALS.index(END)
+COLUMNS, STEPS = 10, 100  # of a text that is scored
+BASELINE = 3  # tokens of the n-grams that a network is compared with
+SURPRISES = 10
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A text as the model sees it: −log₂ p of each token in its turn, the end's last."""
+
+    tokens: tuple[str, ...]
+    bits: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        return sum(self.bits)
+
+    def as_line(self, value: object) -> str:
+        """Bits in all, bits a token, and the token that surprised most."""
+        worst = max(range(len(self.bits)), key=self.bits.__getitem__)
+        mean = self.total / len(self.bits)
+        return (
+            f"{self.total:.2f}\t{mean:.2f}\t{self.tokens[worst]} ({self.bits[worst]:.1f})\t{value}"
+        )
+
+
+class LanguageModel(TaskModel):
+    """p(text) = Π p(token | tokens before), the end of the text included.
+
+    model = LanguageModel(model={"family": "ngram", "order": 3}).fit(lines)
+    model.perplexity(other_lines)
+    """
+
+    kind = "language"
+    model_settings: ClassVar[type[Table]] = LanguageSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"level": "spaces", "lower": False, "min_count": 1}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"watch": "perplexity", "patience": 3}
+    model: LanguageSettings
+
+    words: Vocabulary
+    ngrams: NgramModel  # the model itself, or what a network is compared with
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.networks: list[nn.Module] = []
+        self._fitted = False
+
+    def fitted(self) -> bool:
+        return self._fitted
+
+    # ------------------------------------------------------------- learning
+    def fit(
+        self,
+        train: Sequence[str],
+        validation: Sequence[str] | None = None,
+        *,
+        folder: Any = None,
+        watchers: Sequence[Watcher] = (),
+    ) -> Self:
+        """From texts. Without validation, a tenth of them is held out."""
+        numbers, tokenise = Numbers(), self.prepare(train)
+        own = collected([(text, None) for text in train], numbers, tokenise)
+        if validation is None:
+            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
+            own, held = own.taken(split["train"]), own.taken(split["validation"])
+        else:
+            held = collected([(text, None) for text in validation], numbers, tokenise)
+        place = None if folder is None else RunFolder(folder)
+        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        return self
+
+    def learn(self, train: Collected, numbers: Numbers) -> Ragged:
+        """The vocabulary, and the training rows in its numbers."""
+        if train.inputs.values.ndim != 1 or not len(train.inputs.values):
+            raise DataError("the training part: expected text, got none")
+        counts = counts_of(train.inputs, numbers.tokens)
+        least = min(self.text.min_count, max(counts.values()))
+        self.words = Vocabulary.build(
+            counts, min_count=least, max_size=self.text.max_words, specials=SPECIALS
+        )
+        return self._rows(train, numbers)
+
+    def _rows(self, part: Collected, numbers: Numbers) -> Ragged:
+        return renumbered(part.inputs, numbers.tokens, self.words.numbers)
+
+    def fit_parts(
+        self,
+        train: Collected,
+        validation: Collected,
+        numbers: Numbers,
+        *,
+        folder: RunFolder | None = None,
+        watchers: Sequence[Watcher] = (),
+        config: Mapping[str, Any] | None = None,
+        allow: Collection[str] = (),
+    ) -> list[Outcome]:
+        own, rows = self.model, self.learn(train, numbers)
+        held = self._rows(validation, numbers)
+        counted = own.family == "ngram"
+        self.ngrams = NgramModel.fit(
+            rows,
+            Symbols.of(self.words.tokens),
+            order=own.order if counted else BASELINE,
+            smoothing=own.ngram_smoothing if counted else "kneser-ney",
+            k=own.add,
+            held_out=held,
+        )
+        if counted:
+            self._fitted = True
+            scores = {"perplexity": self.ngrams.perplexity(held)}
+            return [Outcome(0, 0, "counted", scores, None)]
+        stream, other = stream_of(rows, END_NUMBER), stream_of(held, END_NUMBER)
+        outcomes, self.networks = [], []
+        for member in range(self.members):
+            settings = self.train.model_copy(update={"seed": self.train.seed + member})
+            network = self._fresh(settings.seed)
+            place = folder if member == 0 or folder is None else folder.member(member + 1)
+            validated = _Validated(network, other)
+            outcomes.append(
+                fit(
+                    network,
+                    self._source(stream),
+                    validated,
+                    settings,
+                    place,
+                    watchers,
+                    config=self.config() if config is None else config,
+                    allow=allow,
+                )
+            )
+            network.eval()
+            self.networks.append(network)
+        self._fitted = True
+        return outcomes
+
+    def _source(self, stream: Tokens) -> StreamSource:
+        own = self.model
+        return StreamSource(stream, "the text", columns=own.columns, steps=own.steps)
+
+    def find_rate(self, train: Collected, numbers: Numbers) -> RateCurve:
+        if self.model.family == "ngram":
+            raise OptionError("find-rate: an n-gram model is counted and has no learning rate")
+        stream = stream_of(self.learn(train, numbers), END_NUMBER)
+        return find_rate(self._fresh(self.train.seed), self._source(stream), self.train)
+
+    def _fresh(self, seed: int) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.build()
+
+    def build(self) -> nn.Module:
+        own = self.model
+        if own.family == "window":
+            return WindowLanguage(
+                len(self.words),
+                window=own.window,
+                embedding_size=own.embedding_size,
+                hidden_size=own.hidden_size,
+                before=END_NUMBER,
+                tied=own.tied and not own.one_hot,
+                one_hot=own.one_hot,
+                dropout_input=own.dropout_input,
+                dropout_output=own.dropout_output,
+            )
+        return RecurrentLanguage(
+            len(self.words),
+            cell=own.cell,
+            embedding_size=own.embedding_size,
+            hidden_size=own.hidden_size,
+            layers=own.layers,
+            tied=own.tied,
+            dropout_word=own.dropout_word,
+            dropout_input=own.dropout_input,
+            dropout_layers=own.dropout_layers,
+            dropout_recurrent=own.dropout_recurrent,
+            dropout_output=own.dropout_output,
+            init=own.init,
+        )
+
+    # ------------------------------------------------------------- how likely
+    def log_probabilities(self, rows: Ragged) -> Ragged:
+        """log p of every token of rows, and of the end behind each row, in their order: a network
+        reads them as one text."""
+        starts = rows.starts + np.arange(len(rows) + 1)
+        if self.model.family == "ngram":
+            return Ragged(self.ngrams.score(rows).values, starts)
+        found = [scores_of(network, stream_of(rows, END_NUMBER)) for network in self.networks]
+        values = np.logaddexp.reduce(found) - math.log(len(found))
+        return Ragged(values, starts)
+
+    def perplexity(self, texts: Iterable[str]) -> float:
+        """exp of the mean −log p over all tokens, the ends of the texts included."""
+        self.must_be_fitted()
+        numbers = Numbers()
+        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        return float(np.exp(-self.log_probabilities(self._rows(part, numbers)).values.mean()))
+
+    def score(self, texts: Iterable[str]) -> list[Scored]:
+        """Each text by itself: how likely, and where the model is surprised."""
+        self.must_be_fitted()
+        numbers = Numbers()
+        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        return self.answers(part, numbers)
+
+    def answers(self, part: Collected, numbers: Numbers) -> list[Scored]:
+        rows, names = self._rows(part, numbers), list(numbers.tokens)
+        found = []
+        for k in range(len(rows)):
+            alone = Ragged(rows.row(k), np.array([0, len(rows.row(k))]))
+            logs = self.log_probabilities(alone).values
+            tokens = (*(names[t] for t in part.inputs.row(k)), END)
+            found.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
+        return found
+
+    def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
+        rows = self._rows(part, numbers)
+        logs = self.log_probabilities(rows)
+        letters = self._letters(part, numbers)
+        sums = np.stack([np.add.reduceat(-logs.values, logs.starts[:-1]), logs.lengths], 1)
+        perplexity = bootstrap(sums, _perplexity, seed=self.train.seed)
+        total = float(-logs.values.sum())
+        baselines = {"unigrams": _unigram_perplexity(self.words, rows)}
+        if self.model.family != "ngram":
+            baselines[f"{BASELINE}-grams"] = self.ngrams.perplexity(rows)
+        return Evaluation(
+            rows=len(part),
+            steps=len(logs.values),
+            scores={"perplexity": perplexity},
+            others={
+                "bits a token": total / math.log(2) / len(logs.values),
+                "bits a character": total / math.log(2) / letters,
+                "unknown tokens": float((rows.values == 1).mean()) if len(rows.values) else 0.0,
+            },
+            baselines=baselines,
+            classes=[],
+            confusion=[],
+            worst=self._surprises(part, numbers, logs),
+            higher_is_better=False,
+        )
+
+    def _letters(self, part: Collected, numbers: Numbers) -> float:
+        """Characters of the text, with one for what stands between tokens and rows."""
+        between = 0 if self.tokeniser.name == "characters" else 1
+        lengths = np.array([len(token) for token in numbers.tokens], np.int64)
+        own = int(lengths[part.inputs.values].sum())
+        return own + between * (len(part.inputs.values) - len(part)) + len(part)
+
+    def _surprises(self, part: Collected, numbers: Numbers, logs: Ragged) -> list[Error]:
+        names, found = list(numbers.tokens), []
+        for at in np.argsort(logs.values, kind="stable")[:SURPRISES]:
+            row = int(np.searchsorted(logs.starts, at, side="right")) - 1
+            step = int(at - logs.starts[row])
+            tokens = [*(names[k] for k in part.inputs.row(row)), END]
+            before = " ".join(tokens[max(0, step - 5) : step])
+            p = float(np.exp(logs.values[at]))
+            found.append(Error(part.names[row], f"{before} …", tokens[step], "", p))
+        return found
+
+    # ------------------------------------------------------------- what comes next
+    def begin(self, batch: int = 1) -> Any:
+        """Before a text: the state behind an end."""
+        self.must_be_fitted()
+        if self.model.family == "ngram":
+            return self.ngrams.begin(batch)
+        carried = [network.begin(batch) for network in self.networks]  # type: ignore[operator]
+        return tuple(carried)
+
+    def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """log p (batch, words) of what follows tokens (batch,), and the state behind them. The
+        first token of a text is the end, number `END_NUMBER`."""
+        if self.model.family == "ngram":
+            return self.ngrams.step(tokens, state)
+        found = [
+            network.step(tokens, own)  # type: ignore[operator]
+            for network, own in zip(self.networks, state, strict=True)
+        ]
+        logs = torch.stack([own for own, _ in found])
+        mean = torch.logsumexp(logs, 0) - math.log(len(found))
+        return mean, tuple(new for _, new in found)
+
+    # ------------------------------------------------------------- as files
+    def state(self) -> Saved:
+        arrays = {f"ngrams.{name}": v for name, v in arrays_of(self.ngrams).items()}
+        known = {"words": self.words.to_dict()}
+        facts = self.settings_facts()
+        return Saved(self.kind, facts, known, arrays, network_files(self.networks))
+
+    @classmethod
+    def of_saved(cls, saved: Saved) -> Self:
+        own = saved.facts
+        found = cls(own["text"], own["model"], own["train"], members=own["members"])
+        found.words = Vocabulary.from_dict(saved.vocabularies["words"])
+        found.tokeniser = Tokeniser.from_dict(own["tokeniser"])
+        found.ngrams = model_of(saved.part("ngrams"))
+        found.networks = networks_of(saved, found.build)
+        for network in found.networks:
+            network.eval()
+        found._fitted = True
+        return found
+
+    def summary(self) -> str:
+        own = self.model
+        what = {
+            "ngram": f"{own.order}-grams, {own.ngram_smoothing}",
+            "window": f"window of {own.window} tokens, {own.hidden_size} hidden units",
+            "recurrent": f"{own.layers} × {own.cell} of {own.hidden_size}",
+        }[own.family]
+        lines = [f"{type(self).__name__}: {what}"]
+        if self.networks:
+            count = sum(p.numel() for p in self.networks[0].parameters())
+            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+        if self._fitted:
+            lines.append(f"  {len(self.words):,} tokens in the vocabulary")
+        return "\n".join(lines)
+
+
+class _Validated:
+    """Perplexity of a network on a text, or on the beginning of it."""
+
+    def __init__(self, network: nn.Module, stream: Tokens) -> None:
+        self.network, self.stream = network, stream
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._on(self.stream)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._on(self.stream[: COLUMNS * STEPS + 1])
+
+    def _on(self, stream: Tokens) -> dict[str, float]:
+        cost = float(-scores_of(self.network, stream).mean())
+        return {"cost": cost, "perplexity": math.exp(min(cost, 700.0))}
+
+
+def scores_of(network: nn.Module, stream: Tokens) -> NDArray[np.float64]:
+    """log p of every token but the first, given all before it — in columns, each of which
+    begins anew, unless the text is short."""
+    columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
+    found = np.zeros(len(stream) - 1)
+    carried: Mapping[str, Tensor] = {}
+    for batch, places in pieces(stream, columns, STEPS):
+        costs, carried = network.costs(batch, carried)  # type: ignore[operator]
+        assert batch.real is not None
+        real = batch.real.numpy()
+        found[places[real]] = -costs.numpy()[real]
+    return found
+
+
+def _perplexity(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of sums (draws, 2): costs and tokens."""
+    return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
+
+
+def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:
+    """Of the tokens' shares in the training text, one added to each count."""
+    counts = np.array(words.counts, np.float64) + 1
+    counts[END_NUMBER] = 1
+    logs = np.log(counts / counts.sum())
+    return float(np.exp(-logs[rows.values].mean())) if len(rows.values) else math.nan

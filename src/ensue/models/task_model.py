@@ -1,0 +1,155 @@
+"""What a run sees of a task model: it is fitted, judged, asked, saved and loaded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from ensue.data.subwords import train_subwords
+from ensue.data.tokenise import Tokeniser
+from ensue.errors import OptionError
+from ensue.models.collect import Collected, Examples, Numbers, collected
+from ensue.models.evaluation import Evaluation
+from ensue.models.saved import Saved, read_model, write_model
+from ensue.models.settings import Table, TextSettings
+from ensue.training import Outcome, RateCurve, RunFolder, TrainSettings, Watcher
+
+Given = Mapping[str, Any]
+
+
+class TaskModel(ABC):
+    """A model for a task. text, model, train: settings, or tables of those that are not as
+    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). members: how many networks,
+    whose mean answers."""
+
+    kind: ClassVar[str]
+    model_settings: ClassVar[type[Table]]
+    text_defaults: ClassVar[Given] = {}
+    train_defaults: ClassVar[Given] = {}
+
+    def __init__(
+        self,
+        text: TextSettings | Given | None = None,
+        model: Table | Given | None = None,
+        train: TrainSettings | Given | None = None,
+        *,
+        members: int = 1,
+    ) -> None:
+        self.text = _settings(TextSettings, text, self.text_defaults, "text")
+        self.model = _settings(self.model_settings, model, {}, "model")
+        self.train = _settings(TrainSettings, train, self.train_defaults, "train")
+        if members < 1:
+            raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
+        self.members = members
+        self.tokeniser = Tokeniser("spaces")
+
+    def prepare(self, values: Iterable[Any]) -> Callable[[str], list[str]]:
+        """The tokeniser; subwords are learned from these training values first."""
+        own = self.text
+        subwords = None
+        if own.level == "subwords":
+            plain = Tokeniser("words", lower=own.lower, numbers=own.numbers, breaks=own.breaks)
+            texts = (plain.prepared(v if isinstance(v, str) else " ".join(v)) for v in values)
+            subwords = train_subwords(texts, own.subword_count)
+        self.tokeniser = Tokeniser(
+            own.level, lower=own.lower, numbers=own.numbers, breaks=own.breaks, subwords=subwords
+        )
+        return self.tokeniser
+
+    @abstractmethod
+    def fit_parts(
+        self,
+        train: Collected,
+        validation: Collected,
+        numbers: Numbers,
+        *,
+        folder: RunFolder | None = None,
+        watchers: Sequence[Watcher] = (),
+        config: Given | None = None,
+        allow: Collection[str] = (),
+    ) -> list[Outcome]:
+        """Learns from collected rows; one outcome for each member."""
+
+    @abstractmethod
+    def find_rate(self, train: Collected, numbers: Numbers) -> RateCurve:
+        """Tries ever higher learning rates on a fresh network, and suggests one."""
+
+    @abstractmethod
+    def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
+        """Everything that is to be said of the model's answers."""
+
+    @abstractmethod
+    def answers(self, part: Collected, numbers: Numbers) -> list[Any]:
+        """One answer a row."""
+
+    @abstractmethod
+    def fitted(self) -> bool:
+        """Whether it has learned."""
+
+    @abstractmethod
+    def state(self) -> Saved:
+        """All that was learned."""
+
+    @classmethod
+    @abstractmethod
+    def of_saved(cls, saved: Saved) -> Self:
+        """The model that was saved."""
+
+    def collect(self, examples: Examples) -> tuple[Collected, Numbers]:
+        self.must_be_fitted()
+        numbers = Numbers()
+        return collected(examples, numbers, self.tokeniser), numbers
+
+    def predict(self, inputs: Iterable[Any]) -> list[Any]:
+        """An answer with its probability for each input: a text, a list of tokens, or an array
+        of vectors."""
+        if isinstance(inputs, str):
+            raise OptionError("predict: expected a list of inputs, got one text; write [text]")
+        return self.answers(*self.collect([(value, None) for value in inputs]))
+
+    def save(self, folder: Path | str) -> None:
+        """A folder of safetensors and JSON; nothing else is ever read back."""
+        self.must_be_fitted()
+        write_model(Path(folder), self.state())
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Self:
+        saved = read_model(Path(folder))
+        if saved.kind != cls.kind:
+            raise OptionError(
+                f"{folder}: expected a {cls.kind} model, got a {saved.kind} model; "
+                "load it with the class of its own"
+            )
+        return cls.of_saved(saved)
+
+    def must_be_fitted(self) -> None:
+        if not self.fitted():
+            raise OptionError(f"this {self.kind} model has not been fitted: call fit or load first")
+
+    def settings_facts(self) -> dict[str, Any]:
+        """What every saved model holds, as JSON."""
+        return {
+            "text": self.text.table(),
+            "model": self.model.table(),
+            "train": self.train.table(),
+            "members": self.members,
+            "tokeniser": self.tokeniser.to_dict(),
+        }
+
+    def config(self) -> dict[str, Any]:
+        """Every setting by `table.key`."""
+        tables = {"text": self.text, "model": self.model, "train": self.train}
+        return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.table().items()}
+
+    @abstractmethod
+    def summary(self) -> str:
+        """What the model is, in a few lines."""
+
+
+def _settings(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
+    """Settings as they are, or made of a table."""
+    if isinstance(given, kind):
+        return given
+    return kind.of({**defaults, **(given or {})}, where)

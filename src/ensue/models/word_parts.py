@@ -1,0 +1,70 @@
+"""What a word is made of: letters, beginnings, endings, shape — for words never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.models.embed import Characters, Feature, Symbols
+from ensue.models.settings import LabellerSettings
+from ensue.models.surfaces import SurfaceTable, ends_of, shape_of, starts_of, surface_table
+
+RARE = 2  # a letter, an affix or a shape seen less often is unknown
+NARROWEST = 4  # width of the vector of an affix or a shape
+
+
+@dataclass(frozen=True)
+class WordParts:
+    """known: the vocabularies of "letters", "prefixes", "suffixes" and "shapes", those in use."""
+
+    known: Mapping[str, Vocabulary]
+
+    @classmethod
+    def learned(cls, counts: Mapping[str, int], own: LabellerSettings) -> WordParts:
+        """counts: how often each word occurs, as it is written."""
+        wanted: dict[str, tuple[bool, Callable[[str], list[str]]]] = {
+            "letters": (own.character_size > 0, list),
+            "prefixes": (own.affixes > 0, lambda word: starts_of(word, own.affixes)),
+            "suffixes": (own.affixes > 0, lambda word: ends_of(word, own.affixes)),
+            "shapes": (own.shapes, lambda word: [shape_of(word)]),
+        }
+        found = {}
+        for name, (used, of) in wanted.items():
+            if used:
+                seen: dict[str, int] = {}
+                for word, count in counts.items():
+                    for part in of(word):
+                        seen[part] = seen.get(part, 0) + count
+                least = min(RARE, max(seen.values(), default=1))
+                found[name] = Vocabulary.build(seen, min_count=least)
+        return cls(found)
+
+    def table(
+        self, surfaces: Iterable[str], words: Vocabulary, fold: Callable[[str], str], affixes: int
+    ) -> SurfaceTable:
+        """What is known of each surface, with padding before the first."""
+        known = self.known
+        return surface_table(
+            ["", *surfaces],
+            words,
+            fold=fold,
+            characters=known.get("letters"),
+            prefixes=(known["prefixes"], affixes) if "prefixes" in known else None,
+            suffixes=(known["suffixes"], affixes) if "suffixes" in known else None,
+            shapes=known.get("shapes"),
+        )
+
+    def features(self, own: LabellerSettings) -> list[Feature]:
+        """One for each kind of part, with fresh weights."""
+        known, found = self.known, list[Feature]()
+        width = max(NARROWEST, own.embedding_size // 4)
+        if "letters" in known:
+            count = len(known["letters"])
+            found.append(Characters(count, own.character_size, own.cell, own.character_hidden))
+        if "prefixes" in known:
+            found.append(Symbols("prefix", len(known["prefixes"]), width, own.affixes))
+            found.append(Symbols("suffix", len(known["suffixes"]), width, own.affixes))
+        if "shapes" in known:
+            found.append(Symbols("shape", len(known["shapes"]), width))
+        return found

@@ -1,0 +1,1 @@
+"""Studies of models: what each can learn, measured side by side."""

@@ -1,0 +1,597 @@
+"""Task models: laws over every kind of classifier and labeller, from pairs in memory."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.metrics
+import torch
+
+from ensue.data.tokenise import NUMBER
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError, OptionError, RunError
+from ensue.models import Classified, Classifier, Estimator, Labelled, Labeller
+from ensue.training import Said, Stopped, Update
+
+GOOD = ["good", "fine", "great", "lovely", "superb"]
+BAD = ["bad", "dull", "poor", "awful", "boring"]
+REST = ["the", "film", "was", "and", "its", "story", "with", "a", "cast", "of", "music"]
+NAMES = ["Ada", "Turing", "Noether", "Gauss"]
+PLACES = ["Paris", "Delft"]
+
+Pairs = list[tuple[Any, Any]]
+
+
+def chosen(kinds: Sequence[str], count: int, draw: np.random.Generator) -> list[str]:
+    return [kinds[k] for k in draw.integers(len(kinds), size=count)]
+
+
+def reviews(count: int, seed: int) -> Pairs:
+    """Texts whose class one of their words tells."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        words = chosen(REST, int(draw.integers(1, 8)), draw) + chosen((BAD, GOOD)[k % 2], 2, draw)
+        found.append((" ".join(words), ("bad", "very good")[k % 2]))
+    return found
+
+
+def several(count: int, seed: int) -> Pairs:
+    """Texts with any of two labels, or none."""
+    found = []
+    for k, (text, _) in enumerate(reviews(count, seed)):
+        labels = [name for name, there in (("long", len(text) > 30), ("even", k % 2 == 0)) if there]
+        found.append((text, labels))
+    return found
+
+
+def waves(count: int, seed: int) -> Pairs:
+    """Sequences of two numbers a step, rising or falling."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        steps = int(draw.integers(2, 9))
+        up = np.arange(steps) * (1 if k % 2 else -1)
+        vectors = np.stack([up + draw.normal(size=steps), np.full(steps, 7.0)], 1)
+        found.append((vectors.astype(np.float32), "rises" if k % 2 else "falls"))
+    return found
+
+
+def sentences(count: int, seed: int) -> Pairs:
+    """Tokens with a tag each."""
+    draw = np.random.default_rng(seed)
+    tagged = [("NOUN", REST[1::2]), ("DET", REST[::2]), ("PROPN", NAMES)]
+    found = []
+    for _ in range(count):
+        kinds = draw.integers(3, size=int(draw.integers(1, 9)))
+        words = [chosen(tagged[k][1], 1, draw)[0] for k in kinds]
+        found.append((words, [tagged[k][0] for k in kinds]))
+    return found
+
+
+def spans(count: int, seed: int) -> Pairs:
+    """Names of people and places as BIO tags."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        words, tags = chosen(REST, 2, draw), ["O", "O"]
+        if draw.random() < 0.7:
+            words, tags = [*words, *chosen(NAMES, 2, draw)], [*tags, "B-PER", "I-PER"]
+        if draw.random() < 0.5:
+            words, tags = [*words, *chosen(PLACES, 1, draw)], [*tags, "B-LOC"]
+        found.append((words, tags))
+    return found
+
+
+def steps(count: int, seed: int) -> Pairs:
+    """Sequences of vectors with a label for each of them."""
+    return [(v, ["up" if d > 0 else "down" for d in v[:, 0]]) for v, _ in waves(count, seed)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of model, and data it can learn."""
+
+    kind: type[Estimator]
+    data: Callable[[int, int], Pairs]
+    text: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] = field(default_factory=dict)
+    members: int = 1
+
+    def new(self, **train: Any) -> Estimator:
+        small = {"hidden_size": 5, "embedding_size": 6, "batch_rows": 16}
+        if self.kind is Labeller:
+            small |= {"character_size": 4, "character_hidden": 3, "affixes": 2}
+        return self.kind(
+            self.text,
+            {**small, **self.model},
+            {"epochs": 2, "rate": 0.01, **self.train, **train},
+            members=self.members,
+        )
+
+    def fitted(self, **train: Any) -> Estimator:
+        return self.new(**train).fit(self.data(40, 1), self.data(16, 2))
+
+    def inputs(self) -> list[Any]:
+        """Rows that training has not seen, with words it has not, and an empty one."""
+        found = [value for value, _ in self.data(12, 3)]
+        if isinstance(found[0], np.ndarray):
+            return [*found, found[0][:0]]
+        if isinstance(found[0], str):
+            return [*found, "", "zebra 東京", "the " * 30]
+        return [*found, [], ["zebra", "東京"], ["the"] * 30]
+
+
+CASES = {
+    "words": Case(Classifier, reviews),
+    "characters": Case(Classifier, reviews, {"level": "characters"}, {"cell": "GRU"}),
+    "subwords": Case(Classifier, reviews, {"level": "subwords", "subword_count": 60}),
+    "vectors": Case(Classifier, waves),
+    "several labels": Case(Classifier, several, {}, {"several": True}),
+    "n-grams": Case(Classifier, reviews, {}, {"ngrams": 2, "class_weights": "balanced"}),
+    "cut texts": Case(Classifier, reviews, {"max_length": 4, "cut": "start", "numbers": "tag"}),
+    "bag of words": Case(Classifier, reviews, {}, {"encoder": "plain", "pooling": "mean"}),
+    "mean and attention": Case(Classifier, reviews, {}, {"pooling": "mean+attention", "layers": 2}),
+    "last state": Case(Classifier, reviews, {}, {"pooling": "last", "bidirectional": False}),
+    "two classifiers": Case(Classifier, reviews, members=2),
+    "stepwise": Case(Labeller, sentences, {"numbers": "tag"}),
+    "crf": Case(Labeller, sentences, {}, {"output": "crf"}),
+    "previous label": Case(Labeller, sentences, {}, {"output": "previous", "search": "beam"}),
+    "labelled vectors": Case(Labeller, steps),
+    "span tags": Case(Labeller, spans, {}, {"output": "crf", "legal_only": True}),
+    "words alone": Case(
+        Labeller, sentences, {}, {"character_size": 0, "affixes": 0, "shapes": False}
+    ),
+    "two labellers": Case(Labeller, spans, members=2),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Callable[[str], Estimator]:
+    """Each model of the table, fitted once."""
+    known: dict[str, Estimator] = {}
+
+    def of(name: str) -> Estimator:
+        if name not in known:
+            known[name] = CASES[name].fitted()
+        return known[name]
+
+    return of
+
+
+def weights(model: Estimator) -> list[torch.Tensor]:
+    return [tensor for network in model.networks for tensor in network.state_dict().values()]
+
+
+def same_weights(one: Estimator, other: Estimator) -> bool:
+    pairs = zip(weights(one), weights(other), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def likelihoods(answer: Classified | Labelled) -> list[float]:
+    """The probabilities of an answer, in an order that does not depend on them."""
+    if isinstance(answer, Labelled):
+        return list(answer.probabilities)
+    return [answer.probabilities[name] for name in sorted(answer.probabilities)]
+
+
+# --- laws ------------------------------------------------------------------------------------
+
+
+@every_case
+def test_a_model_read_back_gives_the_same_answers_bit_for_bit(
+    name: str, fitted: Callable[[str], Estimator], tmp_path: Path
+) -> None:
+    model, inputs = fitted(name), CASES[name].inputs()
+    model.save(tmp_path / "model")
+    again = type(model).load(tmp_path / "model")
+    assert again.predict(inputs) == model.predict(inputs)
+    rows = CASES[name].data(20, 4)
+    assert again.evaluate(rows) == model.evaluate(rows)
+    assert again.summary() == model.summary()
+    assert {p.suffix for p in (tmp_path / "model").iterdir()} == {".json", ".safetensors"}
+
+
+@every_case
+def test_an_answer_does_not_depend_on_the_rows_beside_it(
+    name: str, fitted: Callable[[str], Estimator]
+) -> None:
+    model, inputs = fitted(name), CASES[name].inputs()
+    together = model.predict(inputs)
+    backwards = model.predict(inputs[::-1])[::-1]
+    for value, one, other in zip(inputs, together, backwards, strict=True):
+        (alone,) = model.predict([value])
+        for answer in (one, other):
+            assert answer.labels == alone.labels
+            assert likelihoods(answer) == pytest.approx(likelihoods(alone), abs=1e-5)
+
+
+@every_case
+def test_the_same_seed_gives_the_same_weights(
+    name: str, fitted: Callable[[str], Estimator]
+) -> None:
+    again = CASES[name].fitted()
+    assert same_weights(fitted(name), again)
+    again.fit(CASES[name].data(40, 1), CASES[name].data(16, 2))
+    assert same_weights(fitted(name), again), "fitted again, it begins anew"
+    assert not same_weights(fitted(name), CASES[name].fitted(seed=7))
+
+
+@every_case
+def test_validation_teaches_no_words(name: str, fitted: Callable[[str], Estimator]) -> None:
+    case = CASES[name]
+    more = [*case.data(16, 2), *[(v, t) for v, t in case.data(30, 9)]]
+    if not isinstance(more[0][0], np.ndarray):
+        value, label = more[0]
+        more.append((f"{value} zebra", label) if isinstance(value, str) else (value, label))
+    model = case.new().fit(case.data(40, 1), more)
+    for part in ("labels", "words", "ngram_words", "parts"):
+        assert getattr(model, part, None) == getattr(fitted(name), part, None)
+    if model.scale is not None and (own := fitted(name).scale) is not None:
+        assert (model.scale.mean == own.mean).all()
+        assert (model.scale.spread == own.spread).all()
+
+
+@every_case
+def test_scores_agree_with_scikit_learn(name: str, fitted: Callable[[str], Estimator]) -> None:
+    model, rows = fitted(name), CASES[name].data(30, 4)
+    found, answers = model.evaluate(rows), model.predict([value for value, _ in rows])
+    gold: Any = [label for _, label in rows]
+    if name == "several labels":
+        names = model.labels.tokens
+        gold = np.array([[label in own for label in names] for own in gold])
+        guess: Any = np.array([[label in own.labels for label in names] for own in answers])
+    elif isinstance(model, Labeller):
+        gold = [label for own in gold for label in own]
+        guess = [label for own in answers for label in own.labels]
+    else:
+        guess = [own.label for own in answers]
+    scores = {n: own.value for n, own in found.scores.items()} | dict(found.others)
+    assert scores["accuracy"] == pytest.approx(sklearn.metrics.accuracy_score(gold, guess))
+    macro = sklearn.metrics.f1_score(gold, guess, average="macro", zero_division=0)
+    assert scores["macro-F1"] == pytest.approx(macro)
+    if name != "several labels":
+        labels = list(model.labels.tokens)
+        own = sklearn.metrics.precision_recall_fscore_support(
+            gold, guess, labels=labels, zero_division=0
+        )
+        assert np.array([row[1:] for row in found.classes]) == pytest.approx(np.array(own).T)
+        confused = sklearn.metrics.confusion_matrix(gold, guess, labels=labels)
+        assert found.confusion == confused.tolist()
+        wrong = sum(a != b for a, b in zip(gold, guess, strict=True))
+        assert len(found.worst) == min(10, wrong)
+        assert all(error.gold != error.predicted for error in found.worst)
+    for score in found.scores.values():
+        assert score.low <= score.value <= score.high
+
+
+@every_case
+def test_a_label_that_training_lacks_is_named_with_its_row(
+    name: str, fitted: Callable[[str], Estimator]
+) -> None:
+    case = CASES[name]
+    rows = case.data(16, 2)
+    value, label = rows[4]
+    rows[4] = (value, "odd one" if isinstance(label, str) else ["odd one"] * max(1, len(label)))
+    for use in (
+        lambda: case.new().fit(case.data(40, 1), rows),
+        lambda: fitted(name).evaluate(rows),
+    ):
+        with pytest.raises(DataError) as error:
+            use()
+        lines = str(error.value).splitlines()
+        assert "that the training part does not have; expected one of: " in lines[0]
+        assert lines[1] == "  row:5: label 'odd one'"
+        assert lines[-1].startswith("Correct the labels, leave these rows out, or add such rows")
+
+
+class Stop:
+    """A watcher that sends a signal to its own process after so many updates."""
+
+    def __init__(self, updates: int) -> None:
+        self.left = updates
+
+    def __call__(self, row: object) -> None:
+        self.left -= isinstance(row, Update)
+        if not self.left:
+            self.left = 10**9
+            signal.raise_signal(signal.SIGTERM)
+
+
+@every_case
+def test_interrupted_and_continued_is_never_stopped(
+    name: str, fitted: Callable[[str], Estimator], tmp_path: Path
+) -> None:
+    case = CASES[name]
+    data = case.data(40, 1), case.data(16, 2)
+    model = case.new()
+    with pytest.raises(Stopped):
+        model.fit(*data, folder=tmp_path / "run", watchers=[Stop(2 if case.members == 1 else 8)])
+    again = case.new().fit(*data, folder=tmp_path / "run")
+    assert same_weights(again, fitted(name))
+
+
+@every_case
+def test_a_summary_for_people_and_for_notebooks(
+    name: str, fitted: Callable[[str], Estimator]
+) -> None:
+    model = fitted(name)
+    lines = model.summary().splitlines()
+    assert lines[0].startswith(f"{type(model).__name__}: ")
+    assert f"{len(model.labels)} labels: " in lines[1]
+    count = sum(p.numel() for p in model.networks[0].parameters())
+    times = f" × {model.members}" if model.members > 1 else ""
+    assert lines[2] == f"  {count:,} parameters{times}"
+    assert repr(model) == model.summary()
+    assert f"<b>{lines[0]}</b>" in model._repr_html_()
+
+
+# --- classifiers -----------------------------------------------------------------------------
+
+
+def test_it_learns() -> None:
+    model = CASES["words"].new(epochs=12).fit(reviews(80, 1), reviews(20, 2))
+    found = model.evaluate(reviews(60, 3))
+    assert found.scores["accuracy"].value > 0.9
+    (answer,) = model.predict(["the film was superb"])
+    assert answer.label == "very good"
+    assert sum(answer.probabilities.values()) == pytest.approx(1)
+    assert answer.labels == ("very good",)
+    assert next(iter(answer.probabilities)) == "very good"
+    assert answer.as_line("a\tb\nc").startswith("very good\t0.")
+    assert answer.as_line("a\tb\nc").endswith("\ta b c")
+    assert set(model.most_telling("bad", 3)) & {*BAD}  # type: ignore[attr-defined]
+
+
+def test_several_labels_are_any_number_of_them() -> None:
+    model = CASES["several labels"].new(epochs=30).fit(several(80, 1), several(20, 2))
+    answers = model.predict([value for value, _ in several(30, 3)])
+    assert len({own.labels for own in answers}) > 2
+    for own in answers:
+        assert own.label == ""
+        assert all((p > 0.5) == (label in own.labels) for label, p in own.probabilities.items())
+    none = Classified("", (), {"long": 0.2, "even": 0.1})
+    assert none.as_line("text") == "\t\ttext"
+    both = Classified("", ("even", "long"), {"long": 0.9, "even": 0.6})
+    assert both.as_line("text") == "even,long\t0.6000\ttext"
+
+
+def test_an_ensemble_is_the_mean_of_its_members(fitted: Callable[[str], Estimator]) -> None:
+    both = fitted("two classifiers")
+    case, rows = CASES["words"], [value for value, _ in reviews(12, 3)]
+    alone = [case.fitted(seed=seed).predict(rows) for seed in (1, 2)]
+    for k, answer in enumerate(both.predict(rows)):
+        for label, probability in answer.probabilities.items():
+            mean = sum(own[k].probabilities[label] for own in alone) / 2
+            assert probability == pytest.approx(mean, abs=1e-12)
+
+
+def test_long_texts_are_cut_and_it_is_said() -> None:
+    said: list[str] = []
+    rows = [*reviews(20, 1), ("the " * 30, "bad")]
+    model = Classifier({"max_length": 25}, {"hidden_size": 4}, {"epochs": 1})
+    model.fit(rows, reviews(9, 2), watchers=[lambda row: note(said, row)])
+    assert said[0] == (
+        "1 row longer than text.max_length = 25 steps: cut at the end (the longest, row:21, has 30)"
+    )
+    assert Classifier().text.max_length == 20_000
+
+
+def note(said: list[str], row: object) -> None:
+    if isinstance(row, Said):
+        said.append(row.text)
+
+
+def test_word_vectors_are_needed_to_train_and_not_to_load(tmp_path: Path) -> None:
+    file = tmp_path / "vectors.txt"
+    file.write_text("".join(f"{word} {k} 0.5 {k * k}\n" for k, word in enumerate(GOOD + BAD)))
+    settings = {"vectors": str(file), "freeze_vectors": True, "hidden_size": 4}
+    for kind, data in ((Classifier, reviews), (Labeller, sentences)):
+        if kind is Labeller:
+            file.write_text("".join(f"{word} {k} 0.5 {k}\n" for k, word in enumerate(REST)))
+        model = kind({}, settings, {"epochs": 1}).fit(data(40, 1), data(9, 2))
+        model.save(tmp_path / kind.__name__)
+        file.rename(tmp_path / "gone")
+        inputs = [value for value, _ in data(5, 3)]
+        assert kind.load(tmp_path / kind.__name__).predict(inputs) == model.predict(inputs)
+        (tmp_path / "gone").rename(file)
+        assert model.words is not None
+        known = model.words.numbers["fine" if kind is Classifier else "film"]
+        vectors = model.networks[0].embed.features[0].table.weight  # type: ignore[union-attr, index]
+        assert vectors[known].tolist() == [1.0, 0.5, 1.0]
+
+
+def test_numbers_are_names_of_classes() -> None:
+    model = Classifier({}, {"hidden_size": 4}, {"epochs": 1})
+    model.fit([(text, len(label)) for text, label in reviews(40, 1)])
+    assert model.labels.tokens == ("3", "9")
+
+
+# --- labellers -------------------------------------------------------------------------------
+
+
+def test_texts_are_cut_into_words_as_they_are_written(fitted: Callable[[str], Estimator]) -> None:
+    text, tokens = fitted("stepwise").predict(["Ada saw Zürich!", ["Ada", "saw", "Zürich", "!"]])
+    assert text == tokens
+    assert text.tokens == ("Ada", "saw", "Zürich", "!")
+    assert text.as_line("") == " ".join(
+        f"{t}/{own}" for t, own in zip(text.tokens, text.labels, strict=True)
+    )
+
+
+def test_the_vocabulary_folds_case_and_numbers(fitted: Callable[[str], Estimator]) -> None:
+    words = fitted("stepwise").words
+    assert words is not None
+    assert "ada" in words
+    assert "Ada" not in words
+    rows = [*sentences(30, 1), (["in", "1984", "and", "2001"], ["DET", "NOUN", "DET", "NOUN"])]
+    model = Labeller({"numbers": "tag"}, {"hidden_size": 4}, {"epochs": 1}).fit(rows, rows)
+    assert model.words is not None
+    assert "1984" not in model.words
+    assert model.words.counts[model.words.numbers[NUMBER]] == 2
+
+
+def test_spans_come_with_span_tags_only(fitted: Callable[[str], Estimator]) -> None:
+    inputs = [value for value, _ in spans(6, 5)]
+    assert all(own.spans is None for own in fitted("stepwise").predict(inputs))
+    for answer in fitted("span tags").predict(inputs):
+        assert answer.spans is not None
+        begun = [at for at, tag in enumerate(answer.labels) if tag.startswith("B")]
+        assert [span.start for span in answer.spans] == begun, "only legal sequences"
+    found = fitted("span tags").evaluate(spans(30, 4))
+    assert list(found.scores) == ["span F1", "accuracy"]
+
+
+def test_a_labeller_has_a_label_for_each_word() -> None:
+    for text in ({"level": "subwords"}, {"max_length": 5}):
+        with pytest.raises(OptionError, match=r"^a labeller has a label for each word: .* leave"):
+            Labeller(text).fit(sentences(20, 1))
+    rows = sentences(20, 1)
+    rows[3] = (["a", "b"], ["DET"])
+    with pytest.raises(
+        DataError, match=r"^row:4: expected a label for each of the 2 steps, got 1$"
+    ):
+        Labeller().fit(rows, sentences(5, 2))
+
+
+# --- mistakes --------------------------------------------------------------------------------
+
+
+TINY = {"hidden_size": 4, "embedding_size": 4}
+
+
+def refused(do: Callable[[], object]) -> str:
+    with pytest.raises((DataError, OptionError, RunError)) as error:
+        do()
+    return str(error.value)
+
+
+def test_what_cannot_be_learned_from() -> None:
+    one = [(text, "good") for text, _ in reviews(20, 1)]
+    assert refused(lambda: Classifier().fit(one, one)) == (
+        "the training part has one label only, 'good': expected at least two. "
+        "Is this the right column?"
+    )
+    assert refused(lambda: Classifier().fit(reviews(20, 1), [])) == (
+        "the validation part: expected rows with labels, got 0 rows"
+    )
+    bare = [(text, None) for text, _ in reviews(20, 1)]
+    assert refused(lambda: Classifier().fit(bare, bare)) == (
+        "the training part: expected rows with labels, got 20 rows without"
+    )
+    assert refused(lambda: Classifier().fit([("", "a"), ("", "b")], reviews(2, 1))).startswith(
+        "no token is seen"
+    )
+    two = [(text, ["a", "b"]) for text, _ in reviews(20, 1)]
+    assert refused(lambda: Classifier().fit(two, two)) == (
+        "row:1: expected one label, found 2; for several labels at once set model.several = true"
+    )
+    assert refused(lambda: Classifier().fit([(3.5, "a"), (1.0, "b")])) == (
+        "row:1: expected a text, a list of tokens, or a numpy array (steps, n) of vectors, "
+        "got float"
+    )
+    mixed = [*reviews(4, 1), *waves(4, 1)]
+    assert refused(lambda: Classifier().fit(mixed, mixed)) == (
+        "row:5: expected text as in the rows before, got vectors"
+    )
+    assert refused(lambda: Classifier().fit(mixed[::-1], mixed)) == (
+        "row:5: expected vectors as in the rows before, got text"
+    )
+    flat = [(np.zeros(3), "a"), (np.ones(3), "b")]
+    assert refused(lambda: Classifier().fit(flat, flat)) == (
+        "row:1: expected an array (steps, n), steps of numbers each, got shape (3,)"
+    )
+    empty = [(np.zeros((0, 2)), "a"), (np.ones((0, 2)), "b")]
+    assert refused(lambda: Classifier().fit(empty, empty)) == (
+        "the training part: expected sequences with steps, got empty ones only"
+    )
+
+
+def test_what_a_fitted_model_cannot_take(fitted: Callable[[str], Estimator]) -> None:
+    assert refused(lambda: fitted("words").predict("one text")) == (
+        "predict: expected a list of inputs, got one text; write [text]"
+    )
+    assert refused(lambda: fitted("words").predict([np.zeros((3, 2))])) == (
+        "row:1: expected text, as in training, got vectors"
+    )
+    assert refused(lambda: fitted("stepwise").predict([np.zeros((3, 2))])) == (
+        "row:1: expected text, as in training, got vectors"
+    )
+    assert refused(lambda: fitted("vectors").predict(["text"])) == (
+        "row:1: expected sequences of vectors with 2 numbers a step, as in training, got text"
+    )
+    assert refused(lambda: fitted("vectors").predict([np.zeros((3, 5))])) == (
+        "row:1: expected sequences of vectors with 2 numbers a step, as in training, "
+        "got steps of 5 numbers"
+    )
+    assert refused(lambda: fitted("words").evaluate([("text", None)])) == (
+        "evaluate: expected rows with labels, got rows without"
+    )
+    assert refused(lambda: fitted("words").evaluate([])) == "evaluate: expected rows, got none"
+    assert fitted("words").predict([]) == []
+    assert fitted("vectors").predict([]) == []
+    assert refused(lambda: fitted("vectors").most_telling("rises")) == (  # type: ignore[attr-defined]
+        "most_telling: expected a model of text, got one of vectors"
+    )
+
+
+def test_what_is_not_fitted_or_not_that_kind(
+    fitted: Callable[[str], Estimator], tmp_path: Path
+) -> None:
+    assert refused(lambda: Classifier().predict(["text"])) == (
+        "this classify model has not been fitted: call fit or load first"
+    )
+    assert refused(lambda: Classifier().save(tmp_path / "m")).startswith("this classify model")
+    assert refused(lambda: Classifier(members=0)) == (
+        "members: expected a number of networks ≥ 1, got 0"
+    )
+    fitted("words").save(tmp_path / "m")
+    assert refused(lambda: Labeller.load(tmp_path / "m")) == (
+        f"{tmp_path / 'm'}: expected a label model, got a classify model; "
+        "load it with the class of its own"
+    )
+    assert refused(lambda: Classifier.load(tmp_path / "n")) == (
+        f"{tmp_path / 'n'}: there is no model here; train one with `ensue train`"
+    )
+
+
+def test_a_flipped_bit_of_a_model_is_refused(
+    fitted: Callable[[str], Estimator], tmp_path: Path
+) -> None:
+    fitted("words").save(tmp_path / "m")
+    for file in sorted((tmp_path / "m").iterdir()):
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-2] + bytes([sound[-2] ^ 1]) + sound[-1:])
+        assert "this is not a whole model" in refused(lambda: Classifier.load(tmp_path / "m"))
+        file.write_bytes(sound)
+    assert Classifier.load(tmp_path / "m").networks
+
+
+def test_another_setting_does_not_continue_a_run(tmp_path: Path) -> None:
+    data = reviews(20, 1), reviews(8, 2)
+    Classifier({}, TINY, {"epochs": 1}).fit(*data, folder=tmp_path)
+    other = Classifier({}, {**TINY, "dropout_input": 0.1}, {"epochs": 1})
+    assert "model.dropout_input: was 0.3, now 0.1" in refused(
+        lambda: other.fit(*data, folder=tmp_path)
+    )
+
+
+def test_labels_are_escaped_in_a_notebook() -> None:
+    rows = [(text, f"<i>{label}") for text, label in reviews(20, 1)]
+    html = Classifier({}, TINY, {"epochs": 1}).fit(rows, rows)._repr_html_()
+    assert "&lt;i&gt;bad" in html
+    assert "<i>" not in html
+
+
+def test_an_answer_is_plain_data(fitted: Callable[[str], Estimator]) -> None:
+    (answer,) = fitted("words").predict(["a fine film"])
+    assert set(asdict(answer)) == {"label", "labels", "probabilities"}
+    assert isinstance(fitted("words").labels, Vocabulary)

@@ -1,0 +1,152 @@
+"""Networks that say what comes next: pieces equal the whole, stepping equals scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from ensue.errors import OptionError, ShapeError
+from ensue.models.language_network import RecurrentLanguage, StreamBatch, WindowLanguage
+
+WORDS = 30
+
+
+def recurrent(**own: Any) -> RecurrentLanguage:
+    given = {"cell": "LSTM", "embedding_size": 6, "hidden_size": 6, "layers": 2, **own}
+    return RecurrentLanguage(WORDS, **given)
+
+
+def window(**own: Any) -> WindowLanguage:
+    given = {"window": 3, "embedding_size": 6, "hidden_size": 8, "before": 1, **own}
+    return WindowLanguage(WORDS, **given)
+
+
+MODELS: dict[str, Callable[[], torch.nn.Module]] = {
+    "tied LSTM": recurrent,
+    "wider GRU, tied": lambda: recurrent(cell="GRU", hidden_size=9),
+    "simple RNN, not tied": lambda: recurrent(cell="SimpleRNN", hidden_size=9, tied=False),
+    "all dropouts": lambda: recurrent(
+        dropout_word=0.2,
+        dropout_input=0.2,
+        dropout_layers=0.2,
+        dropout_recurrent=0.2,
+        dropout_output=0.2,
+    ),
+    "window": window,
+    "window of one": lambda: window(window=1),
+    "window, tied": lambda: window(tied=True),
+    "window, one-hot": lambda: window(one_hot=True),
+}
+
+
+@pytest.fixture(params=MODELS, name="model")
+def _model(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(3)
+    return MODELS[request.param]().double().eval()
+
+
+def stream(steps: int = 11, batch: int = 3) -> StreamBatch:
+    tokens = torch.randint(WORDS, (steps + 1, batch), generator=torch.Generator().manual_seed(5))
+    return StreamBatch(tokens[:-1], tokens[1:])
+
+
+def gradients(cost: Tensor, model: torch.nn.Module) -> list[Tensor]:
+    return list(torch.autograd.grad(cost, list(model.parameters())))
+
+
+def test_the_cost_is_the_sum_of_the_costs(model: Any) -> None:
+    costs, _ = model.costs(stream(), {})
+    assert costs.shape == (11, 3)
+    assert_close(model(stream(), {})[0], costs.sum())
+
+
+def test_pieces_with_what_is_carried_equal_the_whole(model: Any) -> None:
+    whole = stream()
+    for size in (1, 4, 11, 50):  # 11 and 50: truncated BPTT that truncates nothing
+        carried, cost = {}, torch.zeros((), dtype=torch.float64)
+        for at in range(0, 11, size):
+            own = StreamBatch(whole.tokens[at : at + size], whole.targets[at : at + size])
+            piece, carried = model(own, carried)
+            cost = cost + piece
+        wanted, _ = model(whole, {})
+        assert_close(cost, wanted)
+        assert_close(gradients(cost, model), gradients(wanted, model))
+
+
+def test_stepping_equals_scoring(model: Any) -> None:
+    whole = stream()
+    costs, _ = model.costs(whole, {})
+    carried, found = model.begin(3), []
+    for tokens, targets in zip(whole.tokens, whole.targets, strict=True):
+        logs, carried = model.step(tokens, carried)
+        assert_close(logs.exp().sum(1), torch.ones(3, dtype=torch.float64))
+        found.append(-logs.gather(1, targets[:, None])[:, 0])
+    assert_close(torch.stack(found), costs)
+
+
+def test_the_future_cannot_change_the_past(model: Any) -> None:
+    one = stream()
+    tokens = one.tokens.clone()
+    tokens[7:] = (tokens[7:] + 1) % WORDS
+    before, _ = model.costs(one, {})
+    after, _ = model.costs(StreamBatch(tokens, one.targets), {})
+    assert_close(before[:7], after[:7])
+    assert not torch.equal(before[7:], after[7:])
+
+
+def test_columns_do_not_meet(model: Any) -> None:
+    whole = stream()
+    alone = StreamBatch(whole.tokens[:, 1:2], whole.targets[:, 1:2])
+    assert_close(model.costs(alone, {})[0], model.costs(whole, {})[0][:, 1:2])
+
+
+def test_targets_that_do_not_count(model: Any) -> None:
+    whole = stream()
+    real = torch.rand(whole.targets.shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    cost, _ = model(StreamBatch(whole.tokens, whole.targets, real), {})
+    assert_close(cost, model.costs(whole, {})[0][real].sum())
+
+
+def test_reordered_hypotheses(model: Any) -> None:
+    """What is carried follows its row, which is what a beam needs."""
+    order = torch.tensor([2, 0, 1])
+    tokens = stream().tokens
+    _, carried = model.step(tokens[0], model.begin(3))
+    axis = 1 if "past" in carried else 0
+    turned = {name: part.index_select(axis, order) for name, part in carried.items()}
+    logs, _ = model.step(tokens[1][order], turned)
+    assert_close(logs, model.step(tokens[1], carried)[0][order])
+
+
+def test_dropout_in_training_only() -> None:
+    torch.manual_seed(3)
+    model = MODELS["all dropouts"]()
+    model.train()
+    assert not torch.equal(model(stream(), {})[0], model(stream(), {})[0])
+    model.eval()
+    assert torch.equal(model(stream(), {})[0], model(stream(), {})[0])
+
+
+def test_tied_weights_are_one() -> None:
+    model = recurrent()
+    assert model.output.weight is model.table.weight
+    assert sum(p.numel() for p in model.parameters()) < sum(
+        p.numel() for p in recurrent(tied=False).parameters()
+    )
+
+
+def test_messages() -> None:
+    with pytest.raises(OptionError) as wrong:
+        window(window=0)
+    assert str(wrong.value) == "window: expected a number of words ≥ 1, got 0"
+    with pytest.raises(OptionError) as both:
+        window(one_hot=True, tied=True)
+    assert str(both.value).startswith("tied: expected false with one_hot")
+    with pytest.raises(ShapeError) as columns:
+        window()(stream(), window().begin(2))
+    assert str(columns.value) == "carried: expected 3 columns, got 2"

@@ -1,0 +1,102 @@
+"""The cost of a softmax over many classes: values, gradients, pieces, the ends of the range."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear
+from torch.testing import assert_close
+
+from ensue.engine import softmax
+from ensue.engine.softmax import softmax_cost, softmax_costs
+from ensue.errors import ShapeError
+
+
+def drawn(rows: int, width: int, classes: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(rows + classes)
+    h, weight, bias = (
+        torch.randn(shape, generator=generator, dtype=dtype).requires_grad_()
+        for shape in ((rows, width), (classes, width), (classes,))
+    )
+    return h, weight, bias, torch.randint(classes, (rows,), generator=generator)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 2e-5), (torch.float64, 1e-12)])
+@pytest.mark.parametrize(("rows", "width", "classes"), [(5, 3, 2), (33, 7, 50), (64, 16, 1001)])
+def test_it_is_torch_s_cross_entropy(
+    rows: int,
+    width: int,
+    classes: int,
+    dtype: torch.dtype,
+    close: float,
+    native: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not native:
+        monkeypatch.setattr(softmax, "why_not_native", lambda *_: "not here")
+    monkeypatch.setattr(softmax, "SCORES", 10 * classes)  # several pieces, the last one short
+    h, weight, bias, targets = drawn(rows, width, classes, dtype)
+    cost = softmax_cost(h, weight, bias, targets)
+    wanted = cross_entropy(linear(h, weight, bias), targets, reduction="sum")
+    assert_close(cost, wanted, rtol=close, atol=close)
+    inputs = [h, weight, bias]
+    found = torch.autograd.grad(3 * cost, inputs)
+    assert_close(found, torch.autograd.grad(3 * wanted, inputs), rtol=close, atol=close)
+    alone = softmax_costs(h, weight, bias, targets)
+    assert_close(
+        alone,
+        cross_entropy(linear(h, weight, bias), targets, reduction="none").detach(),
+        rtol=close,
+        atol=close,
+    )
+
+
+def test_only_what_is_asked_for() -> None:
+    h, weight, _, targets = drawn(6, 4, 9, torch.float64)
+    (d_h,) = torch.autograd.grad(softmax_cost(h, weight.detach(), None, targets), [h])
+    wanted = torch.autograd.grad(cross_entropy(h @ weight.t(), targets, reduction="sum"), [h])
+    assert_close((d_h,), wanted)
+
+
+def test_scores_of_any_size() -> None:
+    """One class certain, another impossible: no overflow, and the cost is the distance."""
+    h = torch.tensor([[1.0]])
+    weight = torch.tensor([[1e4], [0.0], [-1e4]])
+    targets = torch.tensor([2])
+    assert softmax_costs(h, weight, None, targets).item() == pytest.approx(2e4)
+    assert softmax_costs(h, weight, None, torch.tensor([0])).item() == pytest.approx(0.0)
+
+
+def test_nan_comes_through() -> None:
+    weight = torch.zeros(20, 1)
+    weight[13] = float("nan")
+    assert softmax_costs(torch.ones(1, 1), weight, None, torch.tensor([2])).isnan().all()
+
+
+def test_no_rows() -> None:
+    h, weight, bias, targets = drawn(0, 4, 9, torch.float32)
+    cost = softmax_cost(h, weight, bias, targets)
+    assert cost.item() == 0
+    assert torch.autograd.grad(cost, [weight])[0].abs().max() == 0
+    assert softmax_costs(h, weight, bias, targets).shape == (0,)
+
+
+def test_targets_out_of_range_are_named() -> None:
+    h, weight, bias, _ = drawn(2, 4, 9, torch.float32)
+    with pytest.raises(ShapeError) as caught:
+        softmax_cost(h, weight, bias, torch.tensor([0, 9]))
+    assert str(caught.value) == "targets: expected class numbers from 0 to 8, got 0 to 9"
+
+
+def test_shapes_are_named() -> None:
+    h, weight, bias, targets = drawn(2, 4, 9, torch.float32)
+    with pytest.raises(
+        ShapeError, match=r"expected h \(rows, width\) and weight \(classes, width\)"
+    ):
+        softmax_cost(h[:, :3], weight, bias, targets)
+    with pytest.raises(
+        ShapeError, match=r"targets: expected 2 class numbers \(int64\), got \(1,\)"
+    ):
+        softmax_cost(h, weight, bias, targets[:1])
