@@ -347,6 +347,18 @@ def test_a_word_never_seen_has_a_probability_where_smoothed() -> None:
         assert not np.isnan(model.log_probabilities(other)).any()
 
 
+def test_no_probability_is_above_one() -> None:
+    """Where only one token is predicted, own and left add up to 1, or a bit more by rounding."""
+    for count in range(1, 60):
+        for smoothing in SMOOTHINGS:
+            rows = ragged([[]] * count)
+            model = NgramModel.fit(
+                rows, Symbols(1, start=1, end=0), order=2, smoothing=smoothing, held_out=rows, k=0.3
+            )
+            assert all((log_p <= 0).all() for log_p in model.log_p)
+            assert model.perplexity(rows) == pytest.approx(1)
+
+
 def test_perplexity_counts_the_ends() -> None:
     """Two rows, "a" and nothing: P(a) = P(</s>) = ⅓ and ⅔ of three tokens."""
     model = NgramModel.fit(ragged([[A], []]), SYMBOLS, order=1, smoothing="maximum-likelihood")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
-from trainees import BATCH, ROWS, Fickle, Judge, Rows, build
+from trainees import BATCH, ROWS, TIME, Fickle, Judge, Rows, build
 
 from ensue.errors import ConfigError, OptionError, TrainingError
 from ensue.training import (
@@ -461,7 +461,7 @@ def test_a_batch_that_does_not_fit_is_named_before_the_first_update() -> None:
         fit(model, Hungry(rows=4), Judge(model), settings())
     names = ", ".join(f"rows.csv:{row + 1}" for row in Rows(rows=4).batches(0)[0])
     assert str(caught.value) == (
-        f"a batch of 4 rows and 4 targets does not fit in memory. Rows: {names}. "
+        f"a batch of 4 rows and {4 * TIME} tokens does not fit in memory. Rows: {names}. "
         "Next: lower the number of tokens in a batch, or cut long rows"
     )
 

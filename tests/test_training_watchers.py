@@ -16,7 +16,7 @@ COST = 0.1 + 0.2  # a number that takes 17 digits
 
 
 def update(number: int) -> Update:
-    return Update(number, 1, COST, 1e-3, 1 / 3, 4.0)
+    return Update(number, 1, COST, 1e-3, 1 / 3, 4.0, 8.0)
 
 
 def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
@@ -97,7 +97,7 @@ def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
     display(Began(0, 40))
     for number in range(1, 21):
         clock.now += 4
-        display(Update(number, 1, 0.5, 1e-3, 1.0, 400.0))
+        display(Update(number, 1, 0.5, 1e-3, 1.0, 40.0, 400.0))
         if number == 10:
             display(Evaluation(10, 1, {"cost": 0.25, "accuracy": 0.875}, True))
     display(Saved(20, Path("a")))
@@ -108,13 +108,13 @@ def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
 
 def test_without_a_terminal_there_are_plain_lines(clock: Clock) -> None:
     assert shown(io.StringIO(), clock).splitlines() == [
-        "update 3/40, cost 0.5, 100 targets/s, 2:28 left",
-        "update 6/40, cost 0.5, 100 targets/s, 2:16 left",
-        "update 9/40, cost 0.5, 100 targets/s, 2:04 left",
+        "update 3/40, cost 0.5, 100 tokens/s, 2:28 left",
+        "update 6/40, cost 0.5, 100 tokens/s, 2:16 left",
+        "update 9/40, cost 0.5, 100 tokens/s, 2:04 left",
         "epoch 1, update 10: validation cost 0.25, accuracy 0.875, the best so far",
-        "update 12/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 targets/s, 1:52 left",
-        "update 15/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 targets/s, 1:40 left",
-        "update 18/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 targets/s, 1:28 left",
+        "update 12/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 tokens/s, 1:52 left",
+        "update 15/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 tokens/s, 1:40 left",
+        "update 18/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 tokens/s, 1:28 left",
         "step-000003 is damaged",
         "finished after update 20: no new best for as long as train.patience allows",
     ]
@@ -141,8 +141,8 @@ def test_a_run_that_continues_counts_from_there(clock: Clock) -> None:
     display = Display(stream=stream)
     display(Began(30, 40))
     clock.now += 10
-    display(Update(35, 1, 0.5, 1e-3, 1.0, 50.0))
-    assert stream.getvalue() == "update 35/40, cost 0.5, 5 targets/s, 0:10 left\n"
+    display(Update(35, 1, 0.5, 1e-3, 1.0, 5.0, 50.0))
+    assert stream.getvalue() == "update 35/40, cost 0.5, 5 tokens/s, 0:10 left\n"
 
 
 def test_a_quiet_display_is_silent(clock: Clock) -> None:

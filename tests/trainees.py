@@ -89,6 +89,9 @@ class Rows:
     def targets(self, rows: Sequence[int]) -> float:
         return float(len(rows))
 
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(len(rows) * TIME)
+
     def name(self, row: int) -> str:
         return f"rows.csv:{row + 1}"
 

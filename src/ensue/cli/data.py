@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -99,3 +100,23 @@ def show_data(
     print(show(file, options, rows, width))
     print()
     print(tokens_shown(file, options, text, rows, width))
+
+
+@data.command("make")
+def make_data(
+    task: Annotated[
+        str, typer.Argument(help="dates, counting, 'temporal order', copy, parity, dyck.")
+    ],
+    file: Annotated[Path, typer.Argument(help="dates: .conll or .tsv; the others: .jsonl.")],
+    rows: Annotated[int, typer.Option("--rows", min=1, help="How many.")] = 1000,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Of a sequence.")] = 20,
+    part: Annotated[
+        str, typer.Option("--part", help="train, validation or test: none shares a row.")
+    ] = "train",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Another one makes other rows.")] = 1,
+) -> None:
+    """Write a built-in task as a file, to try the other commands on."""
+    from ensue.data.tasks.write import write_task
+
+    about = write_task(task, file, rows=rows, steps=steps, part=part, seed=seed)
+    print(f"{file}: {rows:,} rows; {about}")

@@ -71,8 +71,9 @@ def memory(
     Every cell learns every task with the same budget until it solves it: adding is solved at a
     mean squared error of 0.001 (chance: 0.167), temporal order at 99 % (chance: 25 %). Training
     ends when the validation part is solved with a fifth of the error to spare; the score printed
-    is that of the test part. The defaults are those with which gated cells solve adding over 400
-    steps soonest; the default command takes some minutes. Ctrl-C shows what is measured by then.
+    is that of the test part. The defaults are those, of the ones tried, with which gated cells
+    solve adding over 400 steps soonest; the default command takes some minutes. Ctrl-C shows what
+    is measured by then.
     """
     from ensue.study.memory import find_tasks, lengths_up_to, study_memory
     from ensue.study.memory_picture import draw

@@ -6,12 +6,12 @@ was cut is a sequence like any other, and every search looks for the best of the
 """
 
 from ensue.decoding.beam import beam
+from ensue.decoding.draws import seeds
 from ensue.decoding.exact import exact
 from ensue.decoding.forced import score
 from ensue.decoding.greedy import greedy
 from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.penalty import PENALTIES
-from ensue.decoding.random import seeds
 from ensue.decoding.sampling import sample, stream
 from ensue.decoding.step import Reorder, Shared, State, Step, Watch, reordered
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ensue.decoding.greedy import most_probable
+from ensue.decoding.beam import beam
 from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.step import (
     Reorder,
@@ -21,8 +22,9 @@ from ensue.decoding.step import (
     reordered,
     setting,
 )
-from ensue.decoding.walk import hypotheses, walk
 from ensue.errors import OptionError
+
+KNOWN = 4  # width of the beam whose result is known at the start
 
 
 def exact(
@@ -40,13 +42,25 @@ def exact(
 
     Uniform cost: always the most probable beginning is lengthened. What follows can only make it
     less probable (log p ≤ 0), so the first that is over when its turn comes is the best. Beginnings
-    that are no better than a sequence already known, at first the greedy one, are dropped.
-    Row by row; gives up with an error after `most_expansions` steps of a row."""
+    that are no better than a sequence already known, at first the one that a beam finds, are
+    dropped. Row by row; gives up with an error after `most_expansions` steps of a row."""
     if most_expansions < 1:
         raise OptionError(f"most_expansions: expected a number ≥ 1, got {most_expansions}")
     given = setting(step, start, state, end, most_steps, reorder, watch)
-    known = hypotheses(given, walk(given, most_probable))
-    return [_best(given, row, one, most_expansions) for row, one in enumerate(known)]
+    known = beam(
+        step,
+        start,
+        state,
+        width=KNOWN,
+        end=end,
+        most_steps=most_steps,
+        reorder=reorder,
+        watch=watch,
+    )
+    return [
+        _best(given, row, found[0] if found else None, most_expansions)
+        for row, found in enumerate(known)
+    ]
 
 
 class _Beginning(NamedTuple):
@@ -58,30 +72,42 @@ class _Beginning(NamedTuple):
 
 
 @torch.no_grad()
-def _best(given: Setting, row: int, known: Hypothesis, most_expansions: int) -> Hypothesis:
+def _best(given: Setting, row: int, known: Hypothesis | None, most_expansions: int) -> Hypothesis:
     start = given.tokens[row : row + 1]
     limit = int(given.limits[row])
     state = given.reorder(given.state, start.new_tensor([row]))
     order = count()  # of equals the one found first
     waiting = [(0.0, next(order), _Beginning((), state, ()))]
-    for _ in range(most_expansions):
-        if not waiting or waiting[0][0] >= -known.log_probability:
-            return known
+    for used in count():
+        best = math.inf if known is None else -known.log_probability
+        if not waiting or waiting[0][0] >= best:
+            break
+        if used == most_expansions:
+            raise _uncertain(most_expansions, row, limit)
         cost, _, (words, state, seen) = heappop(waiting)
         log_probs, state = given.ask(start.new_tensor(words[-1:]) if words else start, state)
         check_greatest(log_probs.max())
         watched = given.watched(state, 1)
         seen = seen if watched is None else (*seen, watched)
         costs = cost - log_probs[0].double().clamp(max=0)
-        for word in (costs < -known.log_probability).nonzero()[:, 0].tolist():
-            own, longer = float(costs[word]), (*words, word)
+        better = (costs < best).nonzero()[:, 0]
+        for word, own in zip(better.tolist(), costs[better].tolist(), strict=True):
+            longer = (*words, word)
             if word != given.end and len(longer) < limit:
                 heappush(waiting, (own, next(order), _Beginning(longer, state, seen)))
-            elif own < -known.log_probability:
+            elif own < best:
                 whole = torch.cat(seen) if seen else None
-                known = Hypothesis(longer, -own, -own, word == given.end, whole)
-    raise OptionError(
-        f"exact: after {most_expansions} steps the best sequence of row {row} is not certain "
-        f"(at most {limit} words, log p {known.log_probability:.4g} so far); use beam, or raise "
-        "most_expansions"
+                best, known = own, Hypothesis(longer, -own, -own, word == given.end, whole)
+    if known is None:
+        raise OptionError(
+            f"exact: no sequence of row {row} is possible; every beginning comes to where the "
+            "step gives all words the probability 0"
+        )
+    return known
+
+
+def _uncertain(expansions: int, row: int, limit: int) -> OptionError:
+    return OptionError(
+        f"exact: after {expansions} steps the best sequence of row {row}, of at most {limit} "
+        "words, is not certain; use beam, or raise most_expansions"
     )

@@ -29,10 +29,11 @@ def score(
     longest, rows = tokens.shape
     if lengths is None:
         lengths = torch.full((rows,), longest, device=tokens.device)
-    if lengths.shape != start.shape or (rows and not 0 <= int(lengths.min()) <= longest):
-        raise ShapeError(f"lengths: expected one for each of {rows} rows, from 0 to {longest}")
-    if rows and int(lengths.max()) > longest:
-        raise ShapeError(f"lengths: expected at most {longest} words, got {int(lengths.max())}")
+    if lengths.shape != start.shape or bool(((lengths < 0) | (lengths > longest)).any()):
+        raise ShapeError(
+            f"lengths: expected one for each of {rows} rows, from 0 to {longest}, "
+            f"got {lengths.tolist()}"
+        )
     given = setting(step, start, state, None, 1, reorder)
     found = torch.zeros(longest, rows, dtype=torch.float64, device=tokens.device)
     kept = torch.arange(rows, device=tokens.device)

@@ -18,7 +18,7 @@ PENALTIES: dict[str, Callable[[Tensor, float], Tensor]] = {
 def penalty(name: str, alpha: float) -> Callable[[Tensor], Tensor]:
     """lp(n): "wu" ((5 + n) / 6)^α of Wu et al. (2016), "length" n^α, the mean for α = 1."""
     if name not in PENALTIES:
-        raise unknown("penalty", name, PENALTIES)
+        raise unknown("length_penalty", name, PENALTIES)
     if not 0 <= alpha < float("inf"):
         raise OptionError(
             f"alpha: expected a number ≥ 0, got {alpha}; 0 ranks by log-probability, and the "

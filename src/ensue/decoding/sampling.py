@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ensue.decoding.draws import WORD, seeds, uniform
 from ensue.decoding.greedy import most_probable
 from ensue.decoding.hypothesis import Hypothesis
-from ensue.decoding.random import WORD, seeds, uniform
 from ensue.decoding.ranking import largest
 from ensue.decoding.step import (
     Reorder,
@@ -83,7 +83,8 @@ def candidates(
         order = order.expand(log_probs.shape)
     else:
         found, order = largest(log_probs, words if top_k is None else min(top_k, words))
-    probs = (found.double() / temperature).softmax(1)
+    found = found.double()
+    probs = ((found - found.amax(1, keepdim=True)) / temperature).softmax(1)
     if top_p is not None:
         before = probs.cumsum(1) - probs
         # The first always stays; so rounding in the sum cannot leave a row with nothing.
@@ -128,7 +129,7 @@ def _chooser(
 def _inverse(probs: Tensor, draws: Tensor) -> Tensor:
     """(rows,): the first place whose cumulative probability exceeds the draw."""
     reach = probs.cumsum(1)
-    total = reach[:, -1:]
+    total = reach[:, -1:].contiguous()
     place = torch.searchsorted(reach, draws[:, None] * total, right=True)
     # A draw next to 1 may round to the total; then it is the last word with any probability.
     last = torch.searchsorted(reach, total)

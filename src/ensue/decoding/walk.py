@@ -51,11 +51,11 @@ def hypotheses(given: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
     rows = torch.cat([one.rows for one in taken])
     order = rows.argsort(stable=True)
     counts = rows.bincount(minlength=len(given.tokens)).tolist()
-    tokens = torch.cat([one.tokens for one in taken])[order].split(counts)
+    tokens = torch.cat([one.tokens for one in taken])[order].split_with_sizes(counts)
     log_probs = torch.zeros(len(counts), dtype=torch.float64, device=rows.device)
     log_probs.index_add_(0, rows, torch.cat([one.log_probs for one in taken]))
     seen = [one.watched for one in taken if one.watched is not None]
-    watched = torch.cat(seen)[order].split(counts) if seen else [None] * len(counts)
+    watched = torch.cat(seen)[order].split_with_sizes(counts) if seen else [None] * len(counts)
     return [
         Hypothesis(tuple(words), total, total, words[-1] == given.end, own)
         for words, total, own in zip(

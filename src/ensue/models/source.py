@@ -39,6 +39,9 @@ class SequenceSource:
             return float(self.columns.lengths[np.asarray(rows)].sum())
         return float(len(rows))
 
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(self.columns.lengths_of(np.asarray(rows)).sum())
+
     def name(self, row: int) -> str:
         return self.names[row]
 

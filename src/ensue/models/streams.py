@@ -53,6 +53,9 @@ class StreamSource:
         (k,) = rows
         return float(self.x[k * self.steps : (k + 1) * self.steps].size)
 
+    def tokens(self, rows: Sequence[int]) -> float:
+        return self.targets(rows)
+
     def name(self, row: int) -> str:
         return f"{self._name}, steps from {row * self.steps} on"
 

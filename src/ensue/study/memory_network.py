@@ -81,6 +81,9 @@ class GeneratedRows:
             return float(len(rows))
         return float(self.task.batch(self.seed, rows[0], len(rows)).mask.sum())
 
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(self.task.batch(self.seed, rows[0], len(rows)).lengths.sum())
+
     def name(self, row: int) -> str:
         return f"{self.task.name}, row {row} of seed {self.seed}"
 

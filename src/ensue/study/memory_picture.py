@@ -223,7 +223,7 @@ class _Reach:
 
     def __init__(self, report: MemoryReport) -> None:
         self.report, self.chart = report, Chart()
-        self.left = MARGIN + 16 + max(text_width(cell, 14) for cell in report.cells)
+        self.left = MARGIN + 16 + max(text_width(cell, 15) for cell in report.cells)
         self.right = WIDE - MARGIN - 70
 
     def svg(self) -> str:

@@ -88,7 +88,8 @@ class Updates:
         batches = self.batches(at.epoch)
         group = batches[at.position : at.position + self.at_once]
         cost, norm, targets, carried = self.gradients(at, group)
-        row = Update(at.update + 1, at.epoch + 1, cost, rate, norm, targets)
+        tokens = float(sum(self.source.tokens(rows) for rows in group))
+        row = Update(at.update + 1, at.epoch + 1, cost, rate, norm, targets, tokens)
         at.optimiser.step(rate)
         at.update += 1
         at.position += len(group)

@@ -77,12 +77,12 @@ def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) ->
 
 
 def largest(source: Source, epoch: int) -> list[Sequence[int]]:
-    """The batches that may need the most memory: of most targets, of most rows, of fewest (with a
+    """The batches that may need the most memory: of most tokens, of most rows, of fewest (with a
     budget of tokens these are the longest)."""
     batches = [rows for rows in source.batches(epoch) if len(rows)]
     if not batches:
         return []
-    found = [max(batches, key=source.targets), max(batches, key=len), min(batches, key=len)]
+    found = [max(batches, key=source.tokens), max(batches, key=len), min(batches, key=len)]
     return [rows for k, rows in enumerate(found) if not any(rows is other for other in found[:k])]
 
 
@@ -98,7 +98,7 @@ def try_batch(
         if not _no_memory(error):
             raise
         raise TrainingError(
-            f"a batch of {len(rows)} rows and {source.targets(rows):g} targets does not fit in "
+            f"a batch of {len(rows)} rows and {source.tokens(rows):,.0f} tokens does not fit in "
             f"memory. Rows: {gradients.rows_by_name(source, rows)}. Next: lower the number of "
             "tokens in a batch, or cut long rows"
         ) from error

@@ -36,7 +36,7 @@ class Display:
         self._drawn = False  # a bar stands in the last line
         self._shown_at = self._began = time.monotonic()
         self._first = self._update = self._updates = 0
-        self._targets, self._cost = 0.0, float("nan")
+        self._tokens, self._cost = 0.0, float("nan")
         self._last: float | None = None
         self._best: float | None = None
 
@@ -48,6 +48,7 @@ class Display:
                 self._first = self._update = update
                 self._updates = updates
                 self._began = self._shown_at = time.monotonic()
+                self._tokens, self._cost, self._last, self._best = 0.0, float("nan"), None, None
             case Update():
                 self._note(row)
             case Evaluation(update, epoch, scores, best):
@@ -68,7 +69,7 @@ class Display:
 
     def _note(self, row: Update) -> None:
         self._update, now = row.update, time.monotonic()
-        self._targets += row.targets
+        self._tokens += row.tokens
         known = self._cost == self._cost
         self._cost = SMOOTH * self._cost + (1 - SMOOTH) * row.cost if known else row.cost
         if now - self._shown_at >= (BAR_SECONDS if self.bar else LINE_SECONDS):
@@ -85,7 +86,7 @@ class Display:
         parts = [f"update {self._update}/{self._updates}", f"cost {self._cost:.4g}"]
         if self._last is not None and self._best is not None:
             parts.append(f"validation {self.watch} {self._last:.4g} (best {self._best:.4g})")
-        parts += [f"{self._targets / seconds:,.0f} targets/s", f"{clock(left)} left"]
+        parts += [f"{self._tokens / seconds:,.0f} tokens/s", f"{clock(left)} left"]
         return ", ".join(parts)
 
     def _draw(self) -> None:

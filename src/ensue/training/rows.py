@@ -17,7 +17,8 @@ class Began:
 
 @dataclass(frozen=True)
 class Update:
-    """cost: mean over the targets; norm: of the gradient before clipping; epoch: the first is 1."""
+    """cost: mean over the targets; norm: of the gradient before clipping; epoch: the first is 1;
+    tokens: steps of input."""
 
     update: int
     epoch: int
@@ -25,6 +26,7 @@ class Update:
     rate: float
     norm: float
     targets: float
+    tokens: float
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,10 @@ class Source(Protocol):
         batches divided by the sum of this."""
         ...
 
+    def tokens(self, rows: Sequence[int]) -> float:
+        """How many steps of input the batch has: what speed is counted in."""
+        ...
+
     def name(self, row: int) -> str:
         """Where a row comes from, for messages: `reviews.csv:1041`."""
         ...

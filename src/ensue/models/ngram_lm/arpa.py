@@ -7,6 +7,7 @@ A word cannot hold white space in such a file, so the tokens of white space have
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,13 +58,13 @@ def _names(path: Path, model: NgramModel, tokens: Sequence[str]) -> list[str]:
         if not name or any(space in name for space in NAMED)
     ]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(names).most_common(1)[0][0]
         problems.append(f"{twice!r}: two tokens are called that")
     for role, number, name in (("start", symbols.start, START), ("end", symbols.end, END)):
         if number is not None and names[number] != name:
             problems.append(f"{names[number]!r}: the {role} of a row is called {name!r}")
     if problems:
-        raise DataError("\n  ".join([f"{path}: not written: {len(problems)} problems", *problems]))
+        raise DataError("\n  ".join([f"{path}: not written: these are no words for it", *problems]))
     return names
 
 
@@ -84,10 +85,9 @@ def _entries(
     model: NgramModel, names: list[str], order: int, numbers: NDArray[np.int64]
 ) -> Iterator[str]:
     log_p = _finite(model.log_p[order - 1][numbers])
-    words = [
-        " ".join(map(names.__getitem__, row))
-        for row in model.index.spelled(order, numbers).tolist()
-    ]
+    called = np.array(names, object)
+    columns = [called[column].tolist() for column in model.index.spelled(order, numbers).T]
+    words = map(" ".join, zip(*columns, strict=True))
     if order == model.order:
         yield from (f"{p!r}\t{n}\n" for p, n in zip(log_p, words, strict=True))
         return

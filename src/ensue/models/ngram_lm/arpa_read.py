@@ -22,9 +22,7 @@ from ensue.models.ngram_lm.model import NgramModel
 from ensue.models.ngram_lm.symbols import Symbols
 
 MOST_PROBLEMS = 20
-FIELDS = re.compile(r"[^ \t]+")
 ANNOUNCED = re.compile(r"ngram[ \t]+([0-9]{1,3})[ \t]*=[ \t]*([0-9]{1,18})[ \t]*")
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|-inf(inity)?")
 TOKENS = {name: token for token, name in NAMED.items()}
 READ = "arpa"  # the smoothing of a model that was read
 Numbers = NDArray[np.int64]
@@ -45,12 +43,13 @@ def read_arpa(
     less); None numbers them as the file lists them. Without `sentences`, rows have no ends."""
     reading = _Reading(path)
     sizes = reading.sizes()
-    listed: dict[str, int] = {}
-    entries = reading.section(1, sizes, listed)
+    names: dict[str, int] = {}  # as the file spells and numbers them
+    entries = reading.section(1, sizes, names)
+    listed = [TOKENS.get(name, name) for name in names]
     tokens = tuple(listed if tokens is None else tokens)
     symbols = _symbols(path, listed, tokens, sentences)
-    numbers = {START: symbols.start, **{token: n for n, token in enumerate(tokens)}}
-    entries.words[:, 0] = np.array([numbers[token] for token in listed])[entries.words[:, 0]]
+    numbers = {START: symbols.start, **{NAMED.get(t, t): n for n, t in enumerate(tokens)}}
+    entries.words[:, 0] = np.array([numbers[name] for name in names])[entries.words[:, 0]]
     _, log_p, back_off = reading.sorted(1, NgramIndex(symbols, ()), entries)
     log_p[symbols.start] = -np.inf  # it is never predicted, whatever the file says
     keys, logs, weights = list[Numbers](), [log_p], [back_off]
@@ -66,7 +65,7 @@ def read_arpa(
     return ArpaFile(NgramModel(index, tuple(logs), tuple(weights[:-1]), seen, READ), tokens)
 
 
-def _symbols(path: Path, listed: dict[str, int], tokens: Sequence[str], sentences: bool) -> Symbols:
+def _symbols(path: Path, listed: Sequence[str], tokens: Sequence[str], sentences: bool) -> Symbols:
     """The roles of the tokens; those given must be those of the file."""
     problems = [
         *(f"{t!r} is a word of the file, not of the vocabulary" for t in {*listed} - {*tokens}),
@@ -79,13 +78,14 @@ def _symbols(path: Path, listed: dict[str, int], tokens: Sequence[str], sentence
         problems.append(f"no {END!r}, which ends every sentence: use sentences=False for a stream")
     if problems:
         shown = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
-        raise DataError("\n  ".join([f"{path}: {len(problems)} problems with its words", *shown]))
+        raise DataError("\n  ".join([f"{path}: its words are not those expected", *shown]))
+    known = set(listed)
     numbers = {token: number for number, token in enumerate(tokens)}
     return Symbols(
         size=len(tokens),
         start=numbers.get(START, len(tokens)),
         end=numbers[END] if sentences else None,
-        unpredicted=tuple(n for t, n in numbers.items() if t not in listed and t != START),
+        unpredicted=tuple(n for t, n in numbers.items() if t not in known and t != START),
     )
 
 
@@ -188,28 +188,26 @@ class _Reading:
         self, order: int, highest: bool, numbers: dict[str, int]
     ) -> tuple[list[int], float, float] | None:
         """Words, log₁₀ P and back-off of the line; None, and a problem, where it is wrong."""
-        fields = FIELDS.findall(self.text)
+        fields = self.text.replace("\t", " ").split(" ")
+        if "" in fields:
+            fields = [field for field in fields if field]
+        words = fields[1 : order + 1]
         if not order + 1 <= len(fields) <= order + 2 - highest:
             most = "" if highest else " and at most a back-off weight"
             reason = f"expected a number, {order} words{most}, found {len(fields)} fields"
             self.problem(reason, self.line)
             return None
-        values = [fields[0], *fields[order + 1 :]]
-        wrong = [value for value in values if not NUMBER.fullmatch(value)]
-        if wrong:
-            self.problem(f"expected a finite number, found {wrong[0]!r}", self.line)
-            return None
-        words = [TOKENS.get(name, name) for name in fields[1 : order + 1]]
         if order == 1:
             numbers.setdefault(words[0], len(numbers))
-        reason = _wrong_words(words, numbers)
-        log_p, back_off = map(_logarithm, (values[0], *values[1:], "0")[:2])
-        if log_p > 0 and words != [START]:
-            reason = reason or f"expected log₁₀ of a probability, at most 0, found {values[0]}"
-        if reason:
-            self.problem(reason, self.line)
+        try:
+            log_p = _logarithm(fields[0])
+            back_off = _logarithm(fields[-1]) if len(fields) > order + 1 else 0.0
+            if log_p > 0 and words != [START]:
+                raise ValueError(f"expected log₁₀ of a probability, at most 0, found {fields[0]}")
+            return _numbered(words, numbers), log_p, back_off
+        except ValueError as error:
+            self.problem(str(error), self.line)
             return None
-        return [numbers[word] for word in words], log_p, back_off
 
     def sorted(
         self, order: int, index: NgramIndex, own: _Entries
@@ -242,18 +240,25 @@ class _Reading:
             self.fail(f"expected nothing behind \\end\\, found {behind[1]!r}", behind[0])
 
 
-def _wrong_words(words: list[str], numbers: dict[str, int]) -> str:
-    """What is wrong with an n-gram's words, "" for nothing."""
-    for word in words:
-        if word not in numbers:
-            return f"{word!r} is not among the 1-grams"
+def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
+    """The numbers of an n-gram's words; ValueError says why they cannot be one."""
+    try:
+        found = [numbers[word] for word in words]
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} is not among the 1-grams") from None
     if START in words[1:]:
-        return f"{START!r} stands behind another word"
+        raise ValueError(f"{START!r} stands behind another word")
     if END in words[:-1]:
-        return f"{END!r} stands before another word"
-    return ""
+        raise ValueError(f"{END!r} stands before another word")
+    return found
 
 
 def _logarithm(text: str) -> float:
-    value = float(text)
+    """A number, −∞ for −99 and below; ValueError for anything else that Python would take."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value < math.inf or "_" in text:
+        raise ValueError(f"expected a finite number, found {text!r}")
     return -math.inf if value <= NOTHING else value

@@ -85,8 +85,7 @@ class NgramIndex:
         """For each token of a text: the number of the order − 1 tokens before it, and that of the
         n-gram it ends, −1 where there is none. shorter: the n-grams of order − 1 ended there."""
         contexts = np.full(len(text.tokens), -1, np.int64)
-        contexts[1:] = shorter[:-1]
-        contexts[text.starts[:-1]] = -1
+        contexts[1:] = shorter[:-1]  # across two rows too: no n-gram ends with a start
         return contexts, self.find(order, contexts, text.tokens)
 
     def tails(self) -> list[NDArray[np.int32]]:

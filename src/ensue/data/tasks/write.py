@@ -1,0 +1,84 @@
+"""Built-in tasks as files, so that every command can be tried on them at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ensue.data.tasks.dates import dates
+from ensue.data.tasks.memory import TASKS
+from ensue.data.tasks.task import PARTS
+from ensue.errors import OptionError, unknown
+
+DATES = "dates"
+AT_ONCE = 1000  # rows in memory
+FORMATS = {DATES: (".conll", ".tsv")}
+
+
+def write_task(
+    name: str, path: Path, *, rows: int, steps: int = 20, part: str = "train", seed: int = 1
+) -> str:
+    """Writes rows of a part, which no other part has; says in one line what they are.
+
+    dates: .conll has the parts of each date labelled, .tsv its language and its ISO form;
+    the others: .jsonl with `features` (steps, n) and `label`, or one label for each step."""
+    if name != DATES and name not in TASKS:
+        raise unknown("task", name, (DATES, *TASKS))
+    if part not in PARTS:
+        raise unknown("part", part, PARTS)
+    known = FORMATS.get(name, (".jsonl",))
+    if path.suffix not in known:
+        raise OptionError(f"{path}: expected a file name that ends in {' or '.join(known)}")
+    if name == DATES:
+        about = "dates as people write them in five languages"
+        lines = _labelled(seed, part, rows) if path.suffix == ".conll" else _pairs(seed, part, rows)
+    else:
+        about = TASKS[name](steps).about
+        lines = _sequences(name, seed, part, rows, steps)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as problem:
+        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
+    return about
+
+
+def _blocks(rows: int) -> Iterator[tuple[int, int]]:
+    """(first, count) of the rows that are made together."""
+    for first in range(0, rows, AT_ONCE):
+        yield first, min(AT_ONCE, rows - first)
+
+
+def _labelled(seed: int, part: str, rows: int) -> Iterator[str]:
+    for first, count in _blocks(rows):
+        for date in dates(seed, part, count, first=first):
+            pairs = zip(date.tokens, date.tags, strict=True)
+            yield "".join(f"{token}\t{tag}\n" for token, tag in pairs) + "\n"
+
+
+def _pairs(seed: int, part: str, rows: int) -> Iterator[str]:
+    yield "text\tlanguage\tiso\n"
+    for first, count in _blocks(rows):
+        for date in dates(seed, part, count, first=first):
+            yield f"{date.text}\t{date.language}\t{date.iso}\n"
+
+
+def _sequences(name: str, seed: int, part: str, rows: int, steps: int) -> Iterator[str]:
+    task = TASKS[name](steps)
+    if task.kind == "regression":
+        raise OptionError(
+            f"{name}: its answer is a number, and no command learns numbers from files yet; "
+            f"`ensue memory {name}` trains on it"
+        )
+    for first, count in _blocks(rows):
+        batch = task.batch(seed, first, count, part)
+        for row, length in enumerate(batch.lengths.tolist()):
+            targets = batch.targets
+            label = (
+                [str(t) for t in targets[:length, row]]
+                if task.kind == "labelling"
+                else str(targets[row])
+            )
+            features = batch.x[:length, row].tolist()
+            yield json.dumps({"features": features, "label": label}) + "\n"

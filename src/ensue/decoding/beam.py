@@ -1,0 +1,151 @@
+"""The best sequences that a search of bounded width finds, for many sentences at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ensue.decoding.hypothesis import Hypothesis
+from ensue.decoding.penalty import penalty
+from ensue.decoding.ranking import largest
+from ensue.decoding.step import (
+    Reorder,
+    Setting,
+    State,
+    Step,
+    Watch,
+    check_greatest,
+    reordered,
+    setting,
+)
+from ensue.decoding.trellis import Ended, Layer, traced
+from ensue.errors import OptionError
+
+
+def beam(
+    step: Step,
+    start: Tensor,
+    state: State,
+    *,
+    width: int,
+    n_best: int = 1,
+    end: int | None,
+    most_steps: int | Tensor,
+    length_penalty: str = "wu",
+    alpha: float = 0.0,
+    stop_early: bool = True,
+    reorder: Reorder = reordered,
+    watch: Watch | None = None,
+) -> list[list[Hypothesis]]:
+    """The n best sequences found for each sentence, start (sentences,), best first.
+
+    At each step the beginnings of a sentence are lengthened by every word. Of the `width` most
+    probable results, those that are over are finished; the `width` most probable that are
+    not over go on. Finished ones are ranked by log p / lp(n), n their number of words:
+    length_penalty "wu" is lp(n) = ((5 + n) / 6)^α, "length" n^α. Of equals the one found first
+    comes first, then that of the better beginning, then the word of lower number. There are
+    fewer than n_best where fewer were possible.
+
+    stop_early: a sentence is done once no beginning can displace one of its n best. Why nothing is
+    lost: let s ≤ 0 be the log p of the best beginning and N the sentence's most_steps. Whatever
+    grows from any of them has log p ≤ s, for no log p of a word is above 0; it has at most N words
+    and lp never falls, so lp(n) ≤ lp(N), and its score is log p / lp(n) ≤ s / lp(n) ≤ s / lp(N).
+    If the last of the n best has at least this, later ones are at most its equals and rank
+    behind it.
+
+    watch(state) (rows, …), of the state that a step gave, is kept for each word chosen by it:
+    `Hypothesis.watched`, in the hypothesis' own order."""
+    _check(width, n_best)
+    given = setting(step, start, state, end, most_steps, reorder, watch)
+    search = _Search(given, width, n_best, penalty(length_penalty, alpha), stop_early)
+    return search.run()
+
+
+def _check(width: int, n_best: int) -> None:
+    if width < 1:
+        raise OptionError(f"width: expected a number of hypotheses ≥ 1, got {width}")
+    if not 1 <= n_best <= width:
+        raise OptionError(f"n_best: expected a number from 1 to width, {width}, got {n_best}")
+
+
+class _Search:
+    def __init__(
+        self,
+        given: Setting,
+        width: int,
+        n_best: int,
+        divisor: Callable[[Tensor], Tensor],
+        stop_early: bool,
+    ) -> None:
+        self.given, self.width, self.divisor = given, width, divisor
+        self.stop_early = stop_early
+        self.ended = Ended.none(len(given.tokens), n_best, given.tokens.device)
+        self.layers: list[Layer] = []
+
+    @torch.no_grad()
+    def run(self) -> list[list[Hypothesis]]:
+        given = self.given
+        tokens, state = given.tokens, given.state
+        sentences = torch.arange(len(tokens), device=tokens.device)
+        scores = torch.zeros(len(tokens), 1, dtype=torch.float64, device=tokens.device)
+        while len(sentences):
+            before = scores.shape[1]
+            log_probs, state = given.ask(tokens, state)
+            watched = given.watched(state, len(tokens))
+            scores, parents, chosen = self._lengthened(sentences, scores, log_probs)
+            self.layers.append(Layer(sentences, before, parents, chosen, watched))
+            kept = self._kept(sentences, scores)
+            rows = (parents[kept] + before * kept[:, None]).flatten()
+            sentences, scores, tokens = sentences[kept], scores[kept], chosen[kept].flatten()
+            state = given.reorder(state, rows) if len(rows) else state
+        return traced(self.layers, self.ended, given.end)
+
+    def _lengthened(
+        self, sentences: Tensor, scores: Tensor, log_probs: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """From the log p of beginnings (sentences, before) and of the words after them, what goes
+        on (sentences, width): log p, beginning, word. What is over goes to the ended ones."""
+        number = len(self.layers) + 1
+        # No beginning has more than `width` words to give that go on, and the end.
+        found, words = largest(log_probs, min(self.width + 1, log_probs.shape[1]))
+        check_greatest(found[:, 0])
+        shape = (*scores.shape, -1)
+        totals = scores[:, :, None] + found.double().clamp(max=0).view(shape)
+        totals, order = totals.flatten(1).sort(dim=1, descending=True, stable=True)
+        parents = order // found.shape[1]
+        words = words.view(len(scores), -1).gather(1, order)
+        over = (words == self.given.end) | (self.given.limits[sentences] == number)[:, None]
+        self._end(sentences, number, over, totals, parents, words)
+        # Those that are over move behind the others, whose order stays.
+        going = over.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.width]
+        totals = totals.masked_fill(over, -torch.inf)
+        return totals.gather(1, going), parents.gather(1, going), words.gather(1, going)
+
+    def _end(
+        self,
+        sentences: Tensor,
+        number: int,
+        over: Tensor,
+        totals: Tensor,
+        parents: Tensor,
+        words: Tensor,
+    ) -> None:
+        """Of the best `width`, those that are over."""
+        over, totals = over[:, : self.width], totals[:, : self.width]
+        if not bool(over.any()):
+            return
+        totals = totals.masked_fill(~over, -torch.inf)
+        lengths = torch.full_like(words[:, : self.width], number)
+        ends = torch.stack([lengths, parents[:, : self.width], words[:, : self.width]], 2)
+        self.ended.add(sentences, totals / self.divisor(lengths), totals, ends)
+
+    def _kept(self, sentences: Tensor, scores: Tensor) -> Tensor:
+        """Which of the sentences go on."""
+        best = scores.amax(1)
+        going = best > -torch.inf
+        if self.stop_early:
+            bound = best / self.divisor(self.given.limits[sentences])
+            going &= self.ended.scores[sentences, -1] < bound
+        return going.nonzero()[:, 0]

@@ -1,0 +1,523 @@
+"""Searches over tables of probabilities: against all sequences there are, and one another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from ensue import decoding
+from ensue.decoding import Hypothesis, Shared, beam, exact, greedy, reordered, sample, score
+from ensue.decoding.ranking import largest
+from ensue.errors import OptionError, ShapeError
+
+END = 0
+PENALTIES = [("wu", 0.0), ("wu", 0.6), ("wu", 3.0), ("length", 0.5), ("length", 1.0)]
+
+
+class Prefix:
+    """A step whose probabilities depend on the row's number and on every word before."""
+
+    def __init__(self, words: int = 4, sharp: float = 2.0, end_bias: float = 0.0) -> None:
+        self.words, self.sharp, self.end_bias = words, sharp, end_bias
+        self.asked: list[int] = []
+
+    def begin(self, rows: int) -> dict[str, Tensor]:
+        return {"code": torch.arange(rows) * 7919 + 11}
+
+    def __call__(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        self.asked.append(len(tokens))
+        code = (state["code"] * 31 + tokens * 17 + 5) % 1_000_003
+        angles = code[:, None].double() * (torch.arange(self.words) + 1.37) * 0.713
+        scores = self.sharp * angles.sin()
+        scores[:, END] += self.end_bias
+        return scores.log_softmax(1), {"code": code}
+
+
+def start(rows: int) -> Tensor:
+    return torch.full((rows,), 1)
+
+
+def exhaustive(
+    step: Prefix, rows: int, most: int, penalty: str = "wu", alpha: float = 0.0, end: Any = END
+) -> list[list[tuple[tuple[int, ...], float]]]:
+    """Every sequence of each row that is over, with its score, best first; one by one."""
+
+    def grown(words: tuple[int, ...], total: float, state: Any) -> Any:
+        n = len(words)
+        if n == most or words[-1:] == (end,):
+            yield words, total / (((5 + n) / 6) if penalty == "wu" else n) ** alpha
+            return
+        log_probs, state = step(torch.tensor(words[-1:] or (1,)), state)
+        for word, value in enumerate(log_probs[0].tolist()):
+            yield from grown((*words, word), total + value, state)
+
+    found = []
+    for code in step.begin(rows)["code"]:
+        own = list(grown((), 0.0, {"code": code[None]}))
+        assert sum(math.exp(total) for _, total in own) == pytest.approx(1) or alpha
+        found.append(sorted(own, key=lambda one: -one[1]))
+    return found
+
+
+def assert_best(found: list[list[Hypothesis]], expected: Any) -> None:
+    for own, best in zip(found, expected, strict=True):
+        assert [one.tokens for one in own] == [tokens for tokens, _ in best[: len(own)]]
+        assert [one.score for one in own] == pytest.approx([s for _, s in best[: len(own)]])
+
+
+# --- the best of all ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
+@pytest.mark.parametrize("end", [END, None])
+def test_a_beam_of_full_width_is_exhaustive(penalty: str, alpha: float, end: int | None) -> None:
+    step, rows, most = Prefix(3), 3, 4
+    found = beam(
+        step,
+        start(rows),
+        step.begin(rows),
+        width=3**most,
+        n_best=30,
+        end=end,
+        most_steps=most,
+        length_penalty=penalty,
+        alpha=alpha,
+    )
+    assert [len(own) for own in found] == [30] * rows
+    assert_best(found, exhaustive(step, rows, most, penalty, alpha, end))
+
+
+@pytest.mark.parametrize("end", [END, None])
+@pytest.mark.parametrize("end_bias", [-3.0, 0.0, 3.0])
+def test_exact_is_exhaustive(end: int | None, end_bias: float) -> None:
+    step, rows, most = Prefix(4, sharp=0.5, end_bias=end_bias), 6, 4
+    found = exact(step, start(rows), step.begin(rows), end=end, most_steps=most)
+    assert_best([[one] for one in found], exhaustive(step, rows, most, end=end))
+
+
+def test_exact_finds_what_a_beam_misses() -> None:
+    """Word 1 looks best, yet all after it is improbable; word 5 comes last in any beam."""
+    table = torch.full((7, 7), 1 / 6).double()
+    table[6] = torch.tensor([0.0, 0.25, 0.2, 0.19, 0.18, 0.17, 0.01])
+    table[5] = torch.tensor([0.97, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005])
+    table[:5, 0] = 1e-3
+
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return (table / table.sum(1, keepdim=True)).log()[tokens], state
+
+    given: dict[str, Any] = {"end": 0, "most_steps": 3}
+    best = exact(step, torch.tensor([6]), (), **given)[0]
+    assert best.tokens == (5, 0)
+    assert beam(step, torch.tensor([6]), (), width=4, **given)[0][0].tokens != (5, 0)
+    assert best == beam(step, torch.tensor([6]), (), width=6, **given)[0][0]
+
+
+def test_a_beam_of_one_is_greedy() -> None:
+    step, rows = Prefix(9), 40
+    given: dict[str, Any] = {"end": END, "most_steps": 12}
+    one = beam(step, start(rows), step.begin(rows), width=1, **given)
+    assert [own[0] for own in one] == greedy(step, start(rows), step.begin(rows), **given)
+    lengths = {len(own[0].tokens) for own in one}
+    assert len(lengths) > 4
+    assert {own[0].ended for own in one} == {True, False}
+
+
+# --- laws of every search -------------------------------------------------------------
+
+SEARCHES: dict[str, Any] = {
+    "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
+    "sample": lambda *given, **own: [[one] for one in sample(*given, seed=3, **own)],
+    "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
+    "beam": lambda *given, **own: beam(*given, width=5, n_best=3, **own),
+    "beam, mean": lambda *given, **own: beam(
+        *given, width=4, n_best=4, length_penalty="length", alpha=1.0, **own
+    ),
+}
+
+
+@pytest.fixture(params=SEARCHES, name="search")
+def _search(request: pytest.FixtureRequest) -> Any:
+    return SEARCHES[request.param]
+
+
+def seen(state: Any) -> Tensor:
+    return torch.stack([state["code"], state["code"] % 10], 1).double()
+
+
+def test_each_hypothesis_is_what_the_step_says(search: Any) -> None:
+    """Its log p is that of its words, forced, and what was watched is what they met."""
+    step, rows = Prefix(6), 9
+    found = search(
+        step, start(rows), step.begin(rows), end=END, most_steps=7, reorder=reordered, watch=seen
+    )
+    for row, own in enumerate(found):
+        for one in own:
+            state = reordered(step.begin(rows), torch.tensor([row]))
+            tokens = torch.tensor(one.tokens)[:, None]
+            forced = score(step, start(1), state, tokens)
+            assert one.log_probability == pytest.approx(float(forced.sum()), abs=1e-9)
+            met, before = [], 1
+            for word in one.tokens:
+                _, state = step(torch.tensor([before]), state)
+                met.append(seen(state)[0])
+                before = word
+            assert one.watched is not None
+            assert torch.equal(one.watched, torch.stack(met))
+
+
+def test_sequences_end_at_the_end_or_at_most_steps(search: Any) -> None:
+    step, rows = Prefix(5), 12
+    limits = torch.arange(rows) % 5 + 1
+    found = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
+    for own, limit in zip(found, limits.tolist(), strict=True):
+        for one in own:
+            assert END not in one.content
+            assert one.ended == (one.tokens[-1] == END)
+            assert one.ended or len(one.tokens) == limit
+            assert 1 <= len(one.tokens) <= limit
+    assert {one.ended for own in found for one in own} == {True, False}
+
+
+def test_no_row_depends_on_its_mates(search: Any) -> None:
+    step, rows = Prefix(6), 8
+    limits = torch.arange(rows) % 4 + 4
+    found = search(step, start(rows), step.begin(rows), end=END, most_steps=limits)
+    if search is SEARCHES["sample"]:
+        own_seeds = decoding.seeds(3, rows)
+
+        def alone(*given: Any, row: int, **own: Any) -> Any:
+            return [sample(*given, seed=own_seeds[row : row + 1], **own)]
+    else:
+
+        def alone(*given: Any, row: int, **own: Any) -> Any:
+            return search(*given, **own)
+
+    for row in range(rows):
+        state = reordered(step.begin(rows), torch.tensor([row]))
+        single = alone(step, start(1), state, row=row, end=END, most_steps=int(limits[row]))
+        assert single == found[row : row + 1]
+
+
+def test_no_rows_find_nothing(search: Any) -> None:
+    step = Prefix()
+    assert search(step, start(0), step.begin(0), end=END, most_steps=3) == []
+    assert step.asked == []
+
+
+def test_rows_that_are_over_are_not_asked() -> None:
+    step, rows = Prefix(9), 40
+    found = greedy(step, start(rows), step.begin(rows), end=END, most_steps=12)
+    lengths = [len(one.tokens) for one in found]
+    assert step.asked == [sum(n > t for n in lengths) for t in range(max(lengths))]
+
+
+# --- beam -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
+@pytest.mark.parametrize("n_best", [1, 3])
+@pytest.mark.parametrize("end_bias", [0.0, 2.0])
+def test_stopping_early_loses_nothing(
+    penalty: str, alpha: float, n_best: int, end_bias: float
+) -> None:
+    step, rows = Prefix(6, end_bias=end_bias), 25
+    asked, found = [], []
+    for stop_early in (True, False):
+        step.asked.clear()
+        found.append(
+            beam(
+                step,
+                start(rows),
+                step.begin(rows),
+                width=3,
+                n_best=n_best,
+                end=END,
+                most_steps=9,
+                length_penalty=penalty,
+                alpha=alpha,
+                stop_early=stop_early,
+            )
+        )
+        asked.append(sum(step.asked))
+    assert found[0] == found[1]
+    assert asked[0] < asked[1] if alpha < 1 else asked[0] <= asked[1]
+
+
+def test_the_n_best_are_sorted_and_distinct() -> None:
+    step, rows = Prefix(5), 20
+    found = beam(
+        step, start(rows), step.begin(rows), width=6, n_best=6, end=END, most_steps=6, alpha=0.8
+    )
+    for own in found:
+        assert len({one.tokens for one in own}) == len(own) == 6
+        scores = [one.score for one in own]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_penalty_divides_by_its_formula() -> None:
+    step = Prefix(6)
+    for name, formula in {"wu": lambda n: ((5 + n) / 6) ** 0.7, "length": lambda n: n**0.7}.items():
+        for own in beam(
+            step,
+            start(5),
+            step.begin(5),
+            width=4,
+            n_best=4,
+            end=END,
+            most_steps=6,
+            length_penalty=name,
+            alpha=0.7,
+        ):
+            for one in own:
+                assert one.score == pytest.approx(one.log_probability / formula(len(one.tokens)))
+
+
+def test_a_greater_alpha_finds_longer_sequences() -> None:
+    step, rows = Prefix(6), 30
+    mean = []
+    for alpha in (0.0, 0.5, 1.5):
+        found = beam(
+            step, start(rows), step.begin(rows), width=5, end=END, most_steps=10, alpha=alpha
+        )
+        mean.append(sum(len(own[0].tokens) for own in found) / rows)
+    assert mean[0] < mean[1] < mean[2]
+
+
+def test_impossible_words_are_never_found() -> None:
+    """Only 2 then 3 then the end, or 2 then the end."""
+    log_probs = torch.full((4, 4), -torch.inf)
+    log_probs[1, 2] = 0.0
+    log_probs[2, 3] = log_probs[2, 0] = torch.tensor(0.5).log()
+    log_probs[3, 0] = 0.0
+
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return log_probs[tokens], state
+
+    found = beam(step, start(2), (), width=4, n_best=4, end=0, most_steps=5)
+    assert [[one.tokens for one in own] for own in found] == [[(2, 0), (2, 3, 0)]] * 2
+    assert exact(step, start(1), (), end=0, most_steps=5)[0].tokens == (2, 0)
+
+
+def test_of_equals_the_first_beginning_and_the_first_word_come_first() -> None:
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return torch.full((len(tokens), 50), 1 / 50).log(), state
+
+    found = beam(step, start(2), (), width=4, n_best=4, end=None, most_steps=2)
+    assert [one.tokens for one in found[1]] == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert greedy(step, start(1), (), end=None, most_steps=2)[0].tokens == (0, 0)
+
+
+@pytest.mark.parametrize("size", [1, 5, 40, 700])
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_the_largest_are_those_of_a_stable_sort(size: int, count: int) -> None:
+    values = torch.randint(9, (60, size), generator=torch.Generator().manual_seed(size)).float()
+    values[::7] = torch.randn(values[::7].shape, generator=torch.Generator().manual_seed(1))
+    top, where = largest(values, count)
+    ordered = values.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(top, ordered.values[:, :count])
+    assert torch.equal(where, ordered.indices[:, :count])
+
+
+# --- the state ------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    first: Tensor
+    second: Tensor
+
+
+def test_a_state_of_any_nesting_is_reordered() -> None:
+    rows, order = torch.arange(4), torch.tensor([2, 2, 0])
+    state = {"a": (rows, [rows * 10]), "b": Pair(rows, rows[:, None]), "n": 3, "none": None}
+    found = reordered(state, order)
+    assert found["a"][0].tolist() == [2, 2, 0]
+    assert found["a"][1][0].tolist() == [20, 20, 0]
+    assert isinstance(found["b"], Pair)
+    assert found["b"].second.tolist() == [[2], [2], [0]]
+    assert (found["n"], found["none"]) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("order", "values", "each"),
+    [
+        ([0, 1, 2, 3, 4, 5], [5, 6, 7], 2),
+        ([1, 0, 3, 2, 4, 4], [5, 6, 7], 2),
+        ([0, 0, 1, 4, 5, 5], [5, 7], 3),
+        ([4, 2], [7, 6], 1),
+        ([0, 1, 2], [5, 5, 6], 1),
+        ([0, 2, 0], [5, 6, 5], 1),
+    ],
+)
+def test_what_is_shared_follows_its_rows(order: list[int], values: list[int], each: int) -> None:
+    shared = Shared(torch.tensor([5, 6, 7]), 2)
+    found = reordered(shared, torch.tensor(order))
+    assert (found.values.tolist(), found.each) == (values, each)
+    assert torch.equal(found.rows(), shared.rows()[torch.tensor(order)])
+
+
+def test_what_is_shared_is_not_copied_while_all_sentences_go_on() -> None:
+    shared = Shared(torch.randn(3, 8))
+    wider = reordered(shared, torch.arange(3).repeat_interleave(4))
+    assert wider.each == 4
+    within = torch.tensor([3, 2, 1, 0, 7, 7, 5, 4, 8, 8, 8, 8])
+    assert reordered(wider, within).values is shared.values
+
+
+def test_a_shared_part_finds_the_same(search: Any) -> None:
+    """The offset of a sentence, once for each row and once for each sentence."""
+    plain, rows = Prefix(6), 7
+
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        code, offset = state
+        if isinstance(offset, Shared):
+            grid = code.view(-1, offset.each) + offset.values[:, None]
+            log_probs, new = plain(tokens, {"code": grid.flatten()})
+        else:
+            log_probs, new = plain(tokens, {"code": code + offset})
+        return log_probs, (new["code"], offset)
+
+    offsets = torch.arange(rows) * 13
+    given: dict[str, Any] = {"end": END, "most_steps": 6}
+    code = plain.begin(rows)["code"]
+    expected = search(step, start(rows), (code, offsets), **given)
+    assert search(step, start(rows), (code, Shared(offsets)), **given) == expected
+
+
+# --- forced ---------------------------------------------------------------------------
+
+
+def test_forced_scores_stop_at_the_lengths() -> None:
+    step, rows, longest = Prefix(5), 4, 6
+    tokens = torch.randint(5, (longest, rows), generator=torch.Generator().manual_seed(2))
+    lengths = torch.tensor([3, 0, 6, 1])
+    whole = score(step, start(rows), step.begin(rows), tokens)
+    step.asked.clear()
+    found = score(step, start(rows), step.begin(rows), tokens, lengths)
+    real = torch.arange(longest)[:, None] < lengths
+    assert torch.equal(found, whole * real)
+    assert step.asked == [3, 2, 2, 1, 1, 1]
+
+
+# --- what is refused ------------------------------------------------------------------
+
+
+def refused(search: Any = greedy, step: Any = None, **own: Any) -> str:
+    table = Prefix()
+    given = {"end": END, "most_steps": 3, **own}
+    given_start = given.pop("start", start(2))
+    state = given.pop("state", table.begin(2))
+    with pytest.raises((OptionError, ShapeError)) as caught:
+        search(step or table, given_start, state, **given)
+    return str(caught.value)
+
+
+def test_what_is_given_is_checked_together() -> None:
+    assert refused(start=torch.zeros(2, 1), most_steps=0, end=-2) == (
+        "start: expected one word for each row, an int64 tensor of shape (rows,), "
+        "got torch.float32 of shape (2, 1)\n"
+        "most_steps: expected numbers ≥ 1, got 0\n"
+        "end: expected the number of a word, or None, got -2"
+    )
+    assert refused(most_steps=torch.tensor([1, 2, 3])) == (
+        "most_steps: expected one number, or one for each of 2 rows, got shape (3,)"
+    )
+    assert refused(end=4) == "end: expected one of the 4 words that the step knows (0 to 3), got 4"
+
+
+def test_a_beam_checks_its_options() -> None:
+    assert refused(beam, width=0) == "width: expected a number of hypotheses ≥ 1, got 0"
+    assert refused(beam, width=2, n_best=3) == "n_best: expected a number from 1 to width, 2, got 3"
+    assert refused(beam, width=2, length_penalty="lenght") == (
+        "unknown length_penalty 'lenght': did you mean 'length'? Known: length, wu"
+    )
+    assert refused(beam, width=2, alpha=-1.0) == (
+        "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, and the greater it "
+        "is, the longer what is found"
+    )
+
+
+@pytest.mark.parametrize("search", ["greedy", "sample", "beam", "exact"])
+def test_a_step_that_gives_no_log_probabilities_is_refused(search: str) -> None:
+    own = SEARCHES[search]
+    assert refused(own, step=lambda tokens, state: (torch.zeros(3, 4), state)) == (
+        "step: expected log-probabilities of shape (2, words) for 2 words, got (3, 4)"
+    )
+    for value, name in ((2.5, "2.5"), (torch.nan, "nan")):
+        assert refused(
+            own, step=lambda tokens, state, v=value: (torch.full((len(tokens), 4), v), state)
+        ) == (
+            f"step: expected log-probabilities, which are at most 0, got {name}; "
+            "log_softmax makes them of scores, and a value that is nan comes from the model"
+        )
+
+
+def test_where_nothing_can_follow_it_is_said() -> None:
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return torch.tensor([[0.0, -1], [-torch.inf, -torch.inf]])[: len(tokens)], state
+
+    assert refused(greedy, step=step, state=(), end=None) == (
+        "step: row 1 of 2 gives every word the probability 0, so that nothing can follow; at "
+        "least one must be possible"
+    )
+    nothing = torch.full((2, 4), -torch.inf)
+
+    def dead(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return nothing[: len(tokens)], state
+
+    assert beam(dead, start(2), (), width=2, end=0, most_steps=3) == [[], []]
+    assert refused(exact, step=dead, state=()) == (
+        "exact: no sequence of row 0 is possible; every beginning comes to where the step gives "
+        "all words the probability 0"
+    )
+
+
+def test_exact_gives_up_and_says_so() -> None:
+    flat = Prefix(6, sharp=0.01)
+    assert refused(exact, step=flat, most_steps=9, most_expansions=50, end=None) == (
+        "exact: after 50 steps the best sequence of row 0, of at most 9 words, is not certain; "
+        "use beam, or raise most_expansions"
+    )
+    assert refused(exact, most_expansions=0) == "most_expansions: expected a number ≥ 1, got 0"
+
+
+def test_a_state_that_cannot_be_reordered_is_refused() -> None:
+    step = Prefix(4)
+    assert refused(
+        beam, step=lambda tokens, state: (step(tokens, step.begin(2))[0], "text"), width=2, end=None
+    ) == (
+        "state: expected tensors in tuples, lists and mappings, got str; pass reorder=, a "
+        "function of the state and the order of its rows"
+    )
+
+
+def test_what_is_watched_is_checked() -> None:
+    assert refused(watch=lambda state: state["code"][:1]) == (
+        "watch: expected 2 rows, one for each word, got 1"
+    )
+    step = Prefix(4)
+
+    def watch(state: Any) -> Tensor:
+        return torch.zeros(len(state["code"]), len(step.asked))
+
+    assert refused(beam, step=step, width=2, watch=watch, end=None) == (
+        "watch: expected the same shape at every step, got [(1,), (2,), (3,)]"
+    )
+
+
+def test_forced_scores_check_their_shapes() -> None:
+    def forced(tokens: Tensor, lengths: Any = None) -> str:
+        step = Prefix()
+        with pytest.raises(ShapeError) as caught:
+            score(step, start(2), step.begin(2), tokens, lengths)
+        return str(caught.value)
+
+    assert forced(torch.ones(3)) == "tokens: expected (time, rows) for 2 rows, got (3,)"
+    tokens = torch.ones(3, 2, dtype=torch.int64)
+    for lengths in ([1], [-1, 2], [1, 4]):
+        assert forced(tokens, torch.tensor(lengths)) == (
+            f"lengths: expected one for each of 2 rows, from 0 to 3, got {lengths}"
+        )

@@ -1,0 +1,103 @@
+"""The searches over networks that say what comes next: what they find scores as it should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ensue.decoding import Hypothesis, beam, exact, greedy, reordered, sample, score
+from ensue.models.language_network import (
+    Carried,
+    LanguageNetwork,
+    RecurrentLanguage,
+    StreamBatch,
+    WindowLanguage,
+)
+
+WORDS, END = 12, 0
+
+
+def along_axis_1(state: Carried, order: Tensor) -> Carried:
+    return {name: part.index_select(1, order) for name, part in state.items()}
+
+
+def recurrent(cell: str) -> Callable[[], torch.nn.Module]:
+    return lambda: RecurrentLanguage(
+        WORDS, cell=cell, embedding_size=8, hidden_size=10, layers=2, tied=False
+    )
+
+
+MODELS: dict[str, tuple[Callable[[], torch.nn.Module], Any]] = {
+    "LSTM": (recurrent("LSTM"), reordered),
+    "GRU": (recurrent("GRU"), reordered),
+    "window": (
+        lambda: WindowLanguage(WORDS, window=3, embedding_size=8, hidden_size=10, before=1),
+        along_axis_1,
+    ),
+}
+
+SEARCHES: dict[str, Any] = {
+    "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
+    "sample": lambda *given, **own: [[one] for one in sample(*given, seed=3, top_k=9, **own)],
+    "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
+    "beam": lambda *given, **own: beam(*given, width=5, n_best=3, alpha=0.6, **own),
+}
+
+
+@pytest.fixture(params=MODELS, name="model")
+def _model(request: pytest.FixtureRequest) -> Any:
+    torch.manual_seed(3)
+    build, reorder = MODELS[request.param]
+    model = build().double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return model, reorder
+
+
+def cost_in_parallel(model: LanguageNetwork, one: Hypothesis, prompt: list[int]) -> float:
+    text = torch.tensor([*prompt, *one.tokens])[:, None]
+    costs, _ = model.costs(StreamBatch(text[:-1], text[1:]), model.begin(1))
+    return float(costs[len(prompt) - 1 :].sum())
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_what_is_found_costs_what_the_parallel_pass_says(search: str, model: Any) -> None:
+    network, reorder = model
+    prompts = torch.randint(1, WORDS, (3, 5), generator=torch.Generator().manual_seed(1))
+    state = network.begin(5)
+    for tokens in prompts[:-1]:
+        _, state = network.step(tokens, state)
+    found = SEARCHES[search](
+        network.step, prompts[-1], state, end=END, most_steps=4, reorder=reorder
+    )
+    for own, prompt in zip(found, prompts.T.tolist(), strict=True):
+        for one in own:
+            expected = -cost_in_parallel(network, one, prompt)
+            assert one.log_probability == pytest.approx(expected, abs=1e-9)
+
+
+def test_forced_scores_are_the_costs_of_the_parallel_pass(model: Any) -> None:
+    network, reorder = model
+    text = torch.randint(WORDS, (8, 4), generator=torch.Generator().manual_seed(2))
+    costs, _ = network.costs(StreamBatch(text[:-1], text[1:]), network.begin(4))
+    lengths = torch.tensor([7, 2, 0, 5])
+    found = score(network.step, text[0], network.begin(4), text[1:], lengths, reorder=reorder)
+    real = torch.arange(7)[:, None] < lengths
+    torch.testing.assert_close(found, -costs * real)
+
+
+def test_exact_is_at_least_as_good_as_a_beam(model: Any) -> None:
+    network, reorder = model
+    given: dict[str, Any] = {"end": END, "most_steps": 4, "reorder": reorder}
+    start = torch.arange(1, 7)
+    best = exact(network.step, start, network.begin(6), **given)
+    full = beam(network.step, start, network.begin(6), width=WORDS**3, **given)
+    narrow = beam(network.step, start, network.begin(6), width=2, **given)
+    for one, whole, other in zip(best, full, narrow, strict=True):
+        assert one.tokens == whole[0].tokens
+        assert one.log_probability >= other[0].log_probability - 1e-12
