@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import pytest
@@ -92,9 +93,12 @@ def test_a_beam_of_full_width_is_exhaustive(penalty: str, alpha: float, end: int
 
 
 @pytest.mark.parametrize("end", [END, None])
-@pytest.mark.parametrize("end_bias", [-3.0, 0.0, 3.0])
-def test_exact_is_exhaustive(end: int | None, end_bias: float) -> None:
-    step, rows, most = Prefix(4, sharp=0.5, end_bias=end_bias), 6, 4
+@pytest.mark.parametrize("end_bias", [-3.0, 0.0, 2.0])
+def test_exact_is_exhaustive(
+    end: int | None, end_bias: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("ensue.decoding.exact"), "KNOWN", 1)
+    step, rows, most = Prefix(4, sharp=0.5, end_bias=end_bias), 12, 4
     found = exact(step, start(rows), step.begin(rows), end=end, most_steps=most)
     assert_best([[one] for one in found], exhaustive(step, rows, most, end=end))
 
@@ -216,6 +220,34 @@ def test_rows_that_are_over_are_not_asked() -> None:
 
 
 # --- beam -----------------------------------------------------------------------------
+
+
+def slow_beam(step: Prefix, code: Tensor, width: int, most: int) -> list[tuple[int, ...]]:
+    """The words of all that one sentence's beam finishes, best first, by its definition."""
+    going: list[Any] = [(0.0, (), {"code": code[None]})]
+    finished: list[Any] = []
+    for number in range(1, most + 1):
+        longer: list[Any] = []
+        for total, words, state in going:
+            log_probs, new = step(torch.tensor(words[-1:] or (1,)), state)
+            values = enumerate(log_probs[0].tolist())
+            longer += [(total + value, (*words, word), new) for word, value in values]
+        longer.sort(key=lambda one: -one[0])
+        over = [one[1][-1] == END or number == most for one in longer]
+        finished += [one for one, is_over in zip(longer[:width], over, strict=False) if is_over]
+        going = [one for one, is_over in zip(longer, over, strict=True) if not is_over][:width]
+    return [words for _, words, _ in sorted(finished, key=lambda one: -one[0])]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@pytest.mark.parametrize("end_bias", [0.0, 2.0])
+def test_a_beam_finishes_what_its_definition_says(width: int, end_bias: float) -> None:
+    step, rows = Prefix(6, sharp=1.0, end_bias=end_bias), 20
+    found = beam(
+        step, start(rows), step.begin(rows), width=width, n_best=width, end=END, most_steps=5
+    )
+    for own, code in zip(found, step.begin(rows)["code"], strict=True):
+        assert [one.tokens for one in own] == slow_beam(step, code, width, 5)[:width]
 
 
 @pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)

@@ -110,6 +110,11 @@ def test_top_p_keeps_the_fewest_that_have_p() -> None:
                 )
 
 
+def test_top_p_is_enough_when_it_is_met() -> None:
+    probs, _ = candidates(torch.full((1, 4), 0.25).log(), 1.0, None, 0.5)
+    assert probs.tolist() == [[0.5, 0.5, 0, 0]]
+
+
 def test_of_equals_the_first_are_kept() -> None:
     even = torch.full((1, 100), 0.01).log()
     assert candidates(even, 1.0, 3, None)[1].tolist() == [[0, 1, 2]]

@@ -313,6 +313,9 @@ def test_keys_above_32_bits() -> None:
     assert counts.sizes == (size, size, size - 1)
     model = NgramModel.smoothed(counts, "maximum-likelihood")
     assert model.perplexity(ragged([row.tolist()])) == pytest.approx(1)
+    asked = [row[: k + 1].tolist() for k in (0, 1, 60_000)]
+    following = model.log_probabilities(ragged(asked)).argmax(1)
+    assert following.tolist() == [row[len(prefix)] for prefix in asked]
     spelled = counts.index.spelled(3, np.arange(5))
     tails = counts.index.tails()[2][:5]
     assert np.array_equal(counts.index.spelled(2, tails.astype(np.int64)), spelled[:, 1:])

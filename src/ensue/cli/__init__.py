@@ -16,11 +16,18 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ensue.cli import cells, data, learning, machine, study  # each hangs its commands on the app
+from ensue.cli import (  # each hangs its commands on the app
+    cells,
+    data,
+    language,
+    learning,
+    machine,
+    study,
+)
 from ensue.cli.app import app
 from ensue.errors import EnsueError
 
-__all__ = ["app", "cells", "data", "learning", "machine", "main", "study"]
+__all__ = ["app", "cells", "data", "language", "learning", "machine", "main", "study"]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:

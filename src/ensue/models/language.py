@@ -296,9 +296,15 @@ class LanguageModel(TaskModel):
         carried = [network.begin(batch) for network in self.networks]  # type: ignore[operator]
         return tuple(carried)
 
+    @property
+    def first(self) -> int:
+        """The token before a text: its start for n-grams, the end of the one before for networks,
+        which read all texts as one."""
+        return SPECIALS.index(START) if self.model.family == "ngram" else END_NUMBER
+
     def step(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """log p (batch, words) of what follows tokens (batch,), and the state behind them. The
-        first token of a text is the end, number `END_NUMBER`."""
+        """log p (batch, words) of what follows tokens (batch,), and the state behind them; a text
+        begins with the token `first`."""
         if self.model.family == "ngram":
             return self.ngrams.step(tokens, state)
         found = [
@@ -308,6 +314,13 @@ class LanguageModel(TaskModel):
         logs = torch.stack([own for own, _ in found])
         mean = torch.logsumexp(logs, 0) - math.log(len(found))
         return mean, tuple(new for _, new in found)
+
+    def reorder(self, state: Any, order: Tensor) -> Any:
+        """The rows of a state in this order: what a search needs between its steps."""
+        if self.model.family == "ngram":
+            return state.index_select(0, order)
+        axis = 1 if self.model.family == "window" else 0
+        return tuple({n: t.index_select(axis, order) for n, t in own.items()} for own in state)
 
     # ------------------------------------------------------------- as files
     def state(self) -> Saved:

@@ -146,7 +146,8 @@ class NgramModel:
         length = min(self.order - 1, int((ends - text.starts[:-1]).max(initial=0)))
         places = ends[:, None] - np.arange(length, 0, -1)
         inside = places >= text.starts[:-1, None]
-        return self._following(np.where(inside, text.tokens[np.maximum(places, 0)], -1))
+        before = np.where(inside, text.tokens[np.maximum(places, 0)], -1)
+        return self._following(before.astype(np.int64))
 
     def begin(self, batch: int) -> Tensor:
         """The state before any token: (batch, order − 1), the tokens last read, −1 for none."""

@@ -166,7 +166,10 @@ def logarithms(index: NgramIndex, parts: Smoother, tails: Tails, to_uniform: boo
             lower = uniform[index.words(order)] if to_uniform else shorter[tails[order - 1]]
         else:
             lower = uniform
-        shorter = np.minimum(own + left[index.contexts(order)] * lower, 1)
+        shorter = left[index.contexts(order)]  # in place: these arrays are the largest there are
+        shorter *= lower
+        shorter += own
+        np.minimum(shorter, 1, out=shorter)
         with np.errstate(divide="ignore"):
             found.append(Parts(np.log10(shorter), np.log10(left)))
     return found

@@ -1,0 +1,92 @@
+"""A line that is typed in the terminal, with the words that may come under it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import termios
+import tty
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ensue.models.language import LanguageModel
+    from ensue.models.writing import Suggestion
+
+TAB, ENTER, ERASE, ESCAPE = "\t", ("\r", "\n"), ("\x7f", "\b"), "\x1b"
+INTERRUPT, END_OF_INPUT = "\x03", "\x04"
+
+
+def type_with_suggestions(model: LanguageModel, count: int) -> str:
+    """The line that was typed. Ctrl-C raises KeyboardInterrupt."""
+    from ensue.models.writing import Writer
+
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    text = ""
+    try:
+        tty.setraw(handle)
+        while True:
+            whole = text.endswith(" ") or not text
+            found = Writer(model, text, whole=whole).suggestions(count)
+            _draw(text, found)
+            key = _key(handle)
+            if key in ENTER or key == END_OF_INPUT:
+                return text
+            if key == INTERRUPT:
+                raise KeyboardInterrupt
+            text = _typed(text, key, found, whole)
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        sys.stdout.write("\r\x1b[J")
+        sys.stdout.flush()
+
+
+def _key(handle: int) -> str:
+    """One character, or a whole escape sequence as ESCAPE."""
+    data = os.read(handle, 1)
+    if data == ESCAPE.encode():
+        os.set_blocking(handle, False)
+        try:
+            os.read(handle, 16)
+        except BlockingIOError:
+            pass
+        finally:
+            os.set_blocking(handle, True)
+        return ESCAPE
+    while True:  # the rest of a character of several bytes
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            if len(data) >= 4:
+                return ""
+            data += os.read(handle, 1)
+
+
+def _typed(text: str, key: str, found: Sequence[Suggestion], whole: bool) -> str:
+    """The line after a key."""
+    if key in ERASE:
+        return text[:-1]
+    if key == TAB:
+        if not found:
+            return text
+        kept = text if whole else text[: text.rfind(" ") + 1]
+        return f"{kept}{found[0].token} "
+    return text + key if key.isprintable() else text
+
+
+def _draw(text: str, found: Sequence[Suggestion]) -> None:
+    """The line, and under it a bar for each suggestion; the cursor stays behind the line."""
+    width = shutil.get_terminal_size().columns
+    shown = text[-(width - 3) :]
+    longest = max([len(own.token) for own in found], default=0)
+    room = max(10, width - longest - 12)
+    lines = [
+        f"  {own.token:<{longest}}  {own.probability:6.1%} {'█' * round(own.probability * room)}"
+        for own in found
+    ]
+    below = "".join(f"\r\n{line[: width - 1]}" for line in lines)
+    up = f"\x1b[{len(lines)}A" if lines else ""
+    sys.stdout.write(f"\r\x1b[J> {shown}{below}{up}\r\x1b[{len(shown) + 2}C")
+    sys.stdout.flush()
