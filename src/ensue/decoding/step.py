@@ -165,3 +165,10 @@ def check_possible(greatest: Tensor) -> None:
             f"step: row {int(dead.nonzero()[0])} of {len(greatest)} gives every word the "
             "probability 0, so that nothing can follow; at least one must be possible"
         )
+
+
+def check_same_shape(seen: list[Tensor]) -> None:
+    """Of what was watched, step by step (rows, …), which would not fit together otherwise."""
+    shapes = {tuple(one.shape[1:]) for one in seen}
+    if len(shapes) > 1:
+        raise ShapeError(f"watch: expected the same shape at every step, got {sorted(shapes)}")

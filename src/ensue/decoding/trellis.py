@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ensue.decoding.hypothesis import Hypothesis
-from ensue.errors import ShapeError
+from ensue.decoding.step import check_same_shape
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]
     if not layers:
         return []
     lengths, at, last = ended.ends.unbind(2)  # (sentences, n)
+    check_same_shape([layer.watched for layer in layers if layer.watched is not None])
     words, seen = [], []
     for number, layer in reversed(list(enumerate(layers, 1))):
         place = layer.places(len(lengths))
@@ -71,16 +72,8 @@ def traced(layers: list[Layer], ended: Ended, end: int) -> list[list[Hypothesis]
         if layer.watched is not None:
             row = place * layer.before + at.where(lengths >= number, 0)
             seen.append(layer.watched[row])
-    watched = None if layers[0].watched is None else _stacked(seen[::-1])
+    watched = None if layers[0].watched is None else torch.stack(seen[::-1], 2)
     return _hypotheses(ended, torch.stack(words[::-1], 2), watched, end)
-
-
-def _stacked(seen: list[Tensor]) -> Tensor:
-    """(sentences, n, words, …)"""
-    shapes = {tuple(one.shape[2:]) for one in seen}
-    if len(shapes) > 1:
-        raise ShapeError(f"watch: expected the same shape at every step, got {sorted(shapes)}")
-    return torch.stack(seen, 2)
 
 
 def _hypotheses(

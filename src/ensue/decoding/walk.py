@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ensue.decoding.hypothesis import Hypothesis
-from ensue.decoding.step import Setting
+from ensue.decoding.step import Setting, check_same_shape
 
 # log p (rows, words), which rows they are (rows,), the number of the step → words (rows,)
 Choose = Callable[[Tensor, Tensor, int], Tensor]
@@ -55,6 +55,7 @@ def hypotheses(given: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
     log_probs = torch.zeros(len(counts), dtype=torch.float64, device=rows.device)
     log_probs.index_add_(0, rows, torch.cat([one.log_probs for one in taken]))
     seen = [one.watched for one in taken if one.watched is not None]
+    check_same_shape(seen)
     watched = torch.cat(seen)[order].split_with_sizes(counts) if seen else [None] * len(counts)
     return [
         Hypothesis(tuple(words), total, total, words[-1] == given.end, own)

@@ -1,0 +1,212 @@
+"""Language models of every family: one interface, one measure."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from ensue.errors import DataError, OptionError
+from ensue.models.language import LanguageModel
+from ensue.models.writing import Choice, Writer
+from ensue.training import RunFolder
+
+LINES = [
+    f"the {animal} {verb} the {thing}"
+    for animal in ("cat", "dog", "bird", "fish")
+    for verb in ("sees", "likes", "takes")
+    for thing in ("house", "ball", "tree", "river", "boat")
+]
+SMALL = {"hidden_size": 8, "embedding_size": 8, "layers": 1, "columns": 4, "steps": 7}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "ngram": {"family": "ngram", "order": 3},
+    "add-k": {"family": "ngram", "order": 2, "ngram_smoothing": "add-k", "add": 0.1},
+    "window": {"family": "window", "window": 2, **SMALL},
+    "one-hot window": {"family": "window", "window": 2, "one_hot": True, "tied": False, **SMALL},
+    "recurrent": {"family": "recurrent", "cell": "GRU", **SMALL},
+    "deep": {"family": "recurrent", "cell": "LSTM", **SMALL, "layers": 2},
+}
+
+
+def fitted(family: str, **train: Any) -> LanguageModel:
+    settings = {"epochs": 2, "rate": 0.02, **train}
+    return LanguageModel(model=FAMILIES[family], train=settings).fit(LINES[::2], LINES[1::2])
+
+
+@pytest.fixture(scope="module", params=FAMILIES, name="model")
+def _model(request: pytest.FixtureRequest) -> LanguageModel:
+    return fitted(request.param)
+
+
+def test_probabilities_sum_to_one(model: LanguageModel) -> None:
+    state = model.begin(2)
+    tokens = torch.full((2,), model.first)
+    for _ in range(3):
+        logs, state = model.step(tokens, state)
+        assert_close(
+            logs.double().exp().sum(1), torch.ones(2, dtype=torch.float64), rtol=1e-5, atol=0
+        )
+        tokens = logs.argmax(1)
+
+
+def test_stepping_equals_scoring(model: LanguageModel) -> None:
+    text = "the dog likes the boat"
+    (scored,) = model.score([text])
+    ids = [*model.words.ids(text.split()), model.words.numbers["</s>"]]
+    state, token, found = model.begin(1), model.first, []
+    for number in ids:
+        logs, state = model.step(torch.tensor([token]), state)
+        found.append(-float(logs[0, number]) / math.log(2))
+        token = number
+    assert scored.tokens == (*text.split(), "</s>")
+    assert scored.bits == pytest.approx(found, rel=1e-4)
+
+
+def test_perplexity_is_that_of_the_scores(model: LanguageModel) -> None:
+    # networks read texts as one, from the first to the last
+    texts = LINES[:7] if model.model.family == "ngram" else LINES[:1]
+    bits = [b for scored in model.score(texts) for b in scored.bits]
+    assert model.perplexity(texts) == pytest.approx(2 ** np.mean(bits), rel=1e-4)
+
+
+def test_saved_and_loaded(model: LanguageModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    again = LanguageModel.load(tmp_path / "model")
+    assert again.perplexity(LINES) == model.perplexity(LINES)
+    choice = Choice(seed=4, most_tokens=6)
+    assert Writer(again, "the").texts(choice, 3) == Writer(model, "the").texts(choice, 3)
+
+
+def test_a_seed_repeats_and_another_differs(model: LanguageModel) -> None:
+    writer = Writer(model, "the cat")
+    one = writer.texts(Choice(seed=1, most_tokens=8), 4)
+    assert one == writer.texts(Choice(seed=1, most_tokens=8), 4)
+    assert one != writer.texts(Choice(seed=2, most_tokens=8), 4)
+    assert all(text.startswith("the cat") for text in one)
+    assert not any("<" in text for text in one)
+
+
+def test_the_stream_is_the_text(model: LanguageModel) -> None:
+    choice = Choice(seed=3, most_tokens=8, top_k=5)
+    writer = Writer(model, "the")
+    assert "the" + "".join(writer.pieces(choice)) == writer.texts(choice)[0]
+
+
+def test_a_beam_finds_what_is_at_least_as_likely_as_greedy(model: LanguageModel) -> None:
+    writer = Writer(model, "the dog")
+    greedy = writer.texts(Choice(temperature=0, most_tokens=4))
+    wide = writer.texts(Choice(width=20, most_tokens=4))
+
+    def bits(text: str) -> float:
+        (scored,) = model.score([text])
+        complete = len(text.split()) < 6
+        return sum(scored.bits if complete else scored.bits[:-1])
+
+    assert bits(wide[0]) <= bits(greedy[0]) + 1e-6
+
+
+def test_suggestions_go_on_from_what_is_typed(model: LanguageModel) -> None:
+    every = Writer(model, "the ", whole=True).suggestions(50)
+    assert sum(own.probability for own in every) == pytest.approx(1, rel=1e-3)
+    begun = Writer(model, "the ca", whole=False).suggestions(5)
+    assert [own.token for own in begun] == ["cat"]
+
+
+def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
+    part, numbers = model.collect([(text, None) for text in [*LINES[:3], "the zebra sees"]])
+    found = model.judge(part, numbers)
+    assert found.rows == 4
+    assert found.steps == 3 * 6 + 4
+    assert found.others["unknown tokens"] == pytest.approx(1 / 18)
+    letters = sum(len(text) + 1 for text in [*LINES[:3], "the zebra sees"])
+    bits = found.others["bits a token"] * found.steps
+    assert found.others["bits a character"] == pytest.approx(bits / letters)
+    assert found.scores["perplexity"].value == pytest.approx(2 ** found.others["bits a token"])
+    assert "perplexity" in found.as_text()
+
+
+def test_networks_learn() -> None:
+    """Twelve epochs of a tiny grammar: better than counting single words."""
+    model = fitted("recurrent", epochs=12)
+    part, numbers = model.collect([(text, None) for text in LINES[1::2]])
+    found = model.judge(part, numbers)
+    assert found.scores["perplexity"].value < 0.7 * found.baselines["unigrams"]
+
+
+@pytest.mark.parametrize("family", ["window", "recurrent"])
+def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path) -> None:
+    whole = LanguageModel(model=FAMILIES[family], train={"epochs": 4})
+    whole.fit(LINES[::2], LINES[1::2], folder=tmp_path / "whole")
+    for epochs in (2, 4):
+        own = LanguageModel(model=FAMILIES[family], train={"epochs": epochs})
+        own.prepare([])
+        if epochs == 4:  # what the first half did must be allowed to go on
+            pieces = _collected(own)
+            own.fit_parts(*pieces, folder=RunFolder(tmp_path / "halves"), allow=["train.epochs"])
+        else:
+            own.fit(LINES[::2], LINES[1::2], folder=tmp_path / "halves")
+    for one, other in zip(
+        whole.networks[0].state_dict().values(), own.networks[0].state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+def _collected(model: LanguageModel) -> Any:
+    from ensue.models.collect import Numbers, collected
+
+    numbers = Numbers()
+    parts = [
+        collected([(text, None) for text in lines], numbers, model.tokeniser)
+        for lines in (LINES[::2], LINES[1::2])
+    ]
+    return *parts, numbers
+
+
+def test_ensembles_average() -> None:
+    settings = {"model": FAMILIES["recurrent"], "train": {"epochs": 1}}
+    both = LanguageModel(**settings, members=2).fit(LINES[::2], LINES[1::2])
+    state, tokens = both.begin(1), torch.tensor([both.first])
+    logs, _ = both.step(tokens, state)
+    each = [net.step(tokens, own)[0].exp() for net, own in zip(both.networks, state, strict=True)]
+    assert_close(logs.exp(), (each[0] + each[1]) / 2)
+
+
+def test_messages() -> None:
+    with pytest.raises(OptionError, match="this language model has not been fitted"):
+        LanguageModel().perplexity(["a"])
+    with pytest.raises(DataError, match="the training part: expected text, got none"):
+        LanguageModel(model=FAMILIES["ngram"]).fit([""], ["a"])
+    with pytest.raises(OptionError, match="a beam knows its text at the end only"):
+        next(Writer(fitted("ngram"), "the").pieces(Choice(width=3)))
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
+
+    def ensue(*words: str, given: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "ensue.cli", *words],
+            cwd=tmp_path,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    ensue("train", "lines.txt", "--task", "language", "--run", "r", "--set", "model.family=ngram")
+    assert "perplexity" in ensue("evaluate", "r")
+    assert ensue("generate", "r", "--prompt", "the cat", "--seed", "2").startswith("the cat")
+    assert ensue("suggest", "r", given="the do\n").startswith("dog ")
+    assert ensue("predict", "r", given="the dog sees the tree\n").endswith(
+        "the dog sees the tree\n"
+    )
