@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -600,3 +601,28 @@ def test_memory_is_that_of_the_encoded_data(tmp_path: Path) -> None:
     rows, tokens, kilobytes = map(int, run.stdout.split())
     assert rows == 8_000
     assert kilobytes << 10 < 4 * tokens + (8 << 20), "int32 for each token and little beside"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on a process's memory")
+def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
+    """F11: the limit is met while training, and nothing that was saved is lost."""
+    rows = "\n".join(f"{'good' if k % 2 else 'bad'} film number {k},{k % 2}" for k in range(60))
+    (tmp_path / "films.csv").write_text(f"text,label\n{rows}\n")
+    command = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (2_600 << 20, -1)); "
+        "from ensue.cli import main; "
+        "main(['train', 'films.csv', '--run', 'r', '--set', 'model.hidden_size=6000'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "there is not enough memory; the last checkpoint stands" in done.stderr
+    assert "Traceback" not in done.stderr

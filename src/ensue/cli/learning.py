@@ -32,7 +32,7 @@ def init(wanted: Request) -> None:
     from ensue.training import RunFolder
 
     folder = RunFolder(wanted.run)
-    settle(folder, configured(wanted))
+    settle(folder, configured(wanted, say))
     print(folder.config)
 
 
@@ -59,20 +59,20 @@ def train(
     from ensue.runs.train import settle, suggest_rate, train_run
     from ensue.training import Display, RunFolder, processes
 
-    config = configured(wanted)
-    if dry_run:
-        print(config.text_of(), end="")
-        return
-    if find_rate:
-        print(suggest_rate(config, say))
-        return
     team = processes.begin()
+    tell = say if team.first and not quiet else silent
     try:
+        config = configured(wanted, tell)
+        if dry_run:
+            print(config.text_of(), end="")
+            return
+        if find_rate:
+            print(suggest_rate(config, tell))
+            return
         folder = RunFolder(wanted.run)
         if team.first:
             config = settle(folder, config)
         watchers = [Display(config.train.watch, quiet=quiet)]
-        tell = say if team.first and not quiet else silent
         trained = train_run(config, folder, watchers, tell, allow or [])
         if team.first:
             print(f"{wanted.run}: {trained.best()}")

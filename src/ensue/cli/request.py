@@ -1,6 +1,5 @@
 """What to learn from and into which folder: the options that `init` and `train` share."""
 
-import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import Signature, signature
@@ -102,8 +101,9 @@ def requested(command: Callable[..., None]) -> Callable[..., None]:
     return filled
 
 
-def configured(wanted: Request) -> "RunConfig":
-    """What the command says, or what the folder holds if it names no files."""
+def configured(wanted: Request, say: Callable[[str], None]) -> "RunConfig":
+    """What the command says, or what the folder holds if it names no files. say: hears what was
+    found out from the data."""
     from ensue.runs.config import RunConfig
     from ensue.runs.infer import infer
     from ensue.training import RunFolder
@@ -127,5 +127,5 @@ def configured(wanted: Request) -> "RunConfig":
     resolved = {key: [str(Path(p).resolve()) for p in own] for key, own in paths.items()}
     config, lines = infer({**data, **resolved}, task or None, settings)
     for line in lines:
-        print(line, file=sys.stderr)
+        say(line)
     return config

@@ -12,7 +12,7 @@ from ensue.models.collect import Collected, Numbers
 from ensue.models.task_model import TaskModel
 from ensue.runs.config import RunConfig
 from ensue.runs.parts import Reading
-from ensue.training import Outcome, RunFolder, Watcher
+from ensue.training import Outcome, RunFolder, Watcher, processes
 from ensue.training.disk import disk_errors
 
 POINTS = 5  # of a curve of costs, each of these is printed
@@ -85,9 +85,10 @@ def train_run(
     outcomes = model.fit_parts(
         train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
     )
-    model.save(folder.model)
-    card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
-    _write_whole(folder.path / "card.md", card.encode())
+    if processes.team().first:
+        model.save(folder.model)
+        card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
+        _write_whole(folder.path / "card.md", card.encode())
     return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
 
 

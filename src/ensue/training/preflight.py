@@ -95,7 +95,7 @@ def try_batch(
         cost, _ = Costing(trainee, settings)(source.batch(rows), {})
         cost.backward()
     except (MemoryError, RuntimeError) as error:
-        if not _no_memory(error):
+        if not no_memory(error):
             raise
         raise TrainingError(
             f"a batch of {len(rows)} rows and {source.tokens(rows):,.0f} tokens does not fit in "
@@ -107,7 +107,7 @@ def try_batch(
         raise gradients.not_finite_cost(trainee, source, at.update + 1, value, rows, {})
 
 
-def _no_memory(error: BaseException) -> bool:
+def no_memory(error: BaseException) -> bool:
     words = str(error).lower()
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
         "not enough memory" in words or "allocate memory" in words

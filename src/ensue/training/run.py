@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from ensue.errors import RunError
+from ensue.errors import RunError, TrainingError
 from ensue.training import checkpoint, processes
 from ensue.training.folder import RunFolder, check_same, facts
 from ensue.training.history import History, Timing
 from ensue.training.loop import ended, train
-from ensue.training.preflight import rehearse
+from ensue.training.preflight import no_memory, rehearse
 from ensue.training.rows import Finished, Row, Said, Saved, Update, Watcher
 from ensue.training.settings import TrainSettings
 from ensue.training.signals import Interrupted, Signals, Stopped
@@ -131,6 +131,14 @@ def fit(
             reason = _run(trainee, source, validation, settings, at, keeper, watchers, signals)
         except Interrupted:
             raise Stopped(signals.number, at.update) from None
+        except (MemoryError, RuntimeError) as error:
+            if not no_memory(error):
+                raise
+            raise TrainingError(
+                f"update {at.update + 1}: there is not enough memory; the last checkpoint stands. "
+                "Next: free some, or train a smaller model (model.hidden_size) on smaller batches "
+                "(model.batch_tokens) in another run"
+            ) from error
     at.restore_best(trainee)
     return Outcome(at.update, at.epoch, reason, at.best_scores, at.best_update)
 
