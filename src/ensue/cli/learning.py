@@ -24,6 +24,12 @@ def silent(line: str) -> None:
     """For the processes that are not the first one."""
 
 
+def warn(line: str) -> None:
+    """For those who asked for quiet: rows that are not learned from are told all the same."""
+    if line.endswith("left out"):
+        say(line)
+
+
 @app.command()
 @requested
 def init(wanted: Request) -> None:
@@ -49,7 +55,7 @@ def train(
     find_rate: Annotated[
         bool, typer.Option("--find-rate", help="Suggest a learning rate and train nothing.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Warnings only.")] = False,
 ) -> None:
     """Train a model, or go on with a run that was interrupted.
 
@@ -60,7 +66,7 @@ def train(
     from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
-    tell = say if team.first and not quiet else silent
+    tell = (warn if quiet else say) if team.first else silent
     try:
         config = configured(wanted, tell)
         if dry_run:

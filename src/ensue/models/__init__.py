@@ -4,9 +4,11 @@ from ensue.models.classifier import Classified, Classifier
 from ensue.models.estimator import Estimator
 from ensue.models.evaluation import Evaluation
 from ensue.models.labeller import Labelled, Labeller
+from ensue.models.language import LanguageModel, Scored
 from ensue.models.settings import (
     ClassifierSettings,
     LabellerSettings,
+    LanguageSettings,
     NetworkSettings,
     TextSettings,
 )
@@ -21,7 +23,10 @@ __all__ = [
     "Labelled",
     "Labeller",
     "LabellerSettings",
+    "LanguageModel",
+    "LanguageSettings",
     "NetworkSettings",
+    "Scored",
     "Span",
     "TextSettings",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +24,8 @@ from ensue.models.embed import Embed
 from ensue.models.estimator import Estimator, mean_of, vocabulary_rows
 from ensue.models.evaluation import Evaluation, preview
 from ensue.models.heads import Bernoulli, Categorical
-from ensue.models.judge import class_rows, surest_mistakes
-from ensue.models.labels import label_numbers, learned_labels
+from ensue.models.judge import class_rows, log_loss_of_known, surest_mistakes
+from ensue.models.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.models.linear import LinearModel, fit_linear
 from ensue.models.pooling import Pooling
 from ensue.models.saved import Saved
@@ -76,7 +76,7 @@ class Classifier(Estimator):
         assert train.labels is not None
         self.labels = learned_labels(train, numbers)
         self.words, self.ngram_words, self.linear, self.scale = None, None, None, None
-        targets = self._targets(train, numbers)
+        targets = self._targets(train, numbers, self.labels.tokens)
         if train.inputs.values.ndim == 2:
             self.scale = Scale.of(train.inputs.values)
             return
@@ -92,10 +92,12 @@ class Classifier(Estimator):
             min_rows=2,
         )
 
-    def _targets(self, part: Collected, numbers: Numbers) -> NDArray[np.int64]:
+    def _targets(
+        self, part: Collected, numbers: Numbers, labels: Sequence[str]
+    ) -> NDArray[np.int64]:
         """(rows,) classes, or (rows, labels) zeros and ones."""
         assert part.labels is not None
-        values, lengths = label_numbers(part, numbers, self.labels), part.labels.lengths
+        values, lengths = label_numbers(part, numbers, labels), part.labels.lengths
         if not self.model.several:
             if len(wrong := np.flatnonzero(lengths != 1)):
                 row = int(wrong[0])
@@ -104,12 +106,14 @@ class Classifier(Estimator):
                     "for several labels at once set model.several = true"
                 )
             return values
-        found = np.zeros((len(part), len(self.labels)), np.int64)
+        found = np.zeros((len(part), len(labels)), np.int64)
         found[np.repeat(np.arange(len(part)), lengths), values] = 1
         return found
 
     def columns(self, part: Collected, numbers: Numbers) -> Columns:
-        targets = None if part.labels is None else self._targets(part, numbers)
+        targets = None
+        if part.labels is not None:
+            targets = self._targets(part, numbers, self.labels.tokens)
         cut = (self.text.max_length, self.text.cut)
         if self.scale is not None:
             return Columns(vectors=shortened(self.scale.vectors(part), *cut), targets=targets)
@@ -230,35 +234,37 @@ class Classifier(Estimator):
         return Classified(label, (label,), shown)
 
     def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
-        columns = self.columns(part, numbers)
-        if not isinstance(columns.targets, np.ndarray):
+        if part.labels is None:
             raise DataError("evaluate: expected rows with labels, got rows without")
-        gold, classes = columns.targets, len(self.labels)
-        probabilities = self.probabilities(columns)
-        guess = self._decided(probabilities)
-        counts = metrics.row_counts(gold, guess, classes)
+        names = with_unknown(part, numbers, self.labels)
+        gold = self._targets(part, numbers, names)
+        probabilities = self.probabilities(self.columns(replace(part, labels=None), numbers))
+        guess = _among(self._decided(probabilities), len(names))
+        counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
         pairs = np.stack([right, np.ones(len(right))], 1)
         scores = {
             "accuracy": bootstrap(pairs, metrics.ratio, seed=self.train.seed),
             "macro-F1": bootstrap(counts, metrics.macro_f1, seed=self.train.seed),
         }
-        others = {"log loss": metrics.log_loss(gold, probabilities)}
         if gold.ndim == 1:
+            others = log_loss_of_known(gold, probabilities)
             others["calibration error"] = metrics.calibration_error(gold, probabilities)
-        worst = []
-        if gold.ndim == 1:
-            shown = self._shown(part, numbers)
-            worst = surest_mistakes(gold, guess, probabilities, self.labels.tokens, shown)
+            worst = surest_mistakes(gold, guess, probabilities, names, self._shown(part, numbers))
+            confusion = metrics.confusion(gold, guess, len(names)).tolist()
+        else:
+            others = {"log loss": metrics.log_loss(gold[:, : len(self.labels)], probabilities)}
+            worst, confusion = [], []
         return Evaluation(
             rows=len(part),
             steps=len(part),
             scores=scores,
             others=others,
             baselines=self._baselines(part, numbers, gold),
-            classes=class_rows(self.labels.tokens, counts.sum(0)),
-            confusion=metrics.confusion(gold, guess, classes).tolist() if gold.ndim == 1 else [],
+            classes=class_rows(names, counts.sum(0)),
+            confusion=confusion,
             worst=worst,
+            unknown=len(unknown_rows(part, self.labels.tokens, numbers)),
         )
 
     def _shown(self, part: Collected, numbers: Numbers) -> Callable[[int], tuple[str, str]]:
@@ -280,7 +286,7 @@ class Classifier(Estimator):
             found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
         if self.linear is not None:
             linear = self.linear.probabilities(self._ngram_inputs(part, numbers))
-            guess = self._decided(linear.astype(np.float64))
+            guess = _among(self._decided(linear.astype(np.float64)), gold.shape[-1])
             found["linear n-grams"] = metrics.accuracy(gold, guess)
         return found
 
@@ -303,3 +309,10 @@ class Classifier(Estimator):
         linear = saved.part("linear")
         self.linear = LinearModel.from_arrays(linear) if linear else None
         self.ngram_words = known.get("ngram_words")
+
+
+def _among(guess: NDArray[np.int64], labels: int) -> NDArray[np.int64]:
+    """Of several labels (rows, known), zeros for those that are not known; classes as they are."""
+    if guess.ndim == 1:
+        return guess
+    return np.pad(guess, ((0, 0), (0, labels - guess.shape[1])))

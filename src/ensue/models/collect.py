@@ -38,11 +38,12 @@ class Numbers:
 class Collected:
     """The rows of one part. inputs: token numbers (int32) or vectors (float32, (total, n));
     labels: one number a row, one a step, or any number of them a row; None where they are not
-    known. names: where each row comes from."""
+    known. names: where each row comes from; unlabelled: the name of the first without label."""
 
     inputs: Ragged
     labels: Ragged | None
     names: Names
+    unlabelled: str = ""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -78,7 +79,7 @@ class Collector:
         self._width: int | None = None  # of the vectors
         self._starts = array("q", [0])
         self._labels, self._label_starts = array("i"), array("q", [0])
-        self._labelled = True
+        self._unlabelled = ""
         self._files: dict[str, int] = {}
         self._file, self._line = array("i"), array("q")
 
@@ -94,9 +95,9 @@ class Collector:
             self._tokens.extend(map(self._numbers.tokens.__getitem__, value))
         self._starts.append(self._starts[-1] + len(value))
         if label is None:
-            self._labelled = False
+            self._unlabelled = self._unlabelled or f"{file}:{line}"
         else:
-            given = [label] if isinstance(label, str) else label
+            given = label_texts(label, f"{file}:{line}")
             self._labels.extend(map(self._numbers.labels.__getitem__, given))
         self._label_starts.append(len(self._labels))
         self._file.append(self._files.setdefault(file, len(self._files)))
@@ -111,6 +112,11 @@ class Collector:
                 f"{place}: expected an array (steps, n), steps of {wanted} each, "
                 f"got shape {value.shape}"
             )
+        if not np.isfinite(value).all():
+            step = int(np.flatnonzero(~np.isfinite(value).all(1))[0])
+            raise DataError(
+                f"{place}: step {step}: expected finite numbers, got {value[step].tolist()}"
+            )
         self._width = value.shape[1]
         self._vectors.frombytes(np.ascontiguousarray(value, np.float32).tobytes())
 
@@ -124,7 +130,19 @@ class Collector:
         else:
             inputs = Ragged(_numpy(self._vectors, np.float32).reshape(-1, self._width), starts)
         labels = Ragged(_numpy(self._labels, np.int32), _numpy(self._label_starts, np.int64))
-        return Collected(inputs, labels if self._labelled and len(labels) else None, names)
+        known = labels if not self._unlabelled and len(labels) else None
+        return Collected(inputs, known, names, self._unlabelled)
+
+
+def label_texts(label: Any, place: str) -> list[str]:
+    """One label or several, as texts: the number 5 is the class "5"."""
+    if isinstance(label, str):
+        return [label]
+    if isinstance(label, int | np.integer | float | np.floating) and label == label:
+        return [str(label)]
+    if isinstance(label, list | tuple | np.ndarray):
+        return [text for own in label for text in label_texts(own, place)]
+    raise DataError(f"{place}: label: expected a text, a number or a list of them, got {label!r}")
 
 
 def _numpy(values: array[Any], dtype: Any) -> NDArray[Any]:
@@ -165,8 +183,20 @@ def collected(
     """From pairs of input and label in memory; a row is named by its number."""
     collector = Collector(numbers, tokenise)
     for line, (value, label) in enumerate(rows, 1):
-        collector.add(_input(value, f"{file}:{line}"), _label(label), file, line)
+        collector.add(_input(value, f"{file}:{line}"), label, file, line)
     return collector.done()
+
+
+def pairs_of(rows: Iterable[Any]) -> Examples:
+    """Rows that are pairs of input and label, in a list."""
+    found = list(rows)
+    for line, row in enumerate(found, 1):
+        if not isinstance(row, tuple | list) or len(row) != 2:
+            raise DataError(
+                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; of two lists "
+                "make pairs with zip(inputs, labels)"
+            )
+    return found
 
 
 def _input(value: Any, place: str) -> Any:
@@ -179,15 +209,6 @@ def _input(value: Any, place: str) -> Any:
         f"{place}: expected a text, a list of tokens, or a numpy array (steps, n) of vectors, "
         f"got {type(value).__name__}"
     )
-
-
-def _label(label: Any) -> Any:
-    """Labels are texts: the number 5 is the class "5"."""
-    if label is None or isinstance(label, str):
-        return label
-    if isinstance(label, list | tuple | np.ndarray):
-        return [str(own) for own in label]
-    return str(label)
 
 
 Examples = Sequence[tuple[Any, Any]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +19,7 @@ from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.models.batch import Columns
-from ensue.models.collect import Collected, Examples, Numbers, collected, renumbered
+from ensue.models.collect import Collected, Examples, Numbers, collected, pairs_of, renumbered
 from ensue.models.embed import Words
 from ensue.models.encoder import PlainEncoder, RecurrentEncoder
 from ensue.models.evaluation import Evaluation
@@ -108,14 +107,14 @@ class Estimator(TaskModel):
         watchers: Sequence[Watcher] = (),
     ) -> Self:
         """From pairs of input and label. Without validation, a tenth of the rows is held out."""
-        numbers = Numbers()
+        numbers, train = Numbers(), pairs_of(train)
         tokenise = self.prepare(value for value, _ in train)
         own = collected(train, numbers, tokenise)
         if validation is None:
             split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
             own, held = own.taken(split["train"]), own.taken(split["validation"])
         else:
-            held = collected(validation, numbers, tokenise)
+            held = collected(pairs_of(validation), numbers, tokenise)
         place = None if folder is None else RunFolder(folder)
         self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
         return self
@@ -134,9 +133,10 @@ class Estimator(TaskModel):
         """Learns from collected rows; one outcome for each member."""
         for name, part in (("training", train), ("validation", validation)):
             if not len(part) or part.labels is None:
+                where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
                 raise DataError(
                     f"the {name} part: expected rows with labels, got {len(part)} rows"
-                    + " without" * bool(len(part))
+                    + (" with some or all of them missing" + where) * bool(len(part))
                 )
         self.learn(train, numbers)
         data, held = self.columns(train, numbers), self.columns(validation, numbers)
@@ -280,14 +280,6 @@ class Estimator(TaskModel):
             return "no encoder"
         ways = "bidirectional " if own.bidirectional else ""
         return f"{own.layers} × {ways}{own.cell} of {own.hidden_size}"
-
-    def __repr__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        lines = [escape(line) for line in self.summary().splitlines()]
-        rest = "".join(f"<br>{line.strip()}" for line in lines[1:])
-        return f"<div><b>{lines[0]}</b>{rest}</div>"
 
 
 def vocabulary_rows(part: Collected, numbers: Numbers, ids: dict[str, int]) -> Ragged:

@@ -34,7 +34,7 @@ class Error(NamedTuple):
 class Evaluation:
     """scores: with their bootstrap intervals, the first is the one that counts; others: single
     numbers; baselines: the same score of models that a network must beat; confusion: gold in
-    rows, predicted in columns."""
+    rows, predicted in columns; unknown: how many rows have labels that no answer can be."""
 
     rows: int
     steps: int
@@ -45,6 +45,7 @@ class Evaluation:
     confusion: Sequence[Sequence[int]]
     worst: Sequence[Error]
     higher_is_better: bool = True
+    unknown: int = 0
 
     @property
     def main(self) -> str:
@@ -64,6 +65,9 @@ class Evaluation:
     def _head(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
         lines = [f"{self.rows:,} rows{unit}"]
+        if self.unknown:
+            many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
+            lines.append(f"{many} labels that the training part does not have: counted as mistakes")
         for name, score in self.scores.items():
             lines.append(
                 f"  {name:<18}{score.value:8.4f}   95 % interval {score.low:.4f} … {score.high:.4f}"

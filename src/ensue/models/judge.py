@@ -46,7 +46,8 @@ def surest_mistakes(
 
 
 class StepAnswers(NamedTuple):
-    """gold, guess: a label number for each step; probabilities (steps, labels)."""
+    """gold, guess: a label number for each step, gold also numbers that no answer can be;
+    probabilities (steps, labels)."""
 
     gold: Ragged
     guess: Ragged
@@ -56,6 +57,15 @@ class StepAnswers(NamedTuple):
         """(rows,): how many steps of each row are right."""
         total = np.concatenate([[0], np.cumsum(self.gold.values == self.guess.values)])
         return np.asarray(np.diff(total[self.gold.starts]), np.int64)
+
+
+def log_loss_of_known(
+    gold: NDArray[np.int64], probabilities: NDArray[np.float64]
+) -> dict[str, float]:
+    """The log loss where gold is one of the classes; a label that no answer can be has no
+    probability to take the logarithm of."""
+    known = gold < probabilities.shape[1]
+    return {"log loss": metrics.log_loss(gold[known], probabilities[known])} if known.any() else {}
 
 
 def spans_counted(names: Sequence[str], gold: Ragged, guess: Ragged) -> NDArray[np.int64]:
@@ -75,19 +85,18 @@ def judge_steps(
     shown: Shown,
     seed: int,
 ) -> Evaluation:
-    """baselines: the labels that others give; unknown (steps,): words that training had not."""
-    gold, guess = given.gold, given.guess
-    spans = scheme_of(names) is not None
+    """names: those of training, then those of gold alone; baselines: the labels that others give;
+    unknown (steps,): words that training had not."""
+    gold, guess, known = given.gold, given.guess, given.probabilities.shape[1]
+    spans = scheme_of(names[:known]) is not None
     scores: dict[str, Interval] = {}
     if spans:
         scores["span F1"] = bootstrap(spans_counted(names, gold, guess), metrics.span_f1, seed=seed)
     pairs = np.stack([given.right(), gold.lengths], 1)
     scores["accuracy"] = bootstrap(pairs, metrics.ratio, seed=seed)
     totals = metrics.class_counts(gold.values, guess.values, len(names))
-    others = {
-        "macro-F1": float(metrics.macro_f1(totals)),
-        "log loss": metrics.log_loss(gold.values, given.probabilities),
-    }
+    others = {"macro-F1": float(metrics.macro_f1(totals))}
+    others |= log_loss_of_known(gold.values, given.probabilities)
     if unknown.any():
         others["on unknown words"] = float((gold.values == guess.values)[unknown].mean())
     compared = {}
@@ -105,4 +114,5 @@ def judge_steps(
         classes=class_rows(names, totals),
         confusion=metrics.confusion(gold.values, guess.values, len(names)).tolist(),
         worst=surest_mistakes(gold.values, guess.values, given.probabilities, names, shown),
+        unknown=sum(bool((gold.row(row) >= known).any()) for row in range(len(gold))),
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from ensue.models.evaluation import Evaluation, preview
 from ensue.models.judge import StepAnswers, judge_steps, spans_counted, tags_of_rows
 from ensue.models.label_outputs import Stepwise
 from ensue.models.labeller_network import LabellerNetwork
-from ensue.models.labels import label_numbers, learned_labels
+from ensue.models.labels import label_numbers, learned_labels, with_unknown
 from ensue.models.majority import MajorityLabel
 from ensue.models.previous_label import PreviousLabel
 from ensue.models.saved import Saved
@@ -87,7 +87,7 @@ class Labeller(Estimator):
     def learn(self, train: Collected, numbers: Numbers) -> None:
         self.labels = learned_labels(train, numbers)
         self.words, self.scale, self.parts = None, None, WordParts({})
-        targets = self._targets(train, numbers)
+        targets = self._targets(train, numbers, self.labels.tokens)
         if train.inputs.values.ndim == 2:
             self.scale = Scale.of(train.inputs.values)
             self.majority = MajorityLabel.fitted(_one_word(targets), targets, 1)
@@ -117,7 +117,7 @@ class Labeller(Estimator):
         fold, known = self._fold(), self.words.numbers
         return vocabulary_rows(part, numbers, {word: known[fold(word)] for word in numbers.tokens})
 
-    def _targets(self, part: Collected, numbers: Numbers) -> Ragged:
+    def _targets(self, part: Collected, numbers: Numbers, labels: Sequence[str]) -> Ragged:
         assert part.labels is not None
         wrong = np.flatnonzero(part.inputs.lengths != part.labels.lengths)
         if len(wrong):
@@ -126,10 +126,12 @@ class Labeller(Estimator):
                 f"{part.names[row]}: expected a label for each of the "
                 f"{part.inputs.lengths[row]} steps, got {part.labels.lengths[row]}"
             )
-        return Ragged(label_numbers(part, numbers, self.labels), part.labels.starts)
+        return Ragged(label_numbers(part, numbers, labels), part.labels.starts)
 
     def columns(self, part: Collected, numbers: Numbers) -> Columns:
-        targets = None if part.labels is None else self._targets(part, numbers)
+        targets = None
+        if part.labels is not None:
+            targets = self._targets(part, numbers, self.labels.tokens)
         if self.scale is not None:
             return Columns(vectors=self.scale.vectors(part), targets=targets)
         assert self.words is not None
@@ -235,14 +237,15 @@ class Labeller(Estimator):
         return found
 
     def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
-        columns = self.columns(part, numbers)
-        gold = columns.targets
-        if not isinstance(gold, Ragged):
+        if part.labels is None:
             raise DataError("evaluate: expected rows with labels, got rows without")
+        names = with_unknown(part, numbers, self.labels)
+        gold = self._targets(part, numbers, names)
+        columns = self.columns(replace(part, labels=None), numbers)
         words = _one_word(gold) if self.words is None else self._words(part, numbers)
         overall = Ragged(np.full_like(gold.values, self.majority.overall), gold.starts)
         return judge_steps(
-            self.labels.tokens,
+            names,
             StepAnswers(gold, *self._labelled(columns)),
             {"majority label": overall, "majority by word": self.majority.label(words)},
             words.values == UNKNOWN,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,12 +26,41 @@ def learned_labels(train: Collected, numbers: Numbers) -> Vocabulary:
     return labels
 
 
-def label_numbers(part: Collected, numbers: Numbers, labels: Vocabulary) -> NDArray[np.int64]:
-    """The number of each label of the part, row behind row; a label that training has not seen
-    is an error that names its rows."""
+def unknown_rows(part: Collected, known: Collection[str], numbers: Numbers) -> NDArray[np.int64]:
+    """The rows with a label that is not among the known ones."""
     assert part.labels is not None
-    names = list(numbers.labels)
-    table = np.array([labels.numbers.get(name, -1) for name in names], np.int64)
+    new = np.array([name not in known for name in numbers.labels], bool)
+    if not len(new):
+        return np.zeros(0, np.int64)
+    at = np.flatnonzero(new[part.labels.values])
+    return np.unique(np.searchsorted(part.labels.starts, at, side="right") - 1)
+
+
+def known_rows(
+    part: Collected, train: Collected, numbers: Numbers
+) -> tuple[Collected, NDArray[np.int64]]:
+    """The part without the rows whose labels the training part does not have, and those rows."""
+    if part.labels is None or train.labels is None:
+        return part, np.zeros(0, np.int64)
+    wrong = unknown_rows(part, counts_of(train.labels, numbers.labels).keys(), numbers)
+    kept = np.setdiff1d(np.arange(len(part)), wrong)
+    return (part.taken(kept) if len(wrong) else part), wrong
+
+
+def with_unknown(part: Collected, numbers: Numbers, labels: Vocabulary) -> tuple[str, ...]:
+    """The labels of training, and behind them those that only this part has: no answer can be
+    one of these."""
+    assert part.labels is not None
+    there = counts_of(part.labels, numbers.labels)
+    return (*labels.tokens, *sorted(there.keys() - set(labels.tokens)))
+
+
+def label_numbers(part: Collected, numbers: Numbers, labels: Sequence[str]) -> NDArray[np.int64]:
+    """The number of each label of the part, row behind row; any other label is an error that
+    names its rows."""
+    assert part.labels is not None
+    names, known = list(numbers.labels), {name: number for number, name in enumerate(labels)}
+    table = np.array([known.get(name, -1) for name in names], np.int64)
     found = table[part.labels.values] if names else np.zeros(0, np.int64)
     wrong = np.flatnonzero(found < 0)
     if len(wrong):
@@ -39,12 +70,12 @@ def label_numbers(part: Collected, numbers: Numbers, labels: Vocabulary) -> NDAr
             for row, at in zip(rows, wrong, strict=False)
         ]
         more = [f"  and {len(wrong) - len(lines):,} more"] if len(wrong) > len(lines) else []
-        known = ", ".join(labels.tokens[:MOST_LISTED]) + ", …" * (len(labels) > MOST_LISTED)
+        expected = ", ".join(labels[:MOST_LISTED]) + ", …" * (len(labels) > MOST_LISTED)
         raise DataError(
             "\n".join(
                 [
                     f"{len(wrong):,} label{'s' * (len(wrong) > 1)} that the training part does "
-                    f"not have; expected one of: {known}",
+                    f"not have; expected one of: {expected}",
                     *lines,
                     *more,
                     "Correct the labels, leave these rows out, or add such rows to the "

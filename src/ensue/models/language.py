@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
 from ensue.data.split import by_share
 from ensue.data.tokenise import Tokeniser
@@ -226,6 +227,15 @@ class LanguageModel(TaskModel):
         part = collected([(text, None) for text in texts], numbers, self.tokeniser)
         return float(np.exp(-self.log_probabilities(self._rows(part, numbers)).values.mean()))
 
+    def evaluate(self, texts: Iterable[str]) -> Evaluation:
+        """Perplexity with its interval, baselines, and the greatest surprises."""
+        self.must_be_fitted()
+        numbers = Numbers()
+        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        if not len(part):
+            raise DataError("evaluate: expected texts, got none")
+        return self.judge(part, numbers)
+
     def score(self, texts: Iterable[str]) -> list[Scored]:
         """Each text by itself: how likely, and where the model is surprised."""
         self.must_be_fitted()
@@ -363,6 +373,7 @@ class _Validated:
 
     def __init__(self, network: nn.Module, stream: Tokens) -> None:
         self.network, self.stream = network, stream
+        self.fingerprint = fingerprint({"tokens": stream})
 
     def __call__(self) -> Mapping[str, float]:
         return self._on(self.stream)

@@ -44,7 +44,8 @@ class Saved:
 
 
 def write_model(folder: Path, saved: Saved) -> None:
-    """Replaces what is there, whole or not at all."""
+    """Replaces a model that is there, or an empty folder, whole or not at all; anything else is
+    left alone, and a RunError."""
     facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
     files = {
         "model.json": canonical(facts),

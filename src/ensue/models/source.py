@@ -61,6 +61,7 @@ class Scored:
         self, score: Callable[[Columns], Mapping[str, float]], columns: Columns, few: Columns
     ) -> None:
         self._score, self._columns, self._few = score, columns, few
+        self.fingerprint = fingerprint(columns.arrays())
 
     def __call__(self) -> Mapping[str, float]:
         return self._score(self._columns)

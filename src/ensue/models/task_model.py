@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -146,6 +147,14 @@ class TaskModel(ABC):
     @abstractmethod
     def summary(self) -> str:
         """What the model is, in a few lines."""
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        lines = [escape(line) for line in self.summary().splitlines()]
+        rest = "".join(f"<br>{line.strip()}" for line in lines[1:])
+        return f"<div><b>{lines[0]}</b>{rest}</div>"
 
 
 def _settings(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:

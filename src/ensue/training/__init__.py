@@ -18,13 +18,14 @@ from ensue.training.run import Outcome, fit
 from ensue.training.settings import TrainSettings
 from ensue.training.signals import Stopped
 from ensue.training.standing import Progress
-from ensue.training.trainee import Carried, Sampled, Source, Trainee, Validation
+from ensue.training.trainee import Carried, Fingerprinted, Sampled, Source, Trainee, Validation
 
 __all__ = [
     "Began",
     "Carried",
     "Display",
     "Evaluation",
+    "Fingerprinted",
     "Finished",
     "Outcome",
     "Progress",

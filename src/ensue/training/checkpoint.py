@@ -22,6 +22,7 @@ from torch import Tensor
 
 from ensue import __version__
 from ensue.errors import RunError, TrainingError
+from ensue.training.disk import CHECKPOINTS_STAND, disk_errors
 from ensue.training.gradients import first_not_finite
 from ensue.training.whole import (
     MANIFEST,
@@ -106,7 +107,7 @@ def save(
     two and that of update `best`."""
     files = contents(tensors, scalars, facts)
     place = folder / name_of(update, final)
-    write_folder(place, files)
+    write_folder(place, files, stands=CHECKPOINTS_STAND)
     try:
         if read_files(place) != files:
             raise Damaged("what was read back differs from what was written")
@@ -156,12 +157,13 @@ def load(place: Path) -> Checkpoint:
 def set_aside(place: Path) -> Path:
     """Moves it where no one takes it for a checkpoint."""
     aside = place.parent / DAMAGED
-    aside.mkdir(exist_ok=True)
-    target, count = aside / place.name, 1
-    while target.exists():
-        count += 1
-        target = aside / f"{place.name}-{count}"
-    os.rename(place, target)
+    with disk_errors(aside, 0):
+        aside.mkdir(exist_ok=True)
+        target, count = aside / place.name, 1
+        while target.exists():
+            count += 1
+            target = aside / f"{place.name}-{count}"
+        os.rename(place, target)
     return target
 
 

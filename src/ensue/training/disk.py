@@ -16,27 +16,37 @@ _ADVICE = {
     errno.EDQUOT: "make room within the quota",
     errno.EROFS: "name a folder that can be written to",
     errno.EACCES: "name a folder that can be written to",
+    errno.ENOTDIR: "name another folder",
+    errno.EEXIST: "name another folder",
 }
+CHECKPOINTS_STAND = "Earlier checkpoints are untouched. "
 
 
 def free_bytes(folder: Path) -> int:
     """On the disk that holds the folder, or will."""
-    while not folder.exists() and folder != folder.parent:
+    while not os.path.exists(folder) and folder != folder.parent:
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
+def advice(error: OSError) -> str:
+    """What to do about it, first of all."""
+    return _ADVICE.get(error.errno or 0, "check the disk")
+
+
 @contextmanager
-def disk_errors(place: Path, needed: int, leftover: Path | None = None) -> Iterator[None]:
-    """Turns the system's error into one that says what to do; what was half written goes."""
+def disk_errors(
+    place: Path, needed: int, leftover: Path | None = None, *, stands: str = ""
+) -> Iterator[None]:
+    """Turns the system's error into one that says what to do; what was half written goes.
+    needed: bytes, 0 where it is not room that is asked for; stands: a sentence on what is safe."""
     try:
         yield
     except OSError as error:
         if leftover is not None:
             shutil.rmtree(leftover, ignore_errors=True)
-        number = error.errno or 0
+        room = f"; needed {needed:,} bytes, free {free_bytes(place.parent):,}" if needed else ""
         raise RunError(
-            f"{place}: not saved: {os.strerror(number)}; needed {needed:,} bytes, free "
-            f"{free_bytes(place.parent):,}. Earlier checkpoints are untouched. "
-            f"Next: {_ADVICE.get(number, 'check the disk')}, then run the same command again"
+            f"{place}: not saved: {os.strerror(error.errno or 0)}{room}. {stands}"
+            f"Next: {advice(error)}, then run the same command again"
         ) from error

@@ -8,17 +8,18 @@ import os
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from ensue import __version__
-from ensue.errors import RunError
+from ensue.errors import RunError, unknown
+from ensue.training.disk import advice, disk_errors
 from ensue.training.processes import Team
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
-from ensue.training.trainee import Source, Trainee
+from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
 # A change of these is told and accepted: the results differ in their last bits only.
 NOT_BIT_EXACT = ("threads", "processes")
@@ -42,7 +43,8 @@ class RunFolder:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RunError(
-                f"{self.path}: cannot be made a run folder: {error.strerror}. Name another one"
+                f"{self.path}: cannot be made a run folder: {error.strerror}. Next: "
+                f"{advice(error)}, then run the same command again"
             ) from error
 
     def member(self, number: int) -> RunFolder:
@@ -53,20 +55,24 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Held by one process at a time; the system frees it when that process ends, however."""
         self.create()
-        with open(self.lock, "a+b", buffering=0) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"{self.path} is in use by {self._holder()}. Wait for it, stop it, or name "
-                    "another run folder"
-                ) from None
-            file.truncate(0)
-            file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+        name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        with ExitStack() as stack:
+            with disk_errors(self.lock, len(name)):
+                file = stack.enter_context(open(self.lock, "a+b", buffering=0))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise RunError(
+                        f"{self.path} is in use by {self._holder()}. Wait for it, stop it, or "
+                        "name another run folder"
+                    ) from None
+                file.truncate(0)
+                file.write(name)
             try:
                 yield
             finally:
-                file.truncate(0)
+                with suppress(OSError):  # a disk that fails now: the lock is free all the same
+                    file.truncate(0)
 
     def _holder(self) -> str:
         """Who holds the lock; it writes its name a moment after it has it."""
@@ -83,6 +89,7 @@ class RunFolder:
 def facts(
     trainee: Trainee,
     source: Source,
+    validation: Validation | None,
     settings: TrainSettings,
     team: Team,
     config: Mapping[str, Any] | None,
@@ -94,9 +101,11 @@ def facts(
     for name in WITHOUT_EFFECT:
         table.pop(f"train.{name}", None)
     shapes = ((n, tuple(t.shape), str(t.dtype)) for n, t in trainee.state_dict().items())
+    fingerprinted = isinstance(validation, Fingerprinted)
     found = {
         "config": table,
         "data": source.fingerprint,
+        "validation": cast(Fingerprinted, validation).fingerprint if fingerprinted else None,
         "model": "; ".join(f"{name} {shape} {dtype}" for name, shape, dtype in shapes),
         "ensue": __version__,
         "torch": torch.__version__,
@@ -108,8 +117,8 @@ def facts(
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """What has changed, each as `was …, now …`; the keys of the configuration one by one."""
+    names = _names(was, now)
     flat = [{**table, **table.get("config", {})} for table in (was, now)]
-    names = dict.fromkeys(name for table in flat for name in table if name != "config")
     before, after = ({name: table.get(name) for name in names} for table in flat)
     found = {}
     for name in names:
@@ -119,6 +128,20 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str
             else:
                 found[name] = f"was {_shown(before[name])}, now {_shown(after[name])}"
     return found
+
+
+def _names(*facts: Mapping[str, Any]) -> list[str]:
+    """Of the facts, and of the keys of the configuration among them."""
+    flat = [{**table, **table.get("config", {})} for table in facts]
+    return list(dict.fromkeys(name for table in flat for name in table if name != "config"))
+
+
+def check_allowed(allow: Collection[str], *facts: Mapping[str, Any]) -> None:
+    """Each name that is allowed to have changed is one that can change."""
+    known = {*_names(*facts), *(f"train.{name}" for name in WITHOUT_EFFECT)}
+    for name in allow:
+        if name not in known:
+            raise unknown("name of what may have changed", name, known)
 
 
 def _first_difference(was: str, now: str) -> str:

@@ -8,11 +8,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from ensue.errors import RunError
-from ensue.training.disk import disk_errors
+from ensue.training.disk import CHECKPOINTS_STAND, disk_errors
 from ensue.training.rows import Evaluation, Row, Saved, Update
 
 EVERY = 10  # one of so many updates is written down
@@ -29,12 +30,18 @@ def line_of(row: Row) -> bytes | None:
     return json.dumps(value, allow_nan=False, ensure_ascii=False).encode() + b"\n"
 
 
+def _appended(path: Path) -> FileIO:
+    """The file, at its end: every write is with the system when it returns."""
+    with disk_errors(path, 0, stands=CHECKPOINTS_STAND):
+        return open(path, "ab", buffering=0)
+
+
 class History:
     """Appends rows, and knows length and sha256 of all it holds."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._hash = path, sha256()
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self._file = _appended(path)
         self.length = 0
 
     def begin(self, mark: Mapping[str, Any] | None) -> None:
@@ -47,20 +54,21 @@ class History:
                 f"({len(kept):,} bytes found). Put the file back as it was, or start in another "
                 "run folder"
             )
-        self._file.truncate(length)
+        with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
+            self._file.truncate(length)
         self._hash, self.length = sha256(kept), length
 
     def add(self, row: Row) -> None:
         line = line_of(row)
         if line:
-            with disk_errors(self.path, len(line)):
+            with disk_errors(self.path, len(line), stands=CHECKPOINTS_STAND):
                 self._file.write(line)
             self._hash.update(line)
             self.length += len(line)
 
     def mark(self) -> dict[str, Any]:
         """What `begin` cuts back to; all rows so far are on the disk afterwards."""
-        with disk_errors(self.path, self.length):
+        with disk_errors(self.path, self.length, stands=CHECKPOINTS_STAND):
             os.fsync(self._file.fileno())
         return {"length": self.length, "sha256": self._hash.hexdigest()}
 
@@ -73,7 +81,7 @@ class Timing:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self._file = _appended(path)
         self._began = time.monotonic()
         self._targets = 0.0
 
@@ -90,7 +98,7 @@ class Timing:
                 "clock": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             }
             line = json.dumps(value).encode() + b"\n"
-            with disk_errors(self.path, len(line)):
+            with disk_errors(self.path, len(line), stands=CHECKPOINTS_STAND):
                 self._file.write(line)
 
     def close(self) -> None:

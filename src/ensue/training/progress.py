@@ -25,7 +25,8 @@ def clock(seconds: float) -> str:
 
 
 class Display:
-    """A watcher that shows how far a training is. watch: the score that is shown."""
+    """A watcher that shows how far a training is. watch: the score that is shown; quiet: warnings
+    alone are."""
 
     def __init__(
         self, watch: str = "cost", stream: TextIO | None = None, quiet: bool = False
@@ -41,7 +42,7 @@ class Display:
         self._best: float | None = None
 
     def __call__(self, row: Row) -> None:
-        if self.quiet:
+        if self.quiet and (not isinstance(row, Said) or row.progress):
             return
         match row:
             case Began(update, updates):

@@ -49,9 +49,10 @@ class Saved:
 
 @dataclass(frozen=True)
 class Said:
-    """One line for the person who waits."""
+    """One line for the person who waits. progress: of no interest to one who asked for quiet."""
 
     text: str
+    progress: bool = False
 
 
 @dataclass(frozen=True)

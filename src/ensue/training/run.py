@@ -10,7 +10,7 @@ from typing import Any
 
 from ensue.errors import RunError, TrainingError
 from ensue.training import checkpoint, processes
-from ensue.training.folder import RunFolder, check_same, facts
+from ensue.training.folder import RunFolder, check_allowed, check_same, facts
 from ensue.training.history import History, Timing
 from ensue.training.loop import ended, train
 from ensue.training.preflight import no_memory, rehearse
@@ -62,10 +62,11 @@ class Keeper:
         found = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
         if there and not found:
             self.tell(Said("no whole checkpoint is left: the training starts anew"))
+        check_allowed(allow, self.facts, found.facts if found else {})
         if found:
             for line in check_same(self.folder.path, found.facts, self.facts, allow):
                 self.tell(Said(line))
-            self.tell(Said(f"continuing from {found.path.name}"))
+            self.tell(Said(f"continuing from {found.path.name}", progress=True))
             self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
         self.history.begin(found.scalars["history"] if found else None)
         return found
@@ -122,7 +123,7 @@ def fit(
             stack.enter_context(signals)
             if team.first:
                 stack.enter_context(folder.locked())
-                now = facts(trainee, source, settings, team, config)
+                now = facts(trainee, source, validation, settings, team, config)
                 keeper = Keeper(folder, settings, now, watchers)
                 stack.callback(keeper.close)
         try:
@@ -140,7 +141,9 @@ def fit(
                 "(model.batch_tokens) in another run"
             ) from error
     at.restore_best(trainee)
-    return Outcome(at.update, at.epoch, reason, at.best_scores, at.best_update)
+    # a checkpoint gives them back by name: the same order, whether the run was resumed or not
+    scores = None if at.best_scores is None else dict(sorted(at.best_scores.items()))
+    return Outcome(at.update, at.epoch, reason, scores, at.best_update)
 
 
 def _resume(

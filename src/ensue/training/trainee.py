@@ -65,6 +65,13 @@ class Validation(Protocol):
 
 
 @runtime_checkable
+class Fingerprinted(Protocol):
+    """A validation that a run knows again: it stops by this data and no other."""
+
+    fingerprint: str  # sha256 of the data as encoded
+
+
+@runtime_checkable
 class Sampled(Protocol):
     """A validation that can score one batch alone, so that trying it out takes no time."""
 

@@ -1,0 +1,73 @@
+"""What is given to `fit` in Python, and what is said of it where it cannot be learned from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ensue.errors import DataError
+from ensue.models import Classifier, LanguageModel
+from ensue.models.collect import label_texts
+
+ROWS = [("a fine film", "good"), ("a dull film", "bad")] * 10
+SMALL = {"model": {"hidden_size": 4, "embedding_size": 4}, "train": {"epochs": 1}}
+
+
+def said(rows: Any, validation: Any = None) -> str:
+    with pytest.raises(DataError) as caught:
+        Classifier(**SMALL).fit(rows, validation)
+    return str(caught.value)
+
+
+def test_inputs_and_labels_in_two_lists() -> None:
+    message = said([text for text, _ in ROWS], [label for _, label in ROWS])
+    assert message == (
+        "row:1: expected a pair (input, label), got 'a fine film'; of two lists make pairs with "
+        "zip(inputs, labels)"
+    )
+
+
+def test_a_row_without_label_is_named() -> None:
+    rows = [*ROWS, ("nothing is known of this", None)]
+    assert said(rows, ROWS) == (
+        "the training part: expected rows with labels, got 21 rows with some or all of them "
+        "missing, the first of them row:21"
+    )
+
+
+def test_labels_that_are_no_labels() -> None:
+    rows = [*ROWS, ("what is it", float("nan"))]
+    expected = "row:21: label: expected a text, a number or a list of them, got nan"
+    assert said(rows, ROWS) == expected
+
+
+def test_numbers_that_are_not_finite_are_named_by_row_and_step() -> None:
+    vectors = np.zeros((3, 2))
+    vectors[1, 0] = np.nan
+    rows = [(np.ones((2, 2)), "a"), (vectors, "b")]
+    assert said(rows, rows) == "row:2: step 1: expected finite numbers, got [nan, 0.0]"
+
+
+@pytest.mark.parametrize(
+    ("label", "texts"),
+    [("a", ["a"]), (5, ["5"]), (True, ["True"]), (np.int64(3), ["3"]), (["a", 2], ["a", "2"])],
+)
+def test_labels_as_texts(label: Any, texts: list[str]) -> None:
+    assert label_texts(label, "row:1") == texts
+
+
+def test_rows_may_come_from_a_generator() -> None:
+    model = Classifier(**SMALL).fit((row for row in ROWS), (row for row in ROWS))
+    assert model.predict(["a fine film"])[0].label in ("good", "bad")
+
+
+def test_a_language_model_shows_itself_and_is_evaluated() -> None:
+    model = LanguageModel(model={"family": "ngram", "order": 2})
+    assert repr(model) == "LanguageModel: 2-grams, modified-kneser-ney"
+    model.fit(["a b", "b a"], ["a b"])
+    assert model.evaluate(["a b"]).rows == 1
+    assert "tokens in the vocabulary" in model._repr_html_()
+    with pytest.raises(DataError, match="evaluate: expected texts, got none"):
+        model.evaluate([])
