@@ -397,3 +397,150 @@ def test_what_reads_back_differently_is_not_called_saved(
         f"moved to {tmp_path / 'damaged' / 'step-000004'}. Check the disk"
     )
     assert names(tmp_path) == ["step-000003"]
+
+
+# --- what may be replaced ------------------------------------------------------------------
+
+FIRST, SECOND = {"a.json": b"{}", "b.json": b"[]"}, {"a.json": b"1", "c.json": b"2"}
+
+
+def put(place: Path, files: dict[str, bytes]) -> dict[str, bytes]:
+    own = whole.with_manifest(files, {"format": 1})
+    whole.write_folder(place, own)
+    return own
+
+
+def tree(folder: Path) -> dict[str, Any]:
+    """Every file and link below a folder, with its content."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink()
+        else path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }  # fmt: skip
+
+
+def test_a_folder_of_ours_and_an_empty_one_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    for files in (FIRST, SECOND, FIRST):
+        own = put(tmp_path / "place", files)
+        assert whole.read_files(tmp_path / "place") == own
+        assert sorted(os.listdir(tmp_path / "place")) == sorted([*files, "manifest.json"])
+        assert os.listdir(tmp_path) == ["place"]
+
+
+@pytest.mark.parametrize("how", WAYS[:-1])
+@pytest.mark.parametrize("file", ["a.json", "manifest.json"])
+def test_a_damaged_folder_of_ours_is_replaced(tmp_path: Path, file: str, how: str) -> None:
+    put(tmp_path / "place", FIRST)
+    damage(tmp_path / "place" / file, how)
+    if (file, how) == ("manifest.json", "missing"):  # nothing says any more that it is ours
+        with pytest.raises(RunError, match="a folder with other files"):
+            put(tmp_path / "place", FIRST)
+        return
+    own = put(tmp_path / "place", FIRST)
+    assert whole.read_files(tmp_path / "place") == own
+
+
+FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a file": (lambda p: p.write_text("thesis"), "a file"),
+    "a folder": (
+        lambda p: [p.mkdir(), *((p / n).write_text("x") for n in "dcba")],
+        "a folder with other files (a, b, c, …)",
+    ),
+    "a folder with a folder": (
+        lambda p: (p / "more").mkdir(parents=True),
+        "a folder with other files (more)",
+    ),
+    "one of ours with a file more": (
+        lambda p: [put(p, FIRST), (p / "notes.txt").write_text("mine")],
+        "a folder with other files (a.json, b.json, manifest.json, …)",
+    ),
+    "one of ours with a folder in it": (
+        lambda p: [put(p, FIRST), (p / "a.json").unlink(), (p / "a.json").mkdir()],
+        "a folder with other files (a.json, b.json, manifest.json)",
+    ),
+    "another's manifest": (
+        lambda p: [
+            p.mkdir(),
+            (p / "manifest.json").write_text('{"files": {"a.json": "x"}}'),
+            (p / "a.json").write_text("x"),
+        ],
+        "a folder with other files (a.json, manifest.json)",
+    ),
+    "a manifest alone": (
+        lambda p: [p.mkdir(), (p / "manifest.json").write_text("no json")],
+        "a folder with other files (manifest.json)",
+    ),
+    "a link": (
+        lambda p: [put(p.with_name("elsewhere"), FIRST), p.symlink_to("elsewhere")],
+        "a link to elsewhere",
+    ),
+    "a link to nowhere": (lambda p: p.symlink_to("nowhere"), "a link to nowhere"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_is_not_ours_is_never_replaced(tmp_path: Path, what: str) -> None:
+    make, described = FOREIGN[what]
+    place = tmp_path / "place"
+    make(place)
+    before = tree(tmp_path)
+    with pytest.raises(RunError) as caught:
+        put(place, FIRST)
+    assert str(caught.value) == (
+        f"{place}: not saved: {described} is there, and nothing of it was touched. Name a folder "
+        "that does not exist yet, or move away what is there"
+    )
+    assert tree(tmp_path) == before
+
+
+def test_a_disk_error_while_replacing_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = put(tmp_path / "place", FIRST)
+    for number in (1, 2):  # of the old one aside, and of the new one to its place
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "rename", failing(number, errno.EIO, os.rename))
+            patch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
+            with pytest.raises(RunError) as caught:
+                put(tmp_path / "place", SECOND)
+        needed = sum(map(len, whole.with_manifest(SECOND, {"format": 1}).values()))
+        assert str(caught.value) == (
+            f"{tmp_path / 'place'}: not saved: Input/output error; needed {needed:,} bytes, free "
+            "1,234. Next: check the disk, then run the same command again"
+        )
+        assert whole.read_files(tmp_path / "place") == old
+        assert os.listdir(tmp_path) == ["place"]
+
+
+def test_a_folder_below_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="Next: name another folder, then run"):
+        put(tmp_path / "file" / "place", FIRST)
+
+
+# --- what killed processes leave -----------------------------------------------------------
+
+
+def test_leftovers_of_killed_processes_go_and_hinder_nobody(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    put(place, FIRST)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    for process in (child, os.getpid()):  # one that has ended, and an earlier one of our number
+        for end in ("", "-old"):
+            left = tmp_path / f".tmp-place-{process}-0123abcd{end}"
+            left.mkdir()
+            (left / "a.json").write_text("half")
+    kept = [f".tmp-place-{os.getppid()}-0123abcd", ".tmp-other-1-0123abcd", ".tmp-place-notes"]
+    for name in kept:  # of a living process, of another place, of another making
+        (tmp_path / name).mkdir()
+    own = put(place, SECOND)
+    assert whole.read_files(place) == own
+    assert sorted(os.listdir(tmp_path)) == sorted([*kept, "place"])
+
+
+def test_no_two_writings_have_the_same_name_beside(tmp_path: Path) -> None:
+    assert len({whole._unfinished(tmp_path / "place") for _ in range(100)}) == 100

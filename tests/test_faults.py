@@ -6,6 +6,7 @@ run began with, F8 starts it twice, F9 sends signals, F10 brings NaN and Inf."""
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import random
@@ -26,7 +27,7 @@ from torch import nn
 from trainees import BATCH, ROWS, Judge, Rows, build, state
 
 from ensue.cells import CELLS
-from ensue.errors import RunError, TrainingError
+from ensue.errors import OptionError, RunError, TrainingError
 from ensue.training import (
     Evaluation,
     Progress,
@@ -37,6 +38,8 @@ from ensue.training import (
     TrainSettings,
     Update,
     fit,
+    folder,
+    history,
 )
 from ensue.training.checkpoint import newest, present
 from ensue.training.folder import differences
@@ -289,6 +292,82 @@ def test_a_disk_without_room_is_refused_before_the_first_update(
     )
 
 
+class Unwritten:
+    """`open` on a disk on which nothing can be written: to open fails, or to write."""
+
+    def __init__(self, error: int, late: bool) -> None:
+        self.error, self.late = error, late
+
+    def __call__(self, path: Path, *mode: Any, **more: Any) -> Any:
+        if not self.late:
+            raise OSError(self.error, os.strerror(self.error), str(path))
+        return Full(path, "a+b")
+
+
+class Full(io.FileIO):
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("error", "late", "next_step"),
+    [
+        (errno.ENOSPC, True, "make room"),
+        (errno.ENOSPC, False, "make room"),
+        (errno.EROFS, False, "name a folder that can be written to"),
+        (errno.EACCES, False, "name a folder that can be written to"),
+    ],
+)
+def test_a_disk_that_is_full_or_closed_when_a_run_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, late: bool, next_step: str
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
+    needed = len(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "open", Unwritten(error, late), raising=False)
+        with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
+            pass
+    assert str(caught.value) == (
+        f"{tmp_path / 'run' / 'lock'}: not saved: {os.strerror(error)}; needed {needed} bytes, "
+        f"free 1,234. Next: {next_step}, then run the same command again"
+    )
+    with RunFolder(tmp_path / "run").locked():  # it is free
+        pass
+    if not late:
+        with monkeypatch.context() as patch:
+            patch.setattr(history, "open", Unwritten(error, late), raising=False)
+            with pytest.raises(RunError) as caught:
+                fitted(tmp_path / "run")
+        assert str(caught.value) == (
+            f"{tmp_path / 'run' / 'history.jsonl'}: not saved: {os.strerror(error)}. Earlier "
+            f"checkpoints are untouched. Next: {next_step}, then run the same command again"
+        )
+
+
+def test_an_error_within_a_locked_run_is_not_taken_for_one_of_its_disk(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="of the data"), RunFolder(tmp_path).locked():
+        raise OSError(errno.EIO, "of the data")
+
+
+@pytest.mark.parametrize(
+    ("error", "next_step"),
+    [(errno.ENOSPC, "make room"), (errno.EROFS, "name a folder that can be written to")],
+)
+def test_a_folder_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, next_step: str
+) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Path, "mkdir", failing)
+    with pytest.raises(RunError) as caught:
+        RunFolder(tmp_path / "run").create()
+    assert str(caught.value) == (
+        f"{tmp_path / 'run'}: cannot be made a run folder: {os.strerror(error)}. Next: "
+        f"{next_step}, then run the same command again"
+    )
+
+
 # --- F4: a damaged checkpoint within a run -------------------------------------------------
 
 
@@ -391,12 +470,72 @@ def test_when_files_are_written_is_no_change(tmp_path: Path) -> None:
     fitted(tmp_path, plan(most_updates=5, checkpoint_updates=4, checkpoint_seconds=1.5))
 
 
-@pytest.mark.parametrize("name", ["ensue", "torch", "data", "model", "threads", "processes"])
+FACTS = ["ensue", "torch", "data", "validation", "model", "threads", "processes"]
+
+
+@pytest.mark.parametrize("name", FACTS)
 def test_every_fact_is_compared(name: str) -> None:
-    was = {"config": {}, **dict.fromkeys(["ensue", "torch", "data", "threads", "processes"], "1")}
-    was["model"] = "w (1,)"
+    was = {"config": {}, **dict.fromkeys(FACTS, "1"), "model": "w (1,)"}
     assert differences(was, was) == {}
     assert list(differences(was, {**was, name: "2"})) == [name]
+
+
+class Known(Judge):
+    """A validation whose data has a name."""
+
+    def __init__(self, model: nn.Module, fingerprint: str) -> None:
+        super().__init__(model)
+        self.fingerprint = fingerprint
+
+
+def test_another_validation_is_refused_unless_allowed(tmp_path: Path) -> None:
+    model = build("linear")
+    short, folder = plan(most_updates=5), RunFolder(tmp_path)
+    fit(model, Rows(), Known(model, "these rows"), short, folder)
+    fit(model, Rows(), Known(model, "these rows"), short, folder)
+    with pytest.raises(RunError) as caught:
+        fit(model, Rows(), Known(model, "those rows"), short, folder)
+    assert str(caught.value) == (
+        f"{tmp_path}: 1 change since this run began\n"
+        '  validation: was "these rows", now "those rows"\n'
+        "Undo them, name another run folder, or allow them by name: validation"
+    )
+    with pytest.raises(RunError, match='validation: was "these rows", now not there'):
+        fit(model, Rows(), None, short, folder)
+    rows: list[Row] = []
+    fit(
+        model, Rows(), Known(model, "those rows"), short, folder, [rows.append],
+        allow=["validation"],
+    )  # fmt: skip
+    assert Said('validation: was "these rows", now "those rows": allowed') in rows
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_only_what_can_change_is_allowed(tmp_path: Path, before: bool) -> None:
+    if before:
+        begun(tmp_path)
+    with pytest.raises(OptionError) as caught:
+        fitted(tmp_path, plan(most_updates=5), allow=["data", "train.raet"])
+    words = "unknown name of what may have changed 'train.raet': did you mean 'train.rate'? Known: "
+    assert str(caught.value).startswith(words)
+    known = str(caught.value).removeprefix(words).split(", ")
+    assert {*FACTS, "train.rate", "train.checkpoint_seconds"} <= set(known)
+    assert "config" not in known
+    fitted(tmp_path, plan(most_updates=5), allow=known)  # every one of them can be named
+
+
+def test_scores_come_in_the_same_order_after_a_restart(tmp_path: Path) -> None:
+    model = build("linear")
+
+    def backwards() -> dict[str, float]:
+        return {"zeal": 1.0, "cost": 0.5, "accuracy": 0.25}
+
+    once, again = (
+        fit(model, Rows(), backwards, plan(most_updates=5), RunFolder(tmp_path)) for _ in range(2)
+    )
+    assert once.scores is not None
+    assert again.scores is not None
+    assert list(once.scores.items()) == list(again.scores.items())
 
 
 def test_a_changed_history_is_named(tmp_path: Path) -> None:

@@ -145,5 +145,10 @@ def test_a_run_that_continues_counts_from_there(clock: Clock) -> None:
     assert stream.getvalue() == "update 35/40, cost 0.5, 5 tokens/s, 0:10 left\n"
 
 
-def test_a_quiet_display_is_silent(clock: Clock) -> None:
-    assert shown(io.StringIO(), clock, quiet=True) == ""
+@pytest.mark.parametrize("stream", [io.StringIO, Screen])
+def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any) -> None:
+    assert shown(stream(), clock, quiet=True) == "step-000003 is damaged\n"
+    for quiet, words in ((True, ""), (False, "continuing from step-000003\n")):
+        own = stream()
+        Display("cost", own, quiet)(Said("continuing from step-000003", progress=True))
+        assert own.getvalue() == words

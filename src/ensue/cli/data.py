@@ -23,6 +23,7 @@ Header = Annotated[
     str, typer.Option("--header", help="Names of the columns, a,b,c, if no line has them.")
 ]
 NoQuote = Annotated[bool, typer.Option("--no-quote", help="Quotes have no meaning in a table.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave faulty lines out.")]
 Text = Annotated[str, typer.Option("--text", help="The column of the text or the tokens.")]
 Label = Annotated[str, typer.Option("--label", help="The column of the label or labels.")]
 

@@ -3,13 +3,14 @@
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ensue.cli.app import AsJson, app
+from ensue.cli.data import Delimiter, Encoding, Header, NoQuote, SkipBad, names_of
 from ensue.cli.request import Request, configured, requested
 from ensue.errors import DataError
 
@@ -105,7 +106,7 @@ def evaluate(
     from ensue.runs.use import evaluate_run
     from ensue.training import RunFolder
 
-    found = evaluate_run(RunFolder(run), test or [], "validation" if validation else "test")
+    found = evaluate_run(RunFolder(run), test or [], "validation" if validation else "test", say)
     if as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
         print(json.dumps({**found.evaluation.as_json(), **facts}, ensure_ascii=False))
@@ -122,20 +123,37 @@ def predict(
     files: Annotated[
         list[str] | None, typer.Argument(help="Files such as it was trained on; none reads lines.")
     ] = None,
+    encoding: Encoding = "",
+    delimiter: Delimiter = "",
+    header: Header = "",
+    no_quote: NoQuote = False,
+    skip_bad: SkipBad = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer with probabilities: for the rows of files, or the lines of the standard input.
 
     A line of output is label, probability and text with tabs between, or token/LABEL for each
-    step.
+    step. How files are read is as config.toml says, unless an option says otherwise.
     """
+    from ensue.data.rows import Tally
     from ensue.runs.use import AT_ONCE, load_run, predict_files, predict_texts
     from ensue.training import RunFolder
 
     config, model = load_run(RunFolder(run))
     answers: Iterator[tuple[Any, Any]]
+    bad = Tally()
     if files:
-        answers = ((row.value, own) for row, own in predict_files(model, config, files))
+        options: dict[str, Any] = {
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "header": names_of(header),
+            "no_quote": no_quote,
+            "skip_bad": skip_bad,
+        }
+        given = {key: value for key, value in options.items() if value}
+        config = replace(config, data=config.data.model_copy(update=given))
+        found = predict_files(model, config, files, bad.add)
+        answers = ((row.value, own) for row, own in found)
     else:
         somebody_waits = sys.stdin.isatty()
         answers = predict_texts(model, lines_of_input(), 1 if somebody_waits else AT_ONCE)
@@ -145,6 +163,8 @@ def predict(
             print(json.dumps({"input": shown, **asdict(own)}, ensure_ascii=False))
         else:
             print(own.as_line(value))
+    if bad.count:
+        say("\n  ".join(["left out", *bad.lines()]))
 
 
 def lines_of_input() -> Iterator[str]:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ensue.cli.data import Delimiter, Encoding, Format, Header, Label, NoQuote, Text, names_of
+from ensue.cli.data import (
+    Delimiter,
+    Encoding,
+    Format,
+    Header,
+    Label,
+    NoQuote,
+    SkipBad,
+    Text,
+    names_of,
+)
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:
@@ -60,7 +70,7 @@ def request(
     delimiter: Delimiter = "",
     header: Header = "",
     no_quote: NoQuote = False,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave faulty lines out.")] = False,
+    skip_bad: SkipBad = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting: train.rate=0.001; may be repeated."),

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ensue.data.layout import aligned, cut, printable
-from ensue.data.options import ReadOptions
-from ensue.data.read import MOST_LISTED, listed, read
-from ensue.data.roles import SAMPLE, Roles, guess_roles
-from ensue.data.rows import Problem, Row
+from ensue.data.options import TABLES, ReadOptions
+from ensue.data.read import format_of, read
+from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
+from ensue.data.rows import Problem, Row, Tally
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
+from ensue.data.values import NO_LABEL
 
 MAJORITY = 0.9
 MOST_KEPT = 100_000  # problems; those behind are counted only
@@ -80,7 +81,7 @@ class Report:
         if self.warnings:
             warned = chain.from_iterable(finding.as_lines() for finding in self.warnings)
             blocks.append([_counted(len(self.warnings), "warning"), *warned])
-        found = listed(self.problems[:MOST_LISTED], self.problem_count)
+        found = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
         blocks.append([head, *(f"  {line}" for line in found)] if found else ["no problems"])
         return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -100,6 +101,7 @@ def check(
     and tells all there is to know before training. Digests are kept, not texts."""
     report = Report()
     vocabulary: set[str] = set()
+    hints: list[Finding] = []
     for name, paths in parts.items():
         rejected = _Rejected(report)
         rows = chain.from_iterable(read(path, options, rejected.hear) for path in paths)
@@ -107,14 +109,33 @@ def check(
             sample = list(islice(rows, SAMPLE))
             if sample:
                 report.roles = _roles(sample, options, text, label)
+                hints = list(_header_hints(sample, options))
             rows = chain(sample, rows)
         part = Survey(name, report.roles or Roles("", None, False), vocabulary, not report.parts)
         for row in rows:
-            part.add(row, report.parts)
+            if _unlabelled(row, part.roles):
+                rejected.hear(Problem(row.place, f"{part.roles.label}: {NO_LABEL}"))
+            else:
+                part.add(row, report.parts)
         part.rejected = rejected.count
         report.parts.append(part)
-    report.warnings = list(_warnings(report.parts))
+    report.warnings = [*hints, *_warnings(report.parts)]
     return report
+
+
+def _unlabelled(row: Row, roles: Roles) -> bool:
+    """Whether the row has no label where there should be one."""
+    if roles.label is None:
+        return False
+    value = row.fields.get(roles.label)
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _header_hints(rows: Sequence[Row], options: ReadOptions) -> Iterator[Finding]:
+    file = Path(rows[0].place.file)
+    kind = format_of(file) if options.format == "auto" else options.format
+    if kind in TABLES and options.header is True and header_is_data(rows):
+        yield Finding("header", header_hint(list(rows[0].fields)))
 
 
 class _Rejected:

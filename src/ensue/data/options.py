@@ -22,6 +22,7 @@ EXTENSIONS = {
     ".parquet": "parquet",
 }
 FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "whole", "folder")
+TABLES = ("csv", "tsv")
 ALL = ("*",)
 
 

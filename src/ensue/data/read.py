@@ -13,7 +13,7 @@ from ensue.data.jsonl import read_jsonl
 from ensue.data.options import ALL, EXTENSIONS, FORMATS, ReadOptions
 from ensue.data.parquet import read_parquet
 from ensue.data.plain import read_parallel, read_text, read_whole
-from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell
 from ensue.data.series import sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.data.tables import read_table
@@ -33,7 +33,6 @@ READERS: Mapping[str, Reader] = {
     "folder": read_folder,
     "parquet": read_parquet,
 }
-MOST_LISTED = 20
 
 
 def format_of(path: Path) -> str:
@@ -123,41 +122,33 @@ class Gathered:
     ) -> None:
         self._sources, self._skip_bad, self._tell = sources, skip_bad, tell
         self.kept, self.rejected = 0, 0
-        self.problems: list[Problem] = []  # the first MOST_LISTED
-        self.count = 0  # of all problems
+        self._problems = Tally()
 
     def __iter__(self) -> Iterator[Row]:
         for source in self._sources.values():
             for row in source(self._hear):
                 self.kept += 1
                 yield row
-        if self.count and not self._skip_bad:
+        if self._problems.count and not self._skip_bad:
             raise DataError(self._message("Fix the lines, or use --skip-bad to leave them out."))
         if not self.kept:
             raise DataError(self._message("No sound row is left to work with."))
 
     def _hear(self, problem: Problem) -> None:
-        self.count += 1
+        self._problems.add(problem)
         self.rejected += problem.rejects
-        if len(self.problems) < MOST_LISTED:
-            self.problems.append(problem)
         if self._tell:
             self._tell(problem)
 
     def _message(self, ending: str) -> str:
+        count = self._problems.count
         return "\n".join(
             [
-                f"{self.count} problem{'s' * (self.count != 1)} in {', '.join(self._sources)}",
-                *(f"  {line}" for line in listed(self.problems, self.count)),
+                f"{count} problem{'s' * (count != 1)} in {', '.join(self._sources)}",
+                *(f"  {line}" for line in self._problems.lines()),
                 ending,
             ]
         )
-
-
-def listed(problems: Sequence[Problem], count: int) -> list[str]:
-    """The problems, and how many more there are."""
-    more = count - len(problems)
-    return [*map(str, problems), *([f"and {more:,} more"] if more else [])]
 
 
 def gather(

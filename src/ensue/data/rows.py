@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
+
+MOST_LISTED, MOST_ALIKE = 20, 3
+NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
 
 
 class Place(NamedTuple):
@@ -33,6 +38,38 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.reason}"
+
+
+class Tally:
+    """Problems as they are to be listed: of those that are alike (the same reason but for its
+    numbers) the first ones, and how many more there are."""
+
+    def __init__(self, problems: Iterable[Problem] = ()) -> None:
+        self.count = 0
+        self._alike: Counter[str] = Counter()
+        self._shown: list[tuple[str, Problem]] = []
+        for problem in problems:
+            self.add(problem)
+
+    def add(self, problem: Problem) -> None:
+        self.count += 1
+        kind = NUMBER.sub("0", problem.reason)
+        if len(self._shown) < MOST_LISTED or kind in self._alike:
+            self._alike[kind] += 1
+            if self._alike[kind] <= MOST_ALIKE and len(self._shown) < MOST_LISTED:
+                self._shown.append((kind, problem))
+
+    def lines(self, count: int | None = None) -> list[str]:
+        """count: of all problems, where some were not added."""
+        found, last = [], {kind: at for at, (kind, _) in enumerate(self._shown)}
+        shown = Counter(kind for kind, _ in self._shown)
+        for at, (kind, problem) in enumerate(self._shown):
+            found.append(str(problem))
+            more = self._alike[kind] - shown[kind]
+            if more and last[kind] == at:
+                found.append(f"  and {more:,} more like it")
+        left = (self.count if count is None else count) - self._alike.total()
+        return [*found, *([f"and {left:,} more"] if left else [])]
 
 
 Tell = Callable[[Problem], None]  # who hears of problems

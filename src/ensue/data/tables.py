@@ -17,6 +17,7 @@ from ensue.data.decode import Line, lines
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.plain import INNER_CR
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.errors import DataError
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
 MOST_UNCLOSED = 100  # each may have to be sought to the end of the file
@@ -48,6 +49,8 @@ def read_table(path: Path, options: ReadOptions, tell: Tell) -> Iterator[Row]:
         if head is None:
             return
         names = head.fields
+        if len(names) == 1 and options.delimiter is None:
+            _refuse_other_delimiter(names[0], records.delimiter, first)
         faults = [head.fault] if head.fault else faults_of_names(names)
         if faults:
             raise Broken(first, f"the header cannot be used: {'; '.join(faults)}")
@@ -56,11 +59,47 @@ def read_table(path: Path, options: ReadOptions, tell: Tell) -> Iterator[Row]:
         names, hint = list(options.header or ()), ""
     records.width = len(names)
     require(needed_columns(options), names, first, hint)
-    for line, fields, fault, fault_line in records:
+    for number, (line, fields, fault, fault_line) in enumerate(records):
+        if not number and options.header is not True:
+            _refuse_header(fields, names, Place(file, line))
+            if len(fields) == 1 < len(names) and options.delimiter is None:
+                _refuse_other_delimiter(fields[0], records.delimiter, Place(file, line))
         if fault:
             tell(Problem(Place(file, fault_line), fault))
         else:
             yield Row(Place(file, line), dict(zip(names, fields, strict=True)))
+
+
+def _refuse_other_delimiter(name: str, delimiter: str, place: Place) -> None:
+    """A header of one column whose name has the delimiters of another kind of table."""
+    other = _other_delimiter(name, delimiter)
+    if other is not None:
+        raise DataError(
+            f"{place}: with a {DELIMITERS[delimiter]} between the columns there is one column, "
+            f"{name!r}, and it has {DELIMITERS[other]}s in it: use {_option(other)} "
+            f"({_option(delimiter)} if it is one column)"
+        )
+
+
+def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
+    """The names of the columns were given, and the first line has them as well."""
+    folded = [[own.strip().casefold() for own in row] for row in (fields, names)]
+    if folded[0] == folded[1]:
+        raise DataError(
+            f"{place}: the file has a header line already, {', '.join(fields)}: "
+            "leave --header out, or remove the line"
+        )
+
+
+def _other_delimiter(text: str, delimiter: str) -> str | None:
+    """The delimiter that stands most often in a text without the table's own."""
+    known = [own for own in (";", "\t", "|", ",") if own != delimiter]
+    most = max(known, key=text.count)
+    return most if most in text else None
+
+
+def _option(delimiter: str) -> str:
+    return "--format tsv" if delimiter == "\t" else f"--delimiter '{delimiter}'"
 
 
 class Records:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 NUMBERS = {int, float}
+NO_LABEL = "expected a label, got nothing: fill it in"
 
 
 class Unfit(Exception):

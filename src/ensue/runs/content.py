@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.values import Unfit
+from ensue.data.values import NO_LABEL, Unfit
 
 Input = str | list[str] | NDArray[np.float32]
 
@@ -36,6 +36,8 @@ def label_of(value: Any, steps: bool, separator: str) -> str | list[str]:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
+    if value is None:
+        raise Unfit(NO_LABEL)
     if not isinstance(value, str):
         raise Unfit(f"expected a label, got {_shown(value)}")
     text = value.strip()
@@ -44,7 +46,7 @@ def label_of(value: Any, steps: bool, separator: str) -> str | list[str]:
     if steps:
         return text.split()
     if not text:
-        raise Unfit("expected a label, got nothing: fill it in")
+        raise Unfit(NO_LABEL)
     return text
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensue.data.options import ReadOptions, require
-from ensue.data.roles import guess_roles
+from ensue.data.options import TABLES, ReadOptions, require
+from ensue.data.read import format_of
+from ensue.data.roles import guess_roles, header_hint, header_is_data
 from ensue.data.rows import Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 from ensue.models.language import LanguageModel
 from ensue.runs.config import DataSettings, RunConfig, changed
 from ensue.runs.parts import first_rows, read_options
 
 LOOKED_AT = 200  # rows
+MOST_CLASSES = 50  # of numbers that are names of classes
 SEPARATOR = "·"
 
 
@@ -40,12 +43,14 @@ class Guess(NamedTuple):
 def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) -> Inferred:
     """data: the keys of [data] that were given."""
     given = DataSettings.of(data, "data")
+    _refuse_twice(given)
     plain = given.model_copy(
         update={"text": "", "label": "", "group": "", "sequence": "", "features": []}
     )
     rows = first_rows(given.train, read_options(plain), LOOKED_AT)
     guess = _long_table(rows, given, task) if given.sequence else _rows(rows, given, task)
-    lines = [f"{k}: {_told(v)}" for k, v in guess.data.items() if not getattr(given, k)]
+    lines = _header_lines(rows, given)
+    lines += [f"{k}: {_told(v)}" for k, v in guess.data.items() if not getattr(given, k)]
     if task is None:
         lines.append(f"task: {guess.task} ({guess.why})")
     for table, own in guess.tables.items():
@@ -53,6 +58,27 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
     tables = {"task": guess.task, "data": {**data, **guess.data}, **guess.tables}
     config = RunConfig.of(changed(tables, settings))
     return Inferred(config, [*lines, *_split_lines(config.data)])
+
+
+def _refuse_twice(data: DataSettings) -> None:
+    """No file is in two parts, nor twice in one."""
+    parts = {"train": data.train, "--validation": data.validation, "--test": data.test}
+    seen: dict[Path, str] = {}
+    for part, paths in parts.items():
+        for path in paths:
+            own = Path(path).resolve()
+            if own in seen:
+                raise OptionError(
+                    f"{path}: given twice ({seen[own]} and {part}): rows that a model learned "
+                    "from cannot test it. Give each file once"
+                )
+            seen[own] = part
+
+
+def _header_lines(rows: Sequence[Row], data: DataSettings) -> list[str]:
+    kind = format_of(Path(rows[0].place.file)) if data.format == "auto" else data.format
+    wanted = kind in TABLES and not data.header and header_is_data(rows)
+    return [header_hint(list(rows[0].fields))] if wanted else []
 
 
 def _told(value: str | Sequence[str]) -> str:
@@ -66,7 +92,9 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     if task == LanguageModel.kind:
         return Guess(task, "", {"text": roles.text}, {})
     if roles.label is None:
-        raise no_label(rows)
+        raise no_label(rows, _header_lines(rows, given))
+    if task is None and not given.separator:
+        _refuse_numbers(rows, roles.label)
     pairs = [(row.fields.get(roles.text), row.fields.get(roles.label)) for row in rows]
     lists = any(isinstance(label, list | np.ndarray) for _, label in pairs)
     found, why = "classify", "one label for each row"
@@ -80,6 +108,18 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     if found == "label" and isinstance(pairs[0][0], str):
         tables["text"] = {"level": "spaces"}
     return Guess(found, why, {"text": roles.text, "label": roles.label}, tables)
+
+
+def _refuse_numbers(rows: Sequence[Row], name: str) -> None:
+    """A column of numbers that hardly repeat has no classes."""
+    values = [row.fields.get(name) for row in rows]
+    different = {str(value) for value in values if number_of(value) is not None}
+    if len(different) > max(MOST_CLASSES, len(values) // 2):
+        raise DataError(
+            f"{rows[0].place}: {name} looks like a number to predict: {len(different)} different "
+            f"ones in the first {len(values)} rows. Regression is not offered yet: choose another "
+            "column with --label; if the numbers are names of classes, say --task classify"
+        )
 
 
 def _stepped(pair: tuple[Any, Any]) -> bool:
@@ -115,11 +155,12 @@ def _long_table(rows: Sequence[Row], given: DataSettings, task: str | None) -> G
     return Guess(task or found[0], found[1], {"label": given.label, "features": features}, {})
 
 
-def no_label(rows: Sequence[Row]) -> DataError:
-    return DataError(
+def no_label(rows: Sequence[Row], hints: Sequence[str] = ()) -> DataError:
+    told = (
         f"{rows[0].place}: no column looks like a label among {', '.join(rows[0].fields)}; "
         "name it with --label"
     )
+    return DataError("\n".join([told, *hints]))
 
 
 def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: int) -> str:

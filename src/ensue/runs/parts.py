@@ -107,14 +107,16 @@ class Reading:
         return part_of(content, shares, self.data.split_seed)
 
 
-def inputs_of(data: DataSettings, steps: bool, paths: Iterable[str]) -> Iterator[Example]:
+def inputs_of(
+    data: DataSettings, steps: bool, paths: Iterable[str], tell: Tell | None = None
+) -> Iterator[Example]:
     """The rows of files that have no labels, or whose labels are of no interest. A plain text
     file has its one column, whatever that of the run is called."""
     for path in paths:
         plain = data.format in ("auto", "text") and format_of(Path(path)) == "text"
         own = {"label": "", "group": "", "separator": "", "train": [path], "validation": [path]}
         own |= {"text": "text", "sequence": "", "features": []} if plain else {}
-        yield from Reading(data.model_copy(update=own), steps).rows("train")
+        yield from Reading(data.model_copy(update=own), steps, tell).rows("train")
 
 
 def read_options(data: DataSettings, steps: bool = False, grouped: bool = True) -> ReadOptions:

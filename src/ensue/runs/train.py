@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ensue.errors import DataError, RunError
 from ensue.models.collect import Collected, Numbers
+from ensue.models.labels import known_rows
 from ensue.models.task_model import TaskModel
 from ensue.runs.config import RunConfig
 from ensue.runs.parts import Reading
@@ -16,6 +17,7 @@ from ensue.training import Outcome, RunFolder, Watcher, processes
 from ensue.training.disk import disk_errors
 
 POINTS = 5  # of a curve of costs, each of these is printed
+MOST_PLACES = 3  # named of rows that are left out
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,12 @@ class Trained:
 
 
 def settle(folder: RunFolder, config: RunConfig) -> RunConfig:
-    """Writes the configuration into the folder, or finds the same one there. A folder that
-    another process works in is refused before any data is read."""
+    """Writes the configuration into the folder, or finds the same one there; as long as nothing
+    was learned by it, another one takes its place. A folder that another process works in is
+    refused before any data is read."""
     with folder.locked():
-        if not folder.config.exists():
+        learned = folder.model.exists() or any(folder.checkpoints.glob("step-*"))
+        if not learned or not folder.config.exists():
             _write_whole(folder.config, config.text_of().encode())
             return config
     before, now = RunConfig.read(folder.config).flat(), config.flat()
@@ -81,10 +85,16 @@ def train_run(
         say(f"{reading.rejected:,} bad row{'s' * (reading.rejected > 1)} left out")
     held = reading.collect("validation", numbers, tokenise)
     _check_sizes(config, train, held)
+    held = _known(train, held, numbers, say)
     say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
     outcomes = model.fit_parts(
         train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
     )
+    if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
+        say(
+            "the validation score was still improving: more epochs may help "
+            f"(--set train.epochs={2 * config.train.epochs})"
+        )
     if processes.team().first:
         model.save(folder.model)
         card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
@@ -106,6 +116,25 @@ def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
 
 def _reading(config: RunConfig) -> Reading:
     return Reading(config.data, config.steps)
+
+
+def _known(
+    train: Collected, held: Collected, numbers: Numbers, say: Callable[[str], None]
+) -> Collected:
+    """The validation part without labels that training does not have, which nothing can learn."""
+    kept, wrong = known_rows(held, train, numbers)
+    if len(wrong):
+        many = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
+        places = [held.names[int(row)] for row in wrong[:MOST_PLACES]]
+        more = ", …" * (len(wrong) > MOST_PLACES)
+        told = (
+            f"{many} of the validation part left out, with labels that the training part does "
+            f"not have: {', '.join(places)}{more}"
+        )
+        if not len(kept):
+            raise DataError(f"{told}; no row is left: is this the right column?")
+        say(told)
+    return kept
 
 
 def _check_sizes(config: RunConfig, train: Collected, held: Collected) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ensue.errors import DataError, OptionError, RunError
+from ensue.data.rows import Tell
+from ensue.errors import DataError, EnsueError, OptionError, RunError
 from ensue.models.collect import Collector, Numbers
 from ensue.models.evaluation import Evaluation
 from ensue.models.saved import read_model
@@ -22,6 +23,7 @@ from ensue.training.disk import disk_errors
 
 OPENINGS = "test-openings.jsonl"
 AT_ONCE = 1000  # rows predicted together
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,24 @@ def load_run(folder: RunFolder) -> tuple[RunConfig, TaskModel]:
     return RunConfig.read(folder.config), TASKS[saved.kind].of_saved(saved)
 
 
-def evaluate_run(folder: RunFolder, test: list[str], part: str = "test") -> Opened:
-    """Opens the test part (or files given as such), and writes down that it was opened."""
+def evaluate_run(
+    folder: RunFolder,
+    test: list[str],
+    part: str = "test",
+    say: Callable[[str], None] = lambda line: None,
+) -> Opened:
+    """Opens the test part (or files given as such), and writes down that it was opened. say:
+    hears of files that the model was trained with."""
     config, model = load_run(folder)
     data = config.data.model_copy(update={"test": test}) if test else config.data
     if part == "test" and data.validation and not data.test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if test and part != "test":
         raise OptionError("--test and --validation: expected one of them, got both")
+    learned = {Path(own).resolve() for own in (*config.data.train, *config.data.validation)}
+    for path in test:
+        if Path(path).resolve() in learned:
+            say(f"{path}: this run was trained with this file: the scores will be too good")
     numbers = Numbers()
     rows = Reading(data, config.steps).collect(part, numbers, model.tokeniser)
     if not len(rows):
@@ -102,22 +114,36 @@ def _openings(place: Path) -> Iterator[dict[str, str]]:
 # --- answers -------------------------------------------------------------------------------
 
 
+def _together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
+    """So many rows at a time; those before an error come first, then the error."""
+    waiting = iter(rows)
+    while True:
+        some: list[T] = []
+        try:
+            some.extend(islice(waiting, count))
+        except EnsueError:
+            if some:
+                yield some
+            raise
+        if not some:
+            return
+        yield some
+
+
 def predict_texts(
     model: TaskModel, texts: Iterable[str], at_once: int = AT_ONCE
 ) -> Iterator[tuple[str, Any]]:
     """(text, answer) for each line, so many at a time."""
-    waiting = iter(texts)
-    while some := list(islice(waiting, at_once)):
+    for some in _together(texts, at_once):
         yield from zip(some, model.predict(some), strict=True)
 
 
 def predict_files(
-    model: TaskModel, config: RunConfig, paths: Iterable[str]
+    model: TaskModel, config: RunConfig, paths: Iterable[str], tell: Tell | None = None
 ) -> Iterator[tuple[Example, Any]]:
     """(row, answer) for each row of files that look like the training files; labels are not
-    needed and not read."""
-    rows = inputs_of(config.data, config.steps, paths)
-    while some := list(islice(rows, AT_ONCE)):
+    needed and not read. tell: who hears of bad rows."""
+    for some in _together(inputs_of(config.data, config.steps, paths, tell), AT_ONCE):
         numbers = Numbers()
         collector = Collector(numbers, model.tokeniser)
         for row in some:

@@ -110,7 +110,7 @@ def remove(path: Path) -> None:
 
 def _unfinished(place: Path) -> Path:
     """A name beside the place that no process had before: numbers of processes come again."""
-    return place.with_name(f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    return place.parent / f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def _remove_leftovers(place: Path) -> None:
@@ -131,7 +131,7 @@ def _others(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass  # there is one, and it is not ours
     return True
 
 

@@ -1,0 +1,161 @@
+"""Runs whose data, folder or disk is not as it was: what is refused, and what is left alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ensue.cli import app
+from ensue.errors import EnsueError
+from ensue.models import Classifier
+from ensue.runs.infer import infer
+from ensue.runs.train import settle, train_run
+from ensue.runs.use import evaluate_run, load_run, predict_files
+from ensue.training import RunFolder
+
+SMALL = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=1"]
+
+
+def refused(do: Any) -> str:
+    with pytest.raises(EnsueError) as error:
+        do()
+    return str(error.value)
+
+
+def reviews(path: Path, count: int = 40, first: int = 0) -> Path:
+    words = ["the", "a", "film", "cast", "was", "with", "its", "story"]
+    lines = ["review,stars"]
+    for k in range(first, first + count):
+        text = " ".join(words[(k * n) % len(words)] for n in range(1, 3 + k % 5))
+        lines.append(f"{text} {'good' if k % 2 else 'bad'},{1 + 4 * (k % 2)}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def begun(folder: Path, task: str = "classify", settings: list[str] | None = None) -> Any:
+    """A run with a file to validate on: its configuration, its folder and that file."""
+    train, held = reviews(folder / "r.csv"), reviews(folder / "v.csv", 20, first=100)
+    data = {"train": [str(train)], "validation": [str(held)], "text": "review"}
+    data |= {"label": "stars"} if task == "classify" else {}
+    config = infer(data, task, settings or SMALL).config
+    run = RunFolder(folder / "run")
+    settle(run, config)
+    return config, run, held
+
+
+LANGUAGE = [
+    "model.family=recurrent", "model.hidden_size=4", "model.embedding_size=4", "train.epochs=1",
+    "model.columns=2", "model.steps=8",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "settings"), [("classify", SMALL), ("language", LANGUAGE)])
+def test_another_validation_file_is_refused(tmp_path: Path, task: str, settings: list[str]) -> None:
+    config, run, held = begun(tmp_path, task, settings)
+    train_run(config, run)
+    train_run(config, run)
+    lines = held.read_text().splitlines()
+    held.write_text("\n".join(lines[:-1]) + "\n")
+    message = refused(lambda: train_run(config, run)).splitlines()
+    assert message[0] == f"{run.path}: 1 change since this run began"
+    assert message[1].startswith('  validation: was "')
+    assert message[2].endswith("or allow them by name: validation")
+    train_run(config, run, allow=["validation"])
+    assert refused(lambda: train_run(config, run, allow=["validaton"])).startswith(
+        "unknown name of what may have changed 'validaton': did you mean 'validation'?"
+    )
+
+
+def test_the_card_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    config, run, _ = begun(tmp_path)
+    train_run(config, run)
+    card = (run.path / "card.md").read_bytes()
+    train_run(config, run)
+    assert (run.path / "card.md").read_bytes() == card
+
+
+def test_reading_a_run_writes_nothing_into_it(tmp_path: Path) -> None:
+    """So that a finished run can be used where it cannot be written to."""
+    config, run, held = begun(tmp_path)
+    train_run(config, run)
+    paths = [run.path, *sorted(run.path.rglob("*"))]
+    before = [(path, path.stat().st_mtime_ns, path.stat().st_ino) for path in paths]
+    _, model = load_run(run)
+    assert len(list(predict_files(model, config, [str(held)]))) == 20
+    evaluate_run(run, [], "validation")
+    evaluate_run(run, [str(held)])
+    after = [run.path, *sorted(run.path.rglob("*"))]
+    assert [(path, path.stat().st_mtime_ns, path.stat().st_ino) for path in after] == before
+
+
+def test_a_record_of_openings_that_cannot_be_written_speaks_of_no_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, run, held = begun(tmp_path)
+    train_run(config, run)
+    (tmp_path / "test-openings.jsonl").mkdir()
+    message = refused(lambda: evaluate_run(run, [str(held)]))
+    assert message.startswith(f"{tmp_path / 'test-openings.jsonl'}: not saved: Is a directory")
+    assert "checkpoints" not in message
+
+
+def test_a_saved_model_destroys_nothing(tmp_path: Path) -> None:
+    examples = [(f"a {'good' if k % 2 else 'bad'} film", str(k % 2)) for k in range(20)]
+    settings = {"hidden_size": 4, "embedding_size": 4}
+    model = Classifier(model=settings, train={"epochs": 1}).fit(examples)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.txt").write_text("years of work")
+    for place, there in (
+        (home, "a folder with other files (thesis.txt)"),
+        (home / "thesis.txt", "a file"),
+    ):
+        assert refused(lambda place=place: model.save(place)) == (
+            f"{place}: not saved: {there} is there, and nothing of it was touched. Name a folder "
+            "that does not exist yet, or move away what is there"
+        )
+    assert os.listdir(home) == ["thesis.txt"]
+    assert (home / "thesis.txt").read_text() == "years of work"
+    for _ in range(2):
+        model.save(home / "model")
+    (home / "model" / "network-1.safetensors").write_bytes(b"")
+    model.save(home / "model")
+    answers = Classifier.load(home / "model").predict(["a good film"])
+    assert answers == model.predict(["a good film"])
+
+
+def test_a_damaged_model_of_a_run_is_written_again(tmp_path: Path) -> None:
+    config, run, _ = begun(tmp_path)
+    train_run(config, run)
+    (run.model / "manifest.json").write_bytes(b"")
+    assert "this is not a whole model" in refused(lambda: load_run(run))
+    train_run(config, run)
+    load_run(run)
+    shutil.rmtree(run.model)
+    train_run(config, run)
+    load_run(run)
+
+
+def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "r.csv", 60)
+    with path.open("a") as file:
+        file.write("no label\n")
+    words = ["train", str(path), "--run", str(tmp_path / "run"), "--skip-bad", "--quiet"]
+    words += [word for own in SMALL for word in ("--set", own)]
+    first = CliRunner().invoke(app, words)
+    assert first.exit_code == 0, first.stderr
+    assert first.stderr == "1 bad row left out\n"
+    for place in (tmp_path / "run" / "checkpoints").iterdir():
+        (place / "state.json").unlink()
+    again = CliRunner().invoke(app, words)
+    lines = again.stderr.splitlines()
+    assert lines[0] == "1 bad row left out"
+    assert all("is damaged: state.json is missing" in line for line in lines[1:-1])
+    assert lines[-1] == "no whole checkpoint is left: the training starts anew"
+    assert len(lines) >= 3
+    assert again.stdout == first.stdout
