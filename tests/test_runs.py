@@ -159,11 +159,12 @@ def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
         "task: classify (one label for each row)",
         "split: 80 % train, 10 % validation, 10 % test, by the hash of each row",
     ]
-    test = {"train": [str(path)], "test": [str(path)], "text": "review", "label": "stars"}
+    other, third = (str(reviews(tmp_path / name)) for name in ("o.csv", "t.csv"))
+    test = {"train": [str(path)], "test": [other], "text": "review", "label": "stars"}
     assert infer(test, "classify", []).lines == [
         "split: 90 % train, 10 % validation, by the hash of each row; the test part is its own file"
     ]
-    own = {**test, "validation": [str(path)], "group": "film"}
+    own = {**test, "validation": [third], "group": "film"}
     assert infer(own, "classify", []).lines == []
     own.pop("test")
     assert infer(own, "classify", []).lines == [
@@ -304,7 +305,8 @@ def test_both_parts_cannot_be_opened_at_once(tmp_path: Path) -> None:
 
 def test_a_run_without_a_test_part_says_so(tmp_path: Path) -> None:
     path = str(reviews(tmp_path / "r.csv"))
-    config, folder = run_of(tmp_path / "a", {"train": [path], "validation": [path]})
+    other = str(reviews(tmp_path / "o.csv"))
+    config, folder = run_of(tmp_path / "a", {"train": [path], "validation": [other]})
     train_run(config, folder)
     assert refused(lambda: evaluate_run(folder, [])) == (
         f"{tmp_path / 'a'}: this run has no test part; give a file with --test"
@@ -468,6 +470,7 @@ def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> No
     config, folder = run_of(tmp_path / "a", data)
     before = folder.config.read_bytes()
     assert settle(folder, config) == config
+    first = train_run(config, folder)
     other = infer(data, "classify", [*SMALL, "train.rate=0.5", "model.cell=GRU"]).config
     assert refused(lambda: settle(folder, other)) == (
         f"{folder.config}: 2 settings differ from this command\n"
@@ -477,7 +480,6 @@ def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> No
         "settings name another run"
     )
     assert folder.config.read_bytes() == before
-    first = train_run(config, folder)
     again = train_run(config, folder)
     assert again.outcomes == first.outcomes
     assert again.best() == first.best()

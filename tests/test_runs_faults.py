@@ -159,3 +159,15 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
     assert lines[-1] == "no whole checkpoint is left: the training starts anew"
     assert len(lines) >= 3
     assert again.stdout == first.stdout
+
+
+def test_quiet_names_rows_that_cannot_be_validated_on(tmp_path: Path) -> None:
+    train, held = reviews(tmp_path / "r.csv"), reviews(tmp_path / "v.csv", 20, first=100)
+    with held.open("a") as file:
+        file.write("a film,3\n")
+    words = ["train", str(train), "--validation", str(held), "--run", str(tmp_path / "run")]
+    words += ["--quiet", *(word for own in SMALL for word in ("--set", own))]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 0, found.stderr
+    assert found.stderr.startswith("1 row of the validation part left out, with labels")
+    assert found.stderr.count("\n") == 1

@@ -124,12 +124,17 @@ class Gathered:
         self.kept, self.rejected = 0, 0
         self._problems = Tally()
 
+    @property
+    def count(self) -> int:
+        """Of all problems."""
+        return self._problems.count
+
     def __iter__(self) -> Iterator[Row]:
         for source in self._sources.values():
             for row in source(self._hear):
                 self.kept += 1
                 yield row
-        if self._problems.count and not self._skip_bad:
+        if self.count and not self._skip_bad:
             raise DataError(self._message("Fix the lines, or use --skip-bad to leave them out."))
         if not self.kept:
             raise DataError(self._message("No sound row is left to work with."))
@@ -141,10 +146,9 @@ class Gathered:
             self._tell(problem)
 
     def _message(self, ending: str) -> str:
-        count = self._problems.count
         return "\n".join(
             [
-                f"{count} problem{'s' * (count != 1)} in {', '.join(self._sources)}",
+                f"{self.count} problem{'s' * (self.count != 1)} in {', '.join(self._sources)}",
                 *(f"  {line}" for line in self._problems.lines()),
                 ending,
             ]

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ensue.data.decode import Line, lines
+from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.plain import INNER_CR
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
 
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
+OTHERS = (";", "\t", "|")  # that tables have where a comma is expected
+SHOWN = 60  # characters of a line
 MOST_UNCLOSED = 100  # each may have to be sought to the end of the file
 LINE_COST = 100  # bytes that a held line takes beside its text
 
@@ -50,7 +53,7 @@ def read_table(path: Path, options: ReadOptions, tell: Tell) -> Iterator[Row]:
             return
         names = head.fields
         if len(names) == 1 and options.delimiter is None:
-            _refuse_other_delimiter(names[0], records.delimiter, first)
+            _refuse_delimiter(names[0], records.delimiter, first)
         faults = [head.fault] if head.fault else faults_of_names(names)
         if faults:
             raise Broken(first, f"the header cannot be used: {'; '.join(faults)}")
@@ -63,21 +66,21 @@ def read_table(path: Path, options: ReadOptions, tell: Tell) -> Iterator[Row]:
         if not number and options.header is not True:
             _refuse_header(fields, names, Place(file, line))
             if len(fields) == 1 < len(names) and options.delimiter is None:
-                _refuse_other_delimiter(fields[0], records.delimiter, Place(file, line))
+                _refuse_delimiter(fields[0], records.delimiter, Place(file, line))
         if fault:
             tell(Problem(Place(file, fault_line), fault))
         else:
             yield Row(Place(file, line), dict(zip(names, fields, strict=True)))
 
 
-def _refuse_other_delimiter(name: str, delimiter: str, place: Place) -> None:
-    """A header of one column whose name has the delimiters of another kind of table."""
-    other = _other_delimiter(name, delimiter)
-    if other is not None:
+def _refuse_delimiter(line: str, delimiter: str, place: Place) -> None:
+    """A first line of one column that has the delimiters of another kind of table."""
+    other = max((own for own in OTHERS if own != delimiter), key=line.count)
+    if other in line:
+        name, kept = DELIMITERS[delimiter], "$'\\t'" if delimiter == "\t" else f"'{delimiter}'"
         raise DataError(
-            f"{place}: with a {DELIMITERS[delimiter]} between the columns there is one column, "
-            f"{name!r}, and it has {DELIMITERS[other]}s in it: use {_option(other)} "
-            f"({_option(delimiter)} if it is one column)"
+            f"{place}: with a {name} between columns there is one, {cut(line, SHOWN)!r}, with a "
+            f"{DELIMITERS[other]} in it: use {_option(other)} (--delimiter {kept} if it is one)"
         )
 
 
@@ -89,13 +92,6 @@ def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
             f"{place}: the file has a header line already, {', '.join(fields)}: "
             "leave --header out, or remove the line"
         )
-
-
-def _other_delimiter(text: str, delimiter: str) -> str | None:
-    """The delimiter that stands most often in a text without the table's own."""
-    known = [own for own in (";", "\t", "|", ",") if own != delimiter]
-    most = max(known, key=text.count)
-    return most if most in text else None
 
 
 def _option(delimiter: str) -> str:
@@ -249,6 +245,8 @@ class Scan:
             return None
         if not text.startswith(self.delimiter, end + 1):
             column = len(self.fields)
-            self.fault = f"text behind the closing quote of column {column} (a quote not doubled?)"
+            behind = text[end + 1]
+            guess = f"use {_option(behind)}?" if behind in OTHERS else "a quote not doubled?"
+            self.fault = f"text behind the closing quote of column {column} ({guess})"
             return None
         return end + 2
