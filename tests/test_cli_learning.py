@@ -361,3 +361,61 @@ def test_help_names_every_command(ensue: Ensue) -> None:
     code, out, _ = ensue("train", "--help")
     for option in ("--text", "--label", "--header", "--no-quote", "--set", "--skip-bad"):
         assert option in out
+
+
+# --- what a first user meets -----------------------------------------------------------------
+
+
+def test_a_start_that_failed_blocks_nothing(ensue: Ensue, tmp_path: Path) -> None:
+    path = write_reviews(tmp_path / "reviews.csv")
+    path.write_bytes(path.read_bytes() + b"caf\xe9,1,2\n")
+    command = (*TRAIN, *settings("train.epochs=3", "train.watch=cost", "train.rate=0.0001"))
+    assert "use --encoding cp1252" in ensue(*command)[2]
+    assert (tmp_path / "r1" / "config.toml").exists()
+    assert "the byte order mark of utf-16" in mistaken(ensue, *command, "--encoding", "utf-16")
+    code, _, err = ensue(*command, "--encoding", "cp1252")
+    assert code == 0, err
+    more = "the validation score was still improving: more epochs may help"
+    assert err.index("epoch 3, ") < err.rindex("the best so far")
+    assert f"{more} (--set train.epochs=6)\n" in err
+    assert "1 setting differs" in ensue(*command)[2]
+
+
+def test_a_file_is_in_one_part_only(ensue: Ensue, walked: Path, tmp_path: Path) -> None:
+    path = write_reviews(tmp_path / "reviews.csv")
+    for option in ("--test", "--validation"):
+        assert mistaken(ensue, "train", "reviews.csv", option, "./reviews.csv") == (
+            f"OptionError: {path}: given twice (train and {option}): rows that a model learned "
+            "from cannot test it. Give each file once\n"
+        )
+    own = str(walked / "reviews.csv")
+    code, _, err = ensue("evaluate", str(walked / "r1"), "--test", own)
+    told = f"{own}: this run was trained with this file: the scores will be too good\n"
+    assert (code, err) == (0, told)
+    assert ensue("evaluate", str(walked / "r1"), "--test", "reviews.csv")[2] == ""
+
+
+def test_numbers_to_predict_are_no_classes(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,price\n" + "".join(f"text {k},{k}.5\n" for k in range(60)))
+    command = ("train", "a.csv", "--label", "price", "--dry-run")
+    assert mistaken(ensue, *command) == (
+        f"DataError: {path}:2: price looks like a number to predict: 60 different ones in the "
+        "first 60 rows. Regression is not offered yet: choose another column with --label; if "
+        "the numbers are names of classes, say --task classify\n"
+    )
+    assert ensue(*command, "--task", "classify")[0] == 0
+
+
+def test_answers_for_files_that_are_written_otherwise(ensue: Ensue, walked: Path) -> None:
+    run = str(walked / "r1")
+    Path("a.csv").write_bytes('fine;caf\xe9\n5" bad;film\n'.encode("cp1252"))
+    options = ("--delimiter", ";", "--encoding", "cp1252", "--header", "n,review", "--no-quote")
+    code, out, err = ensue("predict", run, "a.csv", *options)
+    assert [line.split("\t")[2] for line in out.splitlines()] == ["café", "film"], err
+    Path("b.csv").write_text("review\ngood\nso, so\nbad\n")
+    code, out, err = ensue("predict", run, "b.csv")
+    assert (code, [line.split("\t")[2] for line in out.splitlines()]) == (2, ["good", "bad"])
+    fault = "  b.csv:3: expected 1 columns, found 2 (unquoted comma?)\n"
+    assert err.startswith(f"DataError: 1 problem in b.csv\n{fault}")
+    assert ensue("predict", run, "b.csv", "--skip-bad") == (0, out, f"left out\n{fault}")

@@ -335,3 +335,90 @@ def test_checking_keeps_no_text(tmp_path: Path) -> None:
     run = [sys.executable, "-c", MEMORY, "small.tsv", "big.tsv"]
     grown = subprocess.run(run, capture_output=True, text=True, check=True, timeout=300).stdout
     assert int(grown) < 25
+
+
+# --- what a first look gets wrong --------------------------------------------------------------
+
+
+def refused(name: str, content: str, options: ReadOptions) -> str:
+    Path(name).write_text(content)
+    with pytest.raises(DataError) as error:
+        check({"train": [name]}, options)
+    return str(error.value)
+
+
+def test_rows_without_a_label_are_problems() -> None:
+    Path("a.csv").write_text("text,label\none,x\ntwo,\nthree, \nfour,y\n")
+    Path("a.jsonl").write_text('{"text": "a", "label": "x"}\n{"text": "b"}\n')
+    for file, lines in (("a.csv", (3, 4)), ("a.jsonl", (2,))):
+        report = check({"train": [file]}, ReadOptions(), label="label")
+        reason = "label: expected a label, got nothing: fill it in"
+        assert [str(own) for own in report.problems] == [f"{file}:{n}: {reason}" for n in lines]
+        assert (report.ok, report.parts[0].rejected) == (False, len(lines))
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "name", "option"),
+    [
+        (";", "semicolon", "--delimiter ';'"),
+        ("|", "bar", "--delimiter '|'"),
+        ("\t", "tab", "--format tsv"),
+    ],
+)
+def test_another_delimiter_is_suggested(delimiter: str, name: str, option: str) -> None:
+    rows = ["text,label", "a, b,x", "c,y"]
+    content = "\n".join(delimiter.join(row.rsplit(",", 1)) for row in rows)
+    assert refused("a.csv", content, ReadOptions()) == (
+        f"a.csv:1: with a comma between columns there is one, {f'text{delimiter}label'!r}, with a "
+        f"{name} in it: use {option} (--delimiter ',' if it is one)"
+    )
+    bare = content.partition("\n")[2].replace(", ", " ")
+    assert f"use {option}" in refused("a.csv", bare, ReadOptions(header=("text", "label")))
+    Path("a.csv").write_text(f'"text"{delimiter}"label"\n"a"{delimiter}"x"\n')
+    (problem,) = check({"train": ["a.csv"]}, ReadOptions()).problems
+    assert problem.reason.endswith(f"behind the closing quote of column 1 (use {option}?)")
+    Path("a.csv").write_text(f"text{delimiter}more\nx\n")
+    assert check({"train": ["a.csv"]}, ReadOptions(delimiter=",")).ok
+
+
+def test_headers_that_are_rows_and_rows_that_are_headers() -> None:
+    Path("a.csv").write_text("".join(f"text {k},{'ab'[k % 2]}\n" for k in range(9)))
+    hint = "the first line is taken as names of columns: {}; if it is data, use --header a,b,…"
+    assert warned(check({"train": ["a.csv"]}, ReadOptions()), "header") == [
+        (hint.format("text 0, a"), ())
+    ]
+    named = ReadOptions(header=("text", "label"))
+    assert warned(check({"train": ["a.csv"]}, named), "header") == []
+    Path("b.csv").write_text("one two three four five six seven eight,n\nx,1\ny,2\n")
+    assert warned(check({"train": ["b.csv"]}, ReadOptions()), "header")
+    assert refused("c.csv", "Text, LABEL\nx,1\ny,2\n", named) == (
+        "c.csv:1: the file has a header line already, Text,  LABEL: leave --header out, or "
+        "remove the line"
+    )
+
+
+def test_a_label_repeats_and_is_not_always_the_same() -> None:
+    lines = [f"en,some words {k},{'xy'[k % 2]},{k}" for k in range(20)]
+    Path("a.csv").write_text("\n".join(["lang,said,kind,id", *lines]))
+    assert check({"train": ["a.csv"]}, ReadOptions()).roles == ("said", "kind", True)
+    Path("b.csv").write_text("\n".join(["label,said,stars", *(own[:-2] for own in lines[:10])]))
+    assert check({"train": ["b.csv"]}, ReadOptions()).roles == ("said", "stars", True)
+    Path("c.csv").write_text("lang,said\n" + "en,some words\nen,others\nen,more\n")
+    assert check({"train": ["c.csv"]}, ReadOptions()).roles == ("said", None, True)
+
+
+def test_problems_that_are_alike_are_told_together() -> None:
+    lines = ["a,b,c\n" if k % 2 else "a\n" for k in range(58)]
+    Path("a.csv").write_text("text,label\nx,1\ny,2\n" + "".join(lines))
+    told = check({"train": ["a.csv"]}, ReadOptions()).as_text().splitlines()
+    assert told[-9:] == [
+        "58 problems",
+        "  a.csv:4: expected 2 columns, found 1 (missing comma?)",
+        "  a.csv:5: expected 2 columns, found 3 (unquoted comma?)",
+        "  a.csv:6: expected 2 columns, found 1 (missing comma?)",
+        "  a.csv:7: expected 2 columns, found 3 (unquoted comma?)",
+        "  a.csv:8: expected 2 columns, found 1 (missing comma?)",
+        "    and 26 more like it",
+        "  a.csv:9: expected 2 columns, found 3 (unquoted comma?)",
+        "    and 26 more like it",
+    ]

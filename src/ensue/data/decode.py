@@ -203,6 +203,12 @@ def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[byt
                 f"the bytes {bad} at byte {seen - len(held) + error.start} are not {encoding}; "
                 "nothing behind them is read",
             ) from None
+        except UnicodeError:  # no bytes to name: UTF-16 and UTF-32 begin with a mark
+            raise Broken(
+                Place(file, 1),
+                f"the file does not begin with the byte order mark of {encoding}: use another "
+                f"--encoding, or {encoding}-le if it is left out",
+            ) from None
         seen += len(piece)
         line += text.count("\n")
         if at_start and text:

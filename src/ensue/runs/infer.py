@@ -16,6 +16,7 @@ from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, OptionError
 from ensue.models.language import LanguageModel
+from ensue.models.spans import scheme_of
 from ensue.runs.config import DataSettings, RunConfig, changed
 from ensue.runs.parts import first_rows, read_options
 
@@ -107,6 +108,8 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
         tables["model"] = {"several": True}
     if found == "label" and isinstance(pairs[0][0], str):
         tables["text"] = {"level": "spaces"}
+    if found == "label" and scheme_of({tag for _, tags in pairs for tag in map(str, tags or ())}):
+        tables["train"] = {"watch": "span_f1"}
     return Guess(found, why, {"text": roles.text, "label": roles.label}, tables)
 
 
