@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reviews import SMALL, refused, reviews
 
 from ensue.data.split import part_of
-from ensue.errors import EnsueError
 from ensue.runs.config import TABLES, TASKS, DataSettings, RunConfig, changed
 from ensue.runs.infer import infer
 from ensue.runs.parts import Reading, digest_of
@@ -22,24 +22,7 @@ from ensue.runs.train import settle, suggest_rate, train_run
 from ensue.runs.use import OPENINGS, evaluate_run, load_run, predict_files
 from ensue.training import RunFolder
 
-SMALL = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=1"]
 SMALL_LABELLER = [*SMALL, "model.character_size=0", "model.affixes=1"]
-
-
-def refused(do: Any) -> str:
-    with pytest.raises(EnsueError) as error:
-        do()
-    return str(error.value)
-
-
-def reviews(path: Path, count: int = 60, first: int = 0) -> Path:
-    words = ["the", "a", "film", "cast", "was", "with", "its", "story"]
-    lines = ["review,stars,film"]
-    for k in range(first, first + count):
-        text = " ".join(words[(k * n) % len(words)] for n in range(1, 3 + k % 5))
-        lines.append(f"{text} {'good' if k % 2 else 'bad'} {k},{1 + 4 * (k % 2)},film {k % 7}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:

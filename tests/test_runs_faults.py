@@ -8,33 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reviews import SMALL, refused, reviews
 from typer.testing import CliRunner
 
 from ensue.cli import app
-from ensue.errors import EnsueError
 from ensue.models import Classifier
 from ensue.runs.infer import infer
 from ensue.runs.train import settle, train_run
 from ensue.runs.use import evaluate_run, load_run, predict_files
 from ensue.training import RunFolder
-
-SMALL = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=1"]
-
-
-def refused(do: Any) -> str:
-    with pytest.raises(EnsueError) as error:
-        do()
-    return str(error.value)
-
-
-def reviews(path: Path, count: int = 40, first: int = 0) -> Path:
-    words = ["the", "a", "film", "cast", "was", "with", "its", "story"]
-    lines = ["review,stars"]
-    for k in range(first, first + count):
-        text = " ".join(words[(k * n) % len(words)] for n in range(1, 3 + k % 5))
-        lines.append(f"{text} {'good' if k % 2 else 'bad'},{1 + 4 * (k % 2)}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 def begun(folder: Path, task: str = "classify", settings: list[str] | None = None) -> Any:
@@ -164,7 +146,7 @@ def test_quiet_is_not_silent_on_what_went_wrong(tmp_path: Path) -> None:
 def test_quiet_names_rows_that_cannot_be_validated_on(tmp_path: Path) -> None:
     train, held = reviews(tmp_path / "r.csv"), reviews(tmp_path / "v.csv", 20, first=100)
     with held.open("a") as file:
-        file.write("a film,3\n")
+        file.write("a film,3,film 1\n")
     words = ["train", str(train), "--validation", str(held), "--run", str(tmp_path / "run")]
     words += ["--quiet", *(word for own in SMALL for word in ("--set", own))]
     found = CliRunner().invoke(app, words)

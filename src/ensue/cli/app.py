@@ -78,3 +78,12 @@ def write_picture(path: Path, svg: str) -> None:
     except OSError as problem:
         raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
     print(f"wrote {path}", file=sys.stderr)
+
+
+def check_files(json_file: Path | None, picture: Path | None) -> None:
+    """Whether results can be written, before hours are spent on them."""
+    if picture is not None and picture.suffix != ".svg":
+        raise OptionError(f"{picture}: expected a file name that ends in .svg")
+    for path in (json_file, picture):
+        if path is not None and not path.parent.is_dir():
+            raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")

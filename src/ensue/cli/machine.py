@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, write_picture
-from ensue.errors import OptionError
+from ensue.cli.app import AsJson, app, check_files, write_picture
 
 
 @app.command()
@@ -35,15 +34,18 @@ def doctor(as_json: AsJson = False) -> None:
     print(json.dumps([asdict(one) for one in findings]) if as_json else as_text(findings))
 
 
+Cases = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CASE",
+        help="Words of the names of cases, joined by dots: lengths, LSTM.train, T400.B32.",
+    ),
+]
+
+
 @app.command()
 def bench(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="CASE",
-            help="Words of the names of cases, joined by dots: lengths, LSTM.train, T400.B32.",
-        ),
-    ] = None,
+    words: Cases = None,
     full: Annotated[
         bool, typer.Option("--full/--quick", help="The whole grid of shapes, or four of them.")
     ] = False,
@@ -100,12 +102,3 @@ def bench(
         write_picture(picture, draw(report))
     if earlier is None and not report.finished:
         raise KeyboardInterrupt
-
-
-def check_files(json_file: Path | None, picture: Path | None) -> None:
-    """Whether results can be written, before hours are spent on them."""
-    if picture is not None and picture.suffix != ".svg":
-        raise OptionError(f"{picture}: expected a file name that ends in .svg")
-    for path in (json_file, picture):
-        if path is not None and not path.parent.is_dir():
-            raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")

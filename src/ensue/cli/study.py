@@ -7,29 +7,42 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import app, write_picture
-from ensue.cli.machine import check_files
+from ensue.cli.app import app, check_files, write_picture
 from ensue.errors import OptionError
 from ensue.study.memory_budget import RATE, RATE_WITHOUT_GATES, Budget
 
 if TYPE_CHECKING:
     from ensue.cells import Cell
 
+Tasks = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TASK",
+        help="adding and temporal-order if not given; also counting, copy, parity, dyck.",
+    ),
+]
+Reach = Annotated[
+    bool,
+    typer.Option("--reach", help="The longest of T = 10, 20, 50, … --steps that each solves."),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option("--rate", help=f"Of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]"),
+]
+Start = Annotated[
+    str,
+    typer.Option(
+        "--start",
+        help="Gate biases: chrono (keep for up to T steps) or standard (as the cell has them).",
+    ),
+]
+
 
 @app.command()
 def memory(
-    tasks: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TASK",
-            help="adding and temporal-order if not given; also counting, copy, parity, dyck.",
-        ),
-    ] = None,
+    tasks: Tasks = None,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Length T of the sequences.")] = 400,
-    reach: Annotated[
-        bool,
-        typer.Option("--reach", help="The longest of T = 10, 20, 50, … --steps that each solves."),
-    ] = False,
+    reach: Reach = False,
     cells: Annotated[
         str, typer.Option("--cells", help="Names, or files of your own: GRU,mine.py:MyCell.")
     ] = "SimpleRNN,GRU,LSTM",
@@ -42,22 +55,11 @@ def memory(
     rows: Annotated[
         int, typer.Option("--rows", min=1, help="New sequences an update.")
     ] = Budget.rows,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate", help=f"Of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]"
-        ),
-    ] = Budget.rate,
+    rate: Rate = Budget.rate,
     clip: Annotated[
         float, typer.Option("--clip", help="Largest norm of the gradient.")
     ] = Budget.clip,
-    start: Annotated[
-        str,
-        typer.Option(
-            "--start",
-            help="Gate biases: chrono (keep for up to T steps) or standard (as the cell has them).",
-        ),
-    ] = Budget.start,
+    start: Start = Budget.start,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights and data.")] = Budget.seed,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write all, with the curves, into a JSON file.")

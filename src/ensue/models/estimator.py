@@ -13,31 +13,28 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ensue.data.ragged import Ragged
-from ensue.data.split import by_share
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.models.batch import Columns
-from ensue.models.collect import Collected, Examples, Numbers, collected, pairs_of, renumbered
+from ensue.models.collect import Collected, Examples, Numbers, pairs_of, renumbered
 from ensue.models.embed import Words
 from ensue.models.encoder import PlainEncoder, RecurrentEncoder
 from ensue.models.evaluation import Evaluation
 from ensue.models.heads import balanced
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.scale import Scale
-from ensue.models.settings import NetworkSettings, TextSettings
+from ensue.models.settings import NetworkSettings
 from ensue.models.source import Scored, SequenceSource
-from ensue.models.task_model import Given, TaskModel
+from ensue.models.task_model import TaskModel
 from ensue.training import (
     Outcome,
     RateCurve,
     RunFolder,
     Said,
-    TrainSettings,
     Watcher,
     find_rate,
-    fit,
 )
 
 FEW = 4  # rows of a trial evaluation
@@ -51,22 +48,10 @@ class Estimator(TaskModel):
     model: NetworkSettings
 
     labels: Vocabulary
-    words: Vocabulary | None  # of a model of text
-    scale: Scale | None  # of a model of vectors
-
-    def __init__(
-        self,
-        text: TextSettings | Given | None = None,
-        model: NetworkSettings | Given | None = None,
-        train: TrainSettings | Given | None = None,
-        *,
-        members: int = 1,
-    ) -> None:
-        super().__init__(text, model, train, members=members)
-        self.networks: list[nn.Module] = []
-        self.words, self.scale = None, None
-        self._word_width = self.model.embedding_size
-        self._start: torch.Tensor | None = None  # word vectors from a file
+    words: Vocabulary | None = None  # of a model of text
+    scale: Scale | None = None  # of a model of vectors
+    _word_width = 0
+    _start: torch.Tensor | None = None  # word vectors from a file
 
     # ------------------------------------------------------------- what a task says
     @abstractmethod
@@ -76,10 +61,6 @@ class Estimator(TaskModel):
     @abstractmethod
     def columns(self, part: Collected, numbers: Numbers) -> Columns:
         """A part as the networks see it."""
-
-    @abstractmethod
-    def build(self) -> nn.Module:
-        """A network with fresh weights, drawn from torch's generator."""
 
     @abstractmethod
     def score(self, network: nn.Module, columns: Columns) -> dict[str, float]:
@@ -107,17 +88,9 @@ class Estimator(TaskModel):
         watchers: Sequence[Watcher] = (),
     ) -> Self:
         """From pairs of input and label. Without validation, a tenth of the rows is held out."""
-        numbers, train = Numbers(), pairs_of(train)
-        tokenise = self.prepare(value for value, _ in train)
-        own = collected(train, numbers, tokenise)
-        if validation is None:
-            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
-            own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
-            held = collected(pairs_of(validation), numbers, tokenise)
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
-        return self
+        rows = pairs_of(train)
+        held = None if validation is None else pairs_of(validation)
+        return self._fit_rows(rows, held, folder, watchers)
 
     def fit_parts(
         self,
@@ -143,21 +116,15 @@ class Estimator(TaskModel):
         for watcher in watchers:
             for text in self.remarks(train):
                 watcher(Said(text))
-        config = self.config() if config is None else config
         few = held.taken(np.argsort(held.lengths)[-FEW:])
-        self.networks, outcomes = [], []
-        for member in range(self.members):
-            settings = self.train.model_copy(update={"seed": self.train.seed + member})
-            network = self._fresh(settings.seed)
-            source = self._source(data, train, settings.seed)
-            scored = Scored(lambda own, net=network: self.score(net, own), held, few)  # type: ignore[misc]
-            place = folder if member == 0 or folder is None else folder.member(member + 1)
-            outcomes.append(
-                fit(network, source, scored, settings, place, watchers, config=config, allow=allow)
-            )
-            network.eval()
-            self.networks.append(network)
-        return outcomes
+        return self.fit_members(
+            lambda seed: self._source(data, train, seed),
+            lambda network: Scored(lambda own: self.score(network, own), held, few),
+            folder,
+            watchers,
+            config,
+            allow,
+        )
 
     def _source(self, data: Columns, part: Collected, seed: int) -> SequenceSource:
         own = self.model
@@ -169,12 +136,7 @@ class Estimator(TaskModel):
         """Tries ever higher learning rates on a fresh network, and suggests one."""
         self.learn(train, numbers)
         source = self._source(self.columns(train, numbers), train, self.train.seed)
-        return find_rate(self._fresh(self.train.seed), source, self.train)
-
-    def _fresh(self, seed: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.build()
+        return find_rate(self.fresh(self.train.seed), source, self.train)
 
     def learn_words(self, counts: Mapping[str, int]) -> Vocabulary:
         """The vocabulary, and the vectors to begin with if a file has them. min_count is that of

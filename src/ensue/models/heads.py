@@ -17,11 +17,8 @@ from ensue.errors import ShapeError
 from ensue.models.embed import check_rates
 
 
-class Categorical(nn.Module):
-    """One class of many: p = softmax(z).
-
-    cost = −Σ_k q_k·w_k·log p_k, with q_k = (1 − ε)·[k = target] + ε/classes for label smoothing
-    ε, and w the class weights."""
+class Head(nn.Module):
+    """What every distribution has; smoothing holds in training only."""
 
     class_weights: Tensor | None
 
@@ -33,6 +30,13 @@ class Categorical(nn.Module):
         _check_weights(classes, class_weights)
         self.classes, self.smoothing = classes, smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
+
+
+class Categorical(Head):
+    """One class of many: p = softmax(z).
+
+    cost = −Σ_k q_k·w_k·log p_k, with q_k = (1 − ε)·[k = target] + ε/classes for label smoothing
+    ε, and w the class weights."""
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """logits (rows, classes), targets (rows,) → (rows,)."""
@@ -48,21 +52,10 @@ class Categorical(nn.Module):
         return logits.log_softmax(-1)
 
 
-class Bernoulli(nn.Module):
+class Bernoulli(Head):
     """Several labels at once, each there or not: p_k = σ(z_k).
 
     cost = −Σ_k [w_k·q_k·log p_k + (1 − q_k)·log(1 − p_k)], q_k = (1 − ε)·target_k + ε/2."""
-
-    class_weights: Tensor | None
-
-    def __init__(
-        self, classes: int, *, smoothing: float = 0.0, class_weights: Tensor | None = None
-    ) -> None:
-        super().__init__()
-        check_rates({"smoothing": smoothing})
-        _check_weights(classes, class_weights)
-        self.classes, self.smoothing = classes, smoothing
-        self.register_buffer("class_weights", class_weights, persistent=False)
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """logits and targets (rows, labels) → (rows,)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
-from ensue.data.split import by_share
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 from ensue.errors import DataError, OptionError
@@ -25,13 +24,12 @@ from ensue.models.language_network import RecurrentLanguage, WindowLanguage
 from ensue.models.ngram_lm import NgramModel, Symbols, arrays_of, model_of
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import LanguageSettings, Table
-from ensue.models.streams import StreamSource, Tokens, pieces, stream_of
+from ensue.models.streams import Perplexity, StreamSource, Tokens, scores_of, stream_of
 from ensue.models.task_model import TaskModel
-from ensue.training import Outcome, RateCurve, RunFolder, Watcher, find_rate, fit
+from ensue.training import Outcome, RateCurve, RunFolder, Watcher, find_rate
 
 SPECIALS = (PAD, UNKNOWN, START, END)
 END_NUMBER = SPECIALS.index(END)
-COLUMNS, STEPS = 10, 100  # of a text that is scored
 BASELINE = 3  # tokens of the n-grams that a network is compared with
 SURPRISES = 10
 
@@ -71,11 +69,7 @@ class LanguageModel(TaskModel):
 
     words: Vocabulary
     ngrams: NgramModel  # the model itself, or what a network is compared with
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.networks: list[nn.Module] = []
-        self._fitted = False
+    _fitted = False
 
     def fitted(self) -> bool:
         return self._fitted
@@ -86,20 +80,12 @@ class LanguageModel(TaskModel):
         train: Sequence[str],
         validation: Sequence[str] | None = None,
         *,
-        folder: Any = None,
+        folder: Path | str | None = None,
         watchers: Sequence[Watcher] = (),
     ) -> Self:
         """From texts. Without validation, a tenth of them is held out."""
-        numbers, tokenise = Numbers(), self.prepare(train)
-        own = collected([(text, None) for text in train], numbers, tokenise)
-        if validation is None:
-            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
-            own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
-            held = collected([(text, None) for text in validation], numbers, tokenise)
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
-        return self
+        held = None if validation is None else _unlabelled(validation)
+        return self._fit_rows(_unlabelled(train), held, folder, watchers)
 
     def learn(self, train: Collected, numbers: Numbers) -> Ragged:
         """The vocabulary, and the training rows in its numbers."""
@@ -142,26 +128,14 @@ class LanguageModel(TaskModel):
             scores = {"perplexity": self.ngrams.perplexity(held)}
             return [Outcome(0, 0, "counted", scores, None)]
         stream, other = stream_of(rows, END_NUMBER), stream_of(held, END_NUMBER)
-        outcomes, self.networks = [], []
-        for member in range(self.members):
-            settings = self.train.model_copy(update={"seed": self.train.seed + member})
-            network = self._fresh(settings.seed)
-            place = folder if member == 0 or folder is None else folder.member(member + 1)
-            validated = _Validated(network, other)
-            outcomes.append(
-                fit(
-                    network,
-                    self._source(stream),
-                    validated,
-                    settings,
-                    place,
-                    watchers,
-                    config=self.config() if config is None else config,
-                    allow=allow,
-                )
-            )
-            network.eval()
-            self.networks.append(network)
+        outcomes = self.fit_members(
+            lambda seed: self._source(stream),
+            lambda network: Perplexity(network, other),
+            folder,
+            watchers,
+            config,
+            allow,
+        )
         self._fitted = True
         return outcomes
 
@@ -173,12 +147,7 @@ class LanguageModel(TaskModel):
         if self.model.family == "ngram":
             raise OptionError("find-rate: an n-gram model is counted and has no learning rate")
         stream = stream_of(self.learn(train, numbers), END_NUMBER)
-        return find_rate(self._fresh(self.train.seed), self._source(stream), self.train)
-
-    def _fresh(self, seed: int) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return self.build()
+        return find_rate(self.fresh(self.train.seed), self._source(stream), self.train)
 
     def build(self) -> nn.Module:
         own = self.model
@@ -224,14 +193,14 @@ class LanguageModel(TaskModel):
         """exp of the mean −log p over all tokens, the ends of the texts included."""
         self.must_be_fitted()
         numbers = Numbers()
-        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        part = collected(_unlabelled(texts), numbers, self.tokeniser)
         return float(np.exp(-self.log_probabilities(self._rows(part, numbers)).values.mean()))
 
     def evaluate(self, texts: Iterable[str]) -> Evaluation:
         """Perplexity with its interval, baselines, and the greatest surprises."""
         self.must_be_fitted()
         numbers = Numbers()
-        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        part = collected(_unlabelled(texts), numbers, self.tokeniser)
         if not len(part):
             raise DataError("evaluate: expected texts, got none")
         return self.judge(part, numbers)
@@ -240,7 +209,7 @@ class LanguageModel(TaskModel):
         """Each text by itself: how likely, and where the model is surprised."""
         self.must_be_fitted()
         numbers = Numbers()
-        part = collected([(text, None) for text in texts], numbers, self.tokeniser)
+        part = collected(_unlabelled(texts), numbers, self.tokeniser)
         return self.answers(part, numbers)
 
     def answers(self, part: Collected, numbers: Numbers) -> list[Scored]:
@@ -368,36 +337,8 @@ class LanguageModel(TaskModel):
         return "\n".join(lines)
 
 
-class _Validated:
-    """Perplexity of a network on a text, or on the beginning of it."""
-
-    def __init__(self, network: nn.Module, stream: Tokens) -> None:
-        self.network, self.stream = network, stream
-        self.fingerprint = fingerprint({"tokens": stream})
-
-    def __call__(self) -> Mapping[str, float]:
-        return self._on(self.stream)
-
-    def sample(self) -> Mapping[str, float]:
-        return self._on(self.stream[: COLUMNS * STEPS + 1])
-
-    def _on(self, stream: Tokens) -> dict[str, float]:
-        cost = float(-scores_of(self.network, stream).mean())
-        return {"cost": cost, "perplexity": math.exp(min(cost, 700.0))}
-
-
-def scores_of(network: nn.Module, stream: Tokens) -> NDArray[np.float64]:
-    """log p of every token but the first, given all before it — in columns, each of which
-    begins anew, unless the text is short."""
-    columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
-    found = np.zeros(len(stream) - 1)
-    carried: Mapping[str, Tensor] = {}
-    for batch, places in pieces(stream, columns, STEPS):
-        costs, carried = network.costs(batch, carried)  # type: ignore[operator]
-        assert batch.real is not None
-        real = batch.real.numpy()
-        found[places[real]] = -costs.numpy()[real]
-    return found
+def _unlabelled(texts: Iterable[str]) -> list[tuple[str, None]]:
+    return [(text, None) for text in texts]
 
 
 def _perplexity(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from ensue.data.batches import contiguous
 from ensue.data.fingerprint import fingerprint
@@ -15,6 +17,7 @@ from ensue.data.ragged import Ragged
 from ensue.models.language_network import StreamBatch
 
 Tokens = NDArray[np.int32]
+COLUMNS, STEPS = 10, 100  # of a text that is scored
 
 
 def stream_of(rows: Ragged, end: int) -> Tokens:
@@ -76,5 +79,37 @@ def pieces(tokens: Tokens, columns: int, steps: int) -> Iterator[tuple[StreamBat
         yield batch, own
 
 
-def _numbers(values: NDArray[Any]) -> torch.Tensor:
+def _numbers(values: NDArray[Any]) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
+
+
+class Perplexity:
+    """Perplexity of a network on a text, or on the beginning of it."""
+
+    def __init__(self, network: nn.Module, stream: Tokens) -> None:
+        self.network, self.stream = network, stream
+        self.fingerprint = fingerprint({"tokens": stream})
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._on(self.stream)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._on(self.stream[: COLUMNS * STEPS + 1])
+
+    def _on(self, stream: Tokens) -> dict[str, float]:
+        cost = float(-scores_of(self.network, stream).mean())
+        return {"cost": cost, "perplexity": math.exp(min(cost, 700.0))}
+
+
+def scores_of(network: nn.Module, stream: Tokens) -> NDArray[np.float64]:
+    """log p of every token but the first, given all before it — in columns, each of which
+    begins anew, unless the text is short."""
+    columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
+    found = np.zeros(len(stream) - 1)
+    carried: Mapping[str, Tensor] = {}
+    for batch, places in pieces(stream, columns, STEPS):
+        costs, carried = network.costs(batch, carried)  # type: ignore[operator]
+        assert batch.real is not None
+        real = batch.real.numpy()
+        found[places[real]] = -costs.numpy()[real]
+    return found

@@ -8,6 +8,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import torch
+from torch import nn
+
+from ensue.data.split import by_share
 from ensue.data.subwords import train_subwords
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import OptionError
@@ -15,7 +19,16 @@ from ensue.models.collect import Collected, Examples, Numbers, collected
 from ensue.models.evaluation import Evaluation
 from ensue.models.saved import Saved, read_model, write_model
 from ensue.models.settings import Table, TextSettings
-from ensue.training import Outcome, RateCurve, RunFolder, TrainSettings, Watcher
+from ensue.training import (
+    Outcome,
+    RateCurve,
+    RunFolder,
+    Source,
+    TrainSettings,
+    Validation,
+    Watcher,
+    fit,
+)
 
 Given = Mapping[str, Any]
 
@@ -45,6 +58,7 @@ class TaskModel(ABC):
             raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
         self.members = members
         self.tokeniser = Tokeniser("spaces")
+        self.networks: list[nn.Module] = []
 
     def prepare(self, values: Iterable[Any]) -> Callable[[str], list[str]]:
         """The tokeniser; subwords are learned from these training values first."""
@@ -59,6 +73,26 @@ class TaskModel(ABC):
         )
         return self.tokeniser
 
+    def _fit_rows(
+        self,
+        train: Examples,
+        validation: Examples | None,
+        folder: Path | str | None,
+        watchers: Sequence[Watcher],
+    ) -> Self:
+        """From pairs of input and label in memory; without validation, a tenth is held out."""
+        numbers = Numbers()
+        tokenise = self.prepare(value for value, _ in train)
+        own = collected(train, numbers, tokenise)
+        if validation is None:
+            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
+            own, held = own.taken(split["train"]), own.taken(split["validation"])
+        else:
+            held = collected(validation, numbers, tokenise)
+        place = None if folder is None else RunFolder(folder)
+        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        return self
+
     @abstractmethod
     def fit_parts(
         self,
@@ -72,6 +106,41 @@ class TaskModel(ABC):
         allow: Collection[str] = (),
     ) -> list[Outcome]:
         """Learns from collected rows; one outcome for each member."""
+
+    @abstractmethod
+    def build(self) -> nn.Module:
+        """A network with fresh weights, drawn from torch's generator."""
+
+    def fresh(self, seed: int) -> nn.Module:
+        """A network whose weights follow from the seed alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.build()
+
+    def fit_members(
+        self,
+        source: Callable[[int], Source],
+        validation: Callable[[nn.Module], Validation],
+        folder: RunFolder | None,
+        watchers: Sequence[Watcher],
+        config: Given | None,
+        allow: Collection[str],
+    ) -> list[Outcome]:
+        """Trains each member with a seed of its own. source: the data of a seed; validation: of a
+        network."""
+        config = self.config() if config is None else config
+        self.networks, outcomes = [], []
+        for member in range(self.members):
+            settings = self.train.model_copy(update={"seed": self.train.seed + member})
+            network = self.fresh(settings.seed)
+            place = folder if member == 0 or folder is None else folder.member(member + 1)
+            data, scored = source(settings.seed), validation(network)
+            outcomes.append(
+                fit(network, data, scored, settings, place, watchers, config=config, allow=allow)
+            )
+            network.eval()
+            self.networks.append(network)
+        return outcomes
 
     @abstractmethod
     def find_rate(self, train: Collected, numbers: Numbers) -> RateCurve:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import loaded
+from ensue.engine.native.outer import add_outer
 from ensue.engine.native.plan import Plan, make_plan
 from ensue.engine.native.program import Place, Program
 from ensue.engine.native.source import Function, write_source
@@ -22,7 +23,6 @@ from ensue.equations import Equations
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE
 
-PIECE, SMALL = 128, 512  # rows of a piece, and numbers of a small matrix: see _outer
 PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
 DEFINES = {
     torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
@@ -346,7 +346,7 @@ class Kernel:
             fresh = not gates & written
             written |= gates
             for adjoint, operand in self._pairs(b, run.source, d, plan):
-                _outer(adjoint, operand, rows, fresh)
+                add_outer(adjoint, operand, rows, fresh)
                 fresh = False
         self._d_vectors(b, parameters, found, want)
         for name in want - found.keys():
@@ -394,22 +394,6 @@ class Kernel:
 def _sorted(v: Tensor, plan: Plan) -> Tensor:
     """Rows of a (batch, features) tensor in the order in which they are stored."""
     return v.contiguous() if plan.order is None else v.index_select(0, plan.order)
-
-
-def _outer(adjoint: Tensor, operand: Tensor, out: Tensor, fresh: bool) -> None:
-    """out = adjointᵀ·operand, or added to it. For small matrices the sum over many rows is taken
-    in pieces: the BLAS makes one long sum of it there, which loses digits (and is no quicker)."""
-    count = len(adjoint) // PIECE
-    if count > 1 and out.numel() <= SMALL:
-        first = adjoint[: count * PIECE].view(count, PIECE, adjoint.shape[1])
-        second = operand[: count * PIECE].view(count, PIECE, operand.shape[1])
-        whole = torch.bmm(first.transpose(1, 2), second, out=out.new_empty(count, *out.shape))
-        torch.sum(whole, 0, out=out) if fresh else out.add_(whole.sum(0))
-        adjoint, operand, fresh = adjoint[count * PIECE :], operand[count * PIECE :], False
-    if fresh:
-        torch.mm(adjoint.t(), operand, out=out)
-    else:
-        out.addmm_(adjoint.t(), operand)
 
 
 def _columns(buffer: Tensor, first: int, count: int) -> Tensor:
