@@ -210,3 +210,11 @@ def test_the_commands(tmp_path: Path) -> None:
     assert ensue("predict", "r", given="the dog sees the tree\n").endswith(
         "the dog sees the tree\n"
     )
+
+
+def test_the_unigram_baseline_counts_ends() -> None:
+    """a b </s>, a </s>: with one more of each, a 3, b 2, </s> 3, unknown 1 of 9."""
+    model = LanguageModel(model={"family": "ngram", "order": 1}).fit(["a b", "a"], ["a"])
+    found = model.evaluate(["a", "c"]).baselines["unigrams"]
+    expected = (3 / 9) * (3 / 9) * (1 / 9) * (3 / 9)  # a </s> <unk> </s>
+    assert found == pytest.approx(expected ** (-1 / 4))

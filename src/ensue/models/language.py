@@ -93,6 +93,7 @@ class LanguageModel(TaskModel):
             raise DataError("the training part: expected text, got none")
         counts = counts_of(train.inputs, numbers.tokens)
         least = min(self.text.min_count, max(counts.values()))
+        counts[END] = len(train)
         self.words = Vocabulary.build(
             counts, min_count=least, max_size=self.text.max_words, specials=SPECIALS
         )
@@ -347,8 +348,9 @@ def _perplexity(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:
-    """Of the tokens' shares in the training text, one added to each count."""
-    counts = np.array(words.counts, np.float64) + 1
-    counts[END_NUMBER] = 1
-    logs = np.log(counts / counts.sum())
-    return float(np.exp(-logs[rows.values].mean())) if len(rows.values) else math.nan
+    """Of the tokens' shares in the training text, ends included, one added to each count."""
+    predicted = ~np.isin(words.tokens, (PAD, START))
+    counts = (np.array(words.counts, np.float64) + 1) * predicted
+    costs = -np.log(counts / counts.sum(), where=predicted, out=np.zeros(len(counts)))
+    total = costs[rows.values].sum() + len(rows) * costs[END_NUMBER]
+    return float(np.exp(total / (len(rows.values) + len(rows))))
