@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,11 @@ from torch.nn.functional import dropout, embedding
 
 from ensue.cells import RecurrentDropout
 from ensue.engine import State
-from ensue.engine.softmax import softmax_cost, softmax_costs
 from ensue.errors import OptionError, ShapeError
 from ensue.layers import Recurrent
 from ensue.layers.recurrent import as_cell
 from ensue.models.embed import check_rates
+from ensue.models.output import Output
 
 Carried = Mapping[str, Tensor]
 
@@ -33,34 +33,6 @@ class StreamBatch:
     tokens: Tensor
     targets: Tensor
     real: Tensor | None = None
-
-
-class Output(nn.Module):
-    """Scores z = W·y + b over the vocabulary; W may be the embedding's own matrix."""
-
-    def __init__(self, words: int, width: int, tied: nn.Embedding | None) -> None:
-        super().__init__()
-        if tied is None:
-            self.weight = nn.Parameter(torch.empty(words, width).uniform_(-0.1, 0.1))
-        else:
-            self.weight = cast(nn.Parameter, tied.weight)
-        self.bias = nn.Parameter(torch.zeros(words))
-
-    def cost(self, y: Tensor, batch: StreamBatch) -> Tensor:
-        """y (time, batch, width) → one number."""
-        rows, targets = y.flatten(0, 1), batch.targets.flatten()
-        if batch.real is not None:
-            kept = batch.real.flatten()
-            rows, targets = rows[kept], targets[kept]
-        return softmax_cost(rows, self.weight, self.bias, targets)
-
-    def costs(self, y: Tensor, targets: Tensor) -> Tensor:
-        """(time, batch): of each target."""
-        found = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
-        return found.view(targets.shape)
-
-    def log_probabilities(self, y: Tensor) -> Tensor:
-        return torch.nn.functional.linear(y, self.weight, self.bias).log_softmax(-1)
 
 
 class LanguageNetwork(Protocol):
@@ -148,7 +120,7 @@ class RecurrentLanguage(nn.Module):
 
     def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
         y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch), carried
+        return self.output.cost(y, batch.targets, batch.real), carried
 
     @torch.no_grad()
     def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
@@ -227,7 +199,7 @@ class WindowLanguage(nn.Module):
 
     def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
         y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch), carried
+        return self.output.cost(y, batch.targets, batch.real), carried
 
     @torch.no_grad()
     def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:

@@ -1,0 +1,50 @@
+"""Scores over a vocabulary, and what they cost."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from ensue.engine.softmax import softmax_cost, softmax_costs
+
+
+class Output(nn.Module):
+    """Scores z = W·y + b over the vocabulary; W may be the embedding's own matrix."""
+
+    def __init__(self, words: int, width: int, tied: nn.Embedding | None) -> None:
+        super().__init__()
+        if tied is None:
+            self.weight = nn.Parameter(torch.empty(words, width).uniform_(-0.1, 0.1))
+        else:
+            self.weight = cast(nn.Parameter, tied.weight)
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def cost(
+        self, y: Tensor, targets: Tensor, real: Tensor | None = None, smoothing: float = 0.0
+    ) -> Tensor:
+        """y (time, batch, width) → Σ −log p(target) over the real targets (time, batch), None all.
+
+        smoothing ε: of the targets' probability, ε is spread over the whole vocabulary;
+        Σ_k −log p_k / V = log Σ e^z − mean z, and the mean of z needs no scores but W's mean."""
+        rows, numbers = y.flatten(0, 1), targets.flatten()
+        if real is not None:
+            kept = real.flatten()
+            rows, numbers = rows[kept], numbers[kept]
+        cost = softmax_cost(rows, self.weight, self.bias, numbers)
+        if not smoothing:
+            return cost
+        target = (rows * self.weight[numbers]).sum() + self.bias[numbers].sum()
+        mean = (rows @ self.weight.mean(0)).sum() + len(rows) * self.bias.mean()
+        return cost + smoothing * (target - mean)
+
+    def costs(self, y: Tensor, targets: Tensor) -> Tensor:
+        """(time, batch): of each target."""
+        found = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
+        return found.view(targets.shape)
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        """y (…, width) → (…, words)."""
+        return linear(y, self.weight, self.bias).log_softmax(-1)
