@@ -401,8 +401,8 @@ def test_numbers_to_predict_are_no_classes(ensue: Ensue, tmp_path: Path) -> None
     command = ("train", "a.csv", "--label", "price", "--dry-run")
     assert mistaken(ensue, *command) == (
         f"DataError: {path}:2: price looks like a number to predict: 60 different ones in the "
-        "first 60 rows. Regression is not offered yet: choose another column with --label; if "
-        "the numbers are names of classes, say --task classify\n"
+        "first 60 rows. Regression from a text is not offered: choose another column with "
+        "--label; if the numbers are names of classes, say --task classify\n"
     )
     assert ensue(*command, "--task", "classify")[0] == 0
 

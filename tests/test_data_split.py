@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ensue.data.split import (
     SHARES,
     Split,
+    by_block,
     by_group,
     by_hash,
     by_share,
@@ -20,6 +21,7 @@ from ensue.data.split import (
     folds,
     fraction,
     part_of,
+    part_of_line,
     stratified,
 )
 from ensue.errors import DataError, EnsueError, OptionError
@@ -31,6 +33,7 @@ WAYS = {
     "share": lambda seed: by_share(1000, seed=seed),
     "stratified": lambda seed: stratified(LABELS, seed=seed),
     "group": lambda seed: by_group([text[:-1] for text in TEXTS], seed=seed),
+    "block": lambda seed: by_block(1000, seed=seed),
 }
 
 
@@ -100,6 +103,26 @@ def test_shares_are_exact_but_for_one_row(rows: int, seed: int) -> None:
     shares = {"a": 0.5, "b": 0.25, "c": 0.25}
     split = by_share(rows, shares, seed)
     assert all(abs(len(split[part]) - rows * share) < 1 for part, share in shares.items())
+
+
+@given(st.integers(0, 9), st.integers(0, 3), st.sampled_from(["", "a.txt"]))
+def test_of_ten_blocks_each_part_gets_its_share(cycle: int, seed: int, name: str) -> None:
+    """1, 2, 4, … 256 lines a block; the ninth cycle and all behind it have 256."""
+    size = min(2**cycle, 256)
+    first = 10 * (2**cycle - 1 if cycle < 9 else 511)
+    lines = range(first, first + 10 * size)
+    parts = [part_of_line(k, seed=seed, name=name) for k in lines]
+    blocks = [set(parts[k : k + size]) for k in range(0, len(parts), size)]
+    assert all(len(block) == 1 for block in blocks)
+    assert Counter(parts) == {"train": 8 * size, "validation": size, "test": size}
+    assert parts == [part_of_line(k, seed=seed, name=name) for k in lines]
+
+
+def test_texts_are_split_each_in_its_own_way() -> None:
+    ways = {tuple(part_of_line(k, name=f"{n}.txt") for k in range(100)) for n in range(20)}
+    assert len(ways) == 20
+    # written down once, as those of a hash
+    assert [k for k in range(40) if part_of_line(k) != "train"] == [0, 6, 12, 13, 14, 15]
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60))

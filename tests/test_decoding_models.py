@@ -17,6 +17,7 @@ from ensue.models.language_network import (
     StreamBatch,
     WindowLanguage,
 )
+from ensue.models.transformer_language import TransformerLanguage
 
 WORDS, END = 12, 0
 
@@ -31,6 +32,12 @@ def recurrent(cell: str) -> Callable[[], torch.nn.Module]:
     )
 
 
+def transformer(context: int) -> Callable[[], torch.nn.Module]:
+    return lambda: TransformerLanguage(
+        WORDS, width=8, embedding_size=8, heads=2, layers=2, context=context
+    )
+
+
 MODELS: dict[str, tuple[Callable[[], torch.nn.Module], Any]] = {
     "LSTM": (recurrent("LSTM"), reordered),
     "GRU": (recurrent("GRU"), reordered),
@@ -38,6 +45,8 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], Any]] = {
         lambda: WindowLanguage(WORDS, window=3, embedding_size=8, hidden_size=10, before=1),
         along_axis_1,
     ),
+    "transformer": (transformer(40), reordered),
+    "transformer, short context": (transformer(3), reordered),
 }
 
 SEARCHES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""`ensue demo`: its numbers are true, its words plain where they are not read by a person."""
+"""The demos: their numbers are true, their words plain where no person reads them."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from ensue import cli, demo
+from ensue import cli
 from ensue.cells import GRU, LSTM, Cell, SimpleRNN, as_tuple
+from ensue.demo import cell as demo
 from ensue.layers import Recurrent
 
 
@@ -67,9 +68,9 @@ def test_a_chart_is_as_high_as_its_logarithms() -> None:
     assert demo.chart([10**-2.5], height=1) == ["▆"]
 
 
-def test_the_demo_in_a_pipe_is_plain(tmp_path: Path) -> None:
+def test_the_demo_of_a_cell_in_a_pipe_is_plain(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "ensue.cli", "demo", "--out", "pictures"],
+        [sys.executable, "-m", "ensue.cli", "demo", "cell", "--out", "pictures"],
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",
@@ -98,7 +99,7 @@ def test_a_folder_that_cannot_be_made(
     for slow in ("_say_gradients", "_say_memory"):
         monkeypatch.setattr(demo, slow, lambda console: None)
     with pytest.raises(SystemExit) as ending:
-        cli.main(["demo", "--out", str(tmp_path / "taken")])
+        cli.main(["demo", "cell", "--out", str(tmp_path / "taken")])
     assert ending.value.code == 2
     assert capsys.readouterr().err == (
         f"OptionError: {tmp_path / 'taken'} cannot be written: File exists; "

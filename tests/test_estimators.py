@@ -140,10 +140,34 @@ CASES = {
     "bag of words": Case(Classifier, reviews, {}, {"encoder": "plain", "pooling": "mean"}),
     "mean and attention": Case(Classifier, reviews, {}, {"pooling": "mean+attention", "layers": 2}),
     "last state": Case(Classifier, reviews, {}, {"pooling": "last", "bidirectional": False}),
+    "transformer": Case(
+        Classifier, reviews, {}, {"encoder": "transformer", "hidden_size": 6, "heads": 2}
+    ),
+    "transformer of vectors": Case(
+        Classifier,
+        waves,
+        {},
+        {
+            "encoder": "transformer",
+            "hidden_size": 6,
+            "heads": 3,
+            "norm_place": "after",
+            "pooling": "last+attention",
+            "layers": 2,
+            "dropout_layers": 0.1,
+            "dropout_attention": 0.1,
+        },
+    ),
     "two classifiers": Case(Classifier, reviews, members=2),
     "stepwise": Case(Labeller, sentences, {"numbers": "tag"}),
     "crf": Case(Labeller, sentences, {}, {"output": "crf"}),
     "previous label": Case(Labeller, sentences, {}, {"output": "previous", "search": "beam"}),
+    "transformer with a crf": Case(
+        Labeller,
+        sentences,
+        {},
+        {"encoder": "transformer", "hidden_size": 6, "heads": 2, "inner_size": 5, "output": "crf"},
+    ),
     "labelled vectors": Case(Labeller, steps),
     "span tags": Case(Labeller, spans, {}, {"output": "crf", "legal_only": True}),
     "words alone": Case(

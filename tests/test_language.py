@@ -32,6 +32,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "one-hot window": {"family": "window", "window": 2, "one_hot": True, "tied": False, **SMALL},
     "recurrent": {"family": "recurrent", "cell": "GRU", **SMALL},
     "deep": {"family": "recurrent", "cell": "LSTM", **SMALL, "layers": 2},
+    "transformer": {"family": "transformer", "heads": 2, **SMALL},
+    "transformer, short context": {"family": "transformer", "heads": 2, "context": 3, **SMALL},
 }
 
 
@@ -132,15 +134,16 @@ def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
     assert "perplexity" in found.as_text()
 
 
-def test_networks_learn() -> None:
+@pytest.mark.parametrize("family", ["recurrent", "transformer"])
+def test_networks_learn(family: str) -> None:
     """Twelve epochs of a tiny grammar: better than counting single words."""
-    model = fitted("recurrent", epochs=12)
+    model = fitted(family, epochs=12)
     part, numbers = model.collect([(text, None) for text in LINES[1::2]])
     found = model.judge(part, numbers)
     assert found.scores["perplexity"].value < 0.7 * found.baselines["unigrams"]
 
 
-@pytest.mark.parametrize("family", ["window", "recurrent"])
+@pytest.mark.parametrize("family", ["window", "recurrent", "transformer, short context"])
 def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path) -> None:
     whole = LanguageModel(model=FAMILIES[family], train={"epochs": 4})
     whole.fit(LINES[::2], LINES[1::2], folder=tmp_path / "whole")

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from ensue.errors import OptionError, ShapeError
 from ensue.models.language_network import RecurrentLanguage, StreamBatch, WindowLanguage
+from ensue.models.transformer_language import TransformerLanguage
 
 WORDS = 30
 
@@ -24,6 +25,11 @@ def recurrent(**own: Any) -> RecurrentLanguage:
 def window(**own: Any) -> WindowLanguage:
     given = {"window": 3, "embedding_size": 6, "hidden_size": 8, "before": 1, **own}
     return WindowLanguage(WORDS, **given)
+
+
+def transformer(**own: Any) -> TransformerLanguage:
+    given = {"width": 6, "embedding_size": 6, "heads": 2, "layers": 2, "context": 50, **own}
+    return TransformerLanguage(WORDS, **given)
 
 
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
@@ -41,6 +47,17 @@ MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "window of one": lambda: window(window=1),
     "window, tied": lambda: window(tied=True),
     "window, one-hot": lambda: window(one_hot=True),
+    "transformer": transformer,
+    "transformer, norm after, not tied": lambda: transformer(norm="after", tied=False),
+    "transformer of narrow words": lambda: transformer(embedding_size=4),
+    "transformer, text beyond its context": lambda: transformer(context=4),
+    "transformer, all dropouts": lambda: transformer(
+        dropout_word=0.2,
+        dropout_input=0.2,
+        dropout_layers=0.2,
+        dropout_attention=0.2,
+        dropout_output=0.2,
+    ),
 }
 
 
@@ -123,9 +140,10 @@ def test_reordered_hypotheses(model: Any) -> None:
     assert_close(logs, model.step(tokens[1], carried)[0][order])
 
 
-def test_dropout_in_training_only() -> None:
+@pytest.mark.parametrize("name", ["all dropouts", "transformer, all dropouts"])
+def test_dropout_in_training_only(name: str) -> None:
     torch.manual_seed(3)
-    model = MODELS["all dropouts"]()
+    model = MODELS[name]()
     model.train()
     assert not torch.equal(model(stream(), {})[0], model(stream(), {})[0])
     model.eval()
@@ -150,3 +168,19 @@ def test_messages() -> None:
     with pytest.raises(ShapeError) as columns:
         window()(stream(), window().begin(2))
     assert str(columns.value) == "carried: expected 3 columns, got 2"
+    with pytest.raises(ShapeError) as rows:
+        transformer()(stream(), transformer().begin(2))
+    assert str(rows.value) == "carried: expected 3 columns, got 2"
+
+
+def test_a_context_that_holds_the_text_is_all_before() -> None:
+    """Nothing is cut and no position comes twice: any longer context gives the same."""
+    torch.manual_seed(3)
+    model, longer = transformer(context=11).double().eval(), transformer(context=400).double()
+    longer.load_state_dict(model.state_dict())
+    assert_close(model.costs(stream(), {})[0], longer.eval().costs(stream(), {})[0])
+    shorter = transformer(context=10).double().eval()
+    shorter.load_state_dict(model.state_dict())
+    found = shorter.costs(stream(), {})[0] - model.costs(stream(), {})[0]
+    assert_close(found[:10], torch.zeros(10, 3, dtype=torch.float64))
+    assert found[10].all()

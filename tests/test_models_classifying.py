@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ TIGHT = {"rtol": 1e-10, "atol": 1e-10}
 ENCODER_OPTIONS = {
     "recurrent": {"cell": "LSTM", "hidden_size": 4, "bidirectional": True, "num_layers": 2},
     "plain": {},
+    "transformer": {"width": 6, "heads": 2, "num_layers": 2},
 }
 TABLE = [*product(ENCODERS, [*POOLINGS, "mean+max+last"], HEADS)]
 
@@ -134,8 +136,12 @@ def test_ten_rows_are_learned_by_heart(encoder: str, head: str) -> None:
     words = Ragged.of([random.integers(2, WORDS, n) for n in range(1, 11)], np.int64)
     targets = random.integers(0, 2, 10) if head == "categorical" else random.integers(0, 2, (10, 2))
     embed = Embed([Words(WORDS, 8)])
-    options = {"cell": "GRU", "hidden_size": 8} if encoder == "recurrent" else {}
-    own = ENCODERS[encoder](embed.width, **options)
+    options: dict[str, dict[str, Any]] = {
+        "recurrent": {"cell": "GRU", "hidden_size": 8},
+        "plain": {},
+        "transformer": {"width": 8, "heads": 2},
+    }
+    own = ENCODERS[encoder](embed.width, **options[encoder])
     made = ClassifierNetwork(
         embed, own, Pooling("mean+max", own.output_size, own.final_size), HEADS[head](2)
     )

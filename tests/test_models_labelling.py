@@ -373,8 +373,12 @@ def columns() -> Columns:
 
 def network(encoder: str, name: str) -> LabellerNetwork:
     embed = Embed([Words(WORDS, 5)])
-    options = {"cell": "GRU", "hidden_size": 3, "bidirectional": True}
-    own = ENCODERS[encoder](embed.width, **(options if encoder == "recurrent" else {}))
+    options: dict[str, dict[str, Any]] = {
+        "recurrent": {"cell": "GRU", "hidden_size": 3, "bidirectional": True},
+        "plain": {},
+        "transformer": {"width": 6, "heads": 2, "norm": "after"},
+    }
+    own = ENCODERS[encoder](embed.width, **options[encoder])
     kind, given = OUTPUTS[name]
     made = LabellerNetwork(embed, own, LABEL_OUTPUTS[kind](own.output_size, LABELS, **given))
     for parameter in made.parameters():

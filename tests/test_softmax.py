@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import Tensor
@@ -51,6 +53,31 @@ def test_it_is_torch_s_cross_entropy(
         rtol=close,
         atol=close,
     )
+
+
+def test_inside_autocast_products_are_in_bfloat16() -> None:
+    h, weight, bias, targets = drawn(33, 7, 50, torch.float32)
+    exact = softmax_cost(h, weight, bias, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        cost = softmax_cost(h.bfloat16(), weight, bias, targets)
+        alone = softmax_costs(h, weight, bias, targets)
+    assert cost.dtype == alone.dtype == torch.float32
+    assert_close(cost, exact, rtol=1e-2, atol=0)
+    assert cost != exact
+    assert_close(alone.sum(), exact.detach(), rtol=1e-2, atol=0)
+    inputs = [h, weight, bias]
+    wanted = torch.autograd.grad(exact, inputs)
+    for own, other in zip(torch.autograd.grad(cost, inputs), wanted, strict=True):
+        assert own.dtype == torch.float32
+        assert_close(own, other, rtol=0.1, atol=0.1)
+
+
+def test_two_threads_do_not_meet_in_one_memory() -> None:
+    given = [drawn(64, 16, 1001, torch.float64) for _ in range(4)]
+    alone = [softmax_cost(*own) for own in given]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            assert_close(list(pool.map(lambda own: softmax_cost(*own), given)), alone)
 
 
 def test_only_what_is_asked_for() -> None:

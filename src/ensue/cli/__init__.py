@@ -19,15 +19,30 @@ from collections.abc import Sequence
 from ensue.cli import (  # each hangs its commands on the app
     cells,
     data,
+    explain,
+    foundations,
     language,
     learning,
     machine,
+    select,
     study,
 )
 from ensue.cli.app import app
 from ensue.errors import EnsueError
 
-__all__ = ["app", "cells", "data", "language", "learning", "machine", "main", "study"]
+__all__ = [
+    "app",
+    "cells",
+    "data",
+    "explain",
+    "foundations",
+    "language",
+    "learning",
+    "machine",
+    "main",
+    "select",
+    "study",
+]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:

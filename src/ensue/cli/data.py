@@ -24,8 +24,12 @@ Header = Annotated[
 ]
 NoQuote = Annotated[bool, typer.Option("--no-quote", help="Quotes have no meaning in a table.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave faulty lines out.")]
-Text = Annotated[str, typer.Option("--text", help="The column of the text or the tokens.")]
-Label = Annotated[str, typer.Option("--label", help="The column of the label or labels.")]
+Text = Annotated[
+    str, typer.Option("--text", "--source", help="The column of the text or the tokens.")
+]
+Label = Annotated[
+    str, typer.Option("--label", "--target", help="The column of the label, or of the target text.")
+]
 
 
 def names_of(listed: str) -> list[str]:
@@ -49,7 +53,9 @@ def options_of(
 
 @data.command("check")
 def check_data(
-    files: Annotated[list[str], typer.Argument(help="The training files.")],
+    files: Annotated[
+        list[str], typer.Argument(help="The training files; parallel ones as source,target.")
+    ],
     validation: Annotated[
         list[str] | None, typer.Option("--validation", help="Compared with the others.")
     ] = None,
@@ -68,14 +74,16 @@ def check_data(
     Exits with 2 if a line is at fault.
     """
     from ensue.data.check import check
+    from ensue.runs.parallel import parallel
+    from ensue.runs.parallel_check import check_parallel
 
-    parts = {"train": files, "validation": validation or [], "test": test or []}
-    report = check(
-        {name: own for name, own in parts.items() if own},
-        options_of(format, encoding, delimiter, header, no_quote),
-        text=text or None,
-        label=label or None,
-    )
+    given = {"train": files, "validation": validation or [], "test": test or []}
+    parts = {name: own for name, own in given.items() if own}
+    options = options_of(format, encoding, delimiter, header, no_quote)
+    if parallel(path for own in parts.values() for path in own):
+        report = check_parallel(parts, options)
+    else:
+        report = check(parts, options, text=text or None, label=label or None)
     print(json.dumps(report.as_json(), ensure_ascii=False) if as_json else report.as_text())
     if not report.ok:
         raise typer.Exit(2)

@@ -9,12 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, app
+from ensue.cli.app import AsJson, app, write_picture
 from ensue.cli.data import Delimiter, Encoding, Header, NoQuote, SkipBad, names_of
 from ensue.cli.request import Request, configured, requested
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
+Picture = Annotated[
+    Path | None, typer.Option("--picture", help="Of a forecaster: draw it into this .svg file.")
+]
 
 
 def say(line: str) -> None:
@@ -97,16 +100,22 @@ def evaluate(
     validation: Annotated[
         bool, typer.Option("--validation", help="The validation part; the test stays sealed.")
     ] = False,
+    picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Open the test part: scores with intervals, baselines, classes, the surest mistakes.
 
     Every opening is written down beside the run, and counted.
     """
-    from ensue.runs.use import evaluate_run
+    from ensue.runs.forecast import forecaster, picture_of_part
+    from ensue.runs.use import evaluate_run, load_run
     from ensue.training import RunFolder
 
     found = evaluate_run(RunFolder(run), test or [], "validation" if validation else "test", say)
+    if picture:
+        config, model = load_run(RunFolder(run))
+        own = forecaster(model, "--picture")
+        write_picture(picture, picture_of_part(own, config, test or [], validation))
     if as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
         print(json.dumps({**found.evaluation.as_json(), **facts}, ensure_ascii=False))
@@ -128,21 +137,48 @@ def predict(
     header: Header = "",
     no_quote: NoQuote = False,
     skip_bad: SkipBad = False,
+    beam: Annotated[
+        int, typer.Option("--beam", min=0, help="Of a translator: how wide it searches.")
+    ] = 0,
+    n_best: Annotated[
+        int, typer.Option("--nbest", min=0, help="Of a translator: so many translations each.")
+    ] = 0,
+    alignment: Annotated[
+        bool, typer.Option("--alignment", help="Of a translator: where its words come from.")
+    ] = False,
+    future: Annotated[
+        list[str] | None,
+        typer.Option("--future", help="Of a forecaster: files with what is known ahead."),
+    ] = None,
+    picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer with probabilities: for the rows of files, or the lines of the standard input.
 
     A line of output is label, probability and text with tabs between, or token/LABEL for each
-    step. How files are read is as config.toml says, unless an option says otherwise.
+    step, or the translation. A forecaster gives the steps behind the files, or behind its own:
+    time, value, low and high. How files are read is as config.toml says, unless an option says
+    otherwise.
     """
     from ensue.data.rows import Tally
-    from ensue.runs.use import AT_ONCE, load_run, predict_files, predict_texts
+    from ensue.models.forecaster import Forecaster
+    from ensue.runs.forecast import picture_ahead, steps_behind
+    from ensue.runs.use import AT_ONCE, load_run, predict_files, predict_texts, searching
     from ensue.training import RunFolder
 
     config, model = load_run(RunFolder(run))
+    if beam or n_best or alignment:
+        model = searching(model, beam, n_best, alignment)
     answers: Iterator[tuple[Any, Any]]
     bad = Tally()
-    if files:
+    if isinstance(model, Forecaster):
+        steps = steps_behind(model, config, files or [], future or [])
+        answers = ((None, own) for own in steps)
+        if picture:
+            write_picture(picture, picture_ahead(model, config, files or [], future or []))
+    elif future or picture:
+        raise OptionError("--future and --picture: expected a run of a forecaster")
+    elif files:
         options: dict[str, Any] = {
             "encoding": encoding,
             "delimiter": delimiter,

@@ -12,14 +12,25 @@ from ensue.cli.app import AsJson, app, check_files, write_picture
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the pictures.")] = Path(
+    what: Annotated[
+        str,
+        typer.Argument(help="dates: training and translation; cell: what equations give."),
+    ] = "dates",
+    out: Annotated[Path, typer.Option("--out", help="Folder for what it writes.")] = Path(
         "ensue-demo"
     ),
 ) -> None:
-    """Show, in a few seconds, what a cell written as equations gives."""
-    from ensue.demo import run
+    """See what Ensue does: it learns, while you look, to read dates as people write them.
 
-    run(out)
+    `ensue demo cell` shows in a few seconds what a cell written as equations gives.
+    """
+    from ensue.demo import cell, translation
+    from ensue.errors import unknown
+
+    demos = {"dates": translation.run, "cell": cell.run}
+    if what not in demos:
+        raise unknown("demo", what, demos)
+    demos[what](out)
 
 
 @app.command()

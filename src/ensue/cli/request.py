@@ -1,5 +1,6 @@
 """What to learn from and into which folder: the options that `init` and `train` share."""
 
+import json
 from collections.abc import Callable
 from functools import wraps
 from inspect import Signature, signature
@@ -38,17 +39,25 @@ class Request(NamedTuple):
 def request(
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Training files; none goes on with what --run holds."),
+        typer.Argument(
+            help="Training files, two parallel ones as train.en,train.de; none goes on with what "
+            "--run holds."
+        ),
     ] = None,
     run: Annotated[Path, typer.Option("--run", help="The folder of the run.")] = Path("run"),
     task: Annotated[
         str,
-        typer.Option("--task", help="classify or label; found out from the data if not given."),
+        typer.Option(
+            "--task",
+            help="classify, label, translate, language, table or forecast; found out from the data "
+            "if not given.",
+        ),
     ] = "",
     text: Text = "",
     label: Label = "",
     validation: Annotated[
-        list[str] | None, typer.Option("--validation", help="Files to stop by.")
+        list[str] | None,
+        typer.Option("--validation", help="Files to stop by, named as those to train on."),
     ] = None,
     test: Annotated[
         list[str] | None, typer.Option("--test", help="Files that stay sealed.")
@@ -64,6 +73,19 @@ def request(
     ] = "",
     group: Annotated[
         str, typer.Option("--group", help="Rows with the same value stay together.")
+    ] = "",
+    target: Annotated[
+        str, typer.Option("--target", help="Of a series: the columns to forecast, a,b.")
+    ] = "",
+    horizon: Annotated[
+        int, typer.Option("--horizon", min=0, help="Of a series: so many steps ahead.")
+    ] = 0,
+    time: Annotated[str, typer.Option("--time", help="Of a series: the column of the time.")] = "",
+    covariates: Annotated[
+        str, typer.Option("--covariates", help="Of a series: columns known up to now.")
+    ] = "",
+    known: Annotated[
+        str, typer.Option("--known", help="Of a series: columns known for the time ahead, too.")
     ] = "",
     format: Format = "",
     encoding: Encoding = "",
@@ -94,7 +116,11 @@ def request(
         "skip_bad": skip_bad,
     }
     given = {key: value for key, value in data.items() if value}
-    return Request(files or [], run, task, given, settings or [])
+    series: dict[str, Any] = {"targets": names_of(target), "horizon": horizon, "time": time}
+    series |= {"covariates": names_of(covariates), "known": names_of(known)}
+    asked = [f"model.{key}={json.dumps(value)}" for key, value in series.items() if value]
+    task = task or ("forecast" if asked else "")
+    return Request(files or [], run, task, given, [*asked, *(settings or [])])
 
 
 def requested(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,6 +142,7 @@ def configured(wanted: Request, say: Callable[[str], None]) -> "RunConfig":
     found out from the data."""
     from ensue.runs.config import RunConfig
     from ensue.runs.infer import infer
+    from ensue.runs.parallel import BETWEEN, sides_of
     from ensue.training import RunFolder
 
     files, run, task, data, settings = wanted
@@ -134,7 +161,10 @@ def configured(wanted: Request, say: Callable[[str], None]) -> "RunConfig":
         return RunConfig.read(path)
     paths: dict[str, list[str]] = {"train": files}
     paths |= {key: data[key] for key in ("validation", "test") if key in data}
-    resolved = {key: [str(Path(p).resolve()) for p in own] for key, own in paths.items()}
+    resolved = {
+        key: [BETWEEN.join(str(Path(side).resolve()) for side in sides_of(p)) for p in own]
+        for key, own in paths.items()
+    }
     config, lines = infer({**data, **resolved}, task or None, settings)
     for line in lines:
         say(line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -17,6 +18,8 @@ from ensue.errors import DataError, OptionError
 
 SHARES: Mapping[str, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 MOST_NAMED = 5
+CYCLE = 10  # blocks that are dealt out together
+LONGEST_BLOCK = 256  # rows
 
 Split = dict[str, NDArray[np.int64]]
 
@@ -29,7 +32,12 @@ def fraction(content: str, seed: int = 0) -> float:
 
 def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -> str:
     """The part that a row of this content belongs to, whatever other rows there are."""
-    at, bound = fraction(content, seed), 0.0
+    return _part_at(fraction(content, seed), shares)
+
+
+def _part_at(at: float, shares: Mapping[str, float]) -> str:
+    """The part whose piece of [0, 1) holds this number."""
+    bound = 0.0
     for part, share in shares.items():
         bound += share
         if at < bound:
@@ -51,6 +59,32 @@ def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: 
     known: dict[str, str] = {}
     parts = [known.get(g) or known.setdefault(g, part_of(g, shares, seed)) for g in groups]
     return _numbered(parts, shares, "groups", len(known))
+
+
+def part_of_line(
+    line: int, shares: Mapping[str, float] = SHARES, seed: int = 0, name: str = ""
+) -> str:
+    """The part of a line, the first is 0, of a text whose context must not be torn apart.
+
+    Blocks of consecutive lines stay together, and of ten blocks each part gets its share. The
+    first ten blocks have 1 line each, the next ten 2, then 4, … 256: a short text is split as a
+    long one is, and more lines move none of the others. name: tells texts apart."""
+    cycle = min((line // CYCLE + 1).bit_length(), LONGEST_BLOCK.bit_length()) - 1
+    more, block = divmod((line - CYCLE * (2**cycle - 1)) // 2**cycle, CYCLE)
+    return _part_at((_ranks(f"{name}\n{cycle + more}", seed)[block] + 0.5) / CYCLE, shares)
+
+
+@lru_cache(maxsize=16)  # lines come one after another
+def _ranks(cycle: str, seed: int) -> tuple[int, ...]:
+    """The blocks of a cycle in random order, as the place of each."""
+    drawn = [fraction(f"{cycle}\n{k}", seed) for k in range(CYCLE)]
+    return tuple(sorted(drawn).index(own) for own in drawn)
+
+
+def by_block(lines: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
+    """By the place of each line, in blocks: see `part_of_line`."""
+    _check_shares(shares)
+    return _numbered([part_of_line(k, shares, seed) for k in range(lines)], shares, "lines")
 
 
 def by_share(rows: int, shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:

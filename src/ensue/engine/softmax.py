@@ -4,16 +4,20 @@ cost = Σ_r log Σ_k e^{z_rk} − z_{r,target(r)},   z = h·Wᵀ + b
 
 Rows are taken a piece at a time: scores, costs, and — since the cost is one sum, whose gradient
 is known up to a factor — the products of the backward pass at once, while the piece is there.
+
+Inside autocast the products are taken in bfloat16; costs, sums and gradients stay as they are.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
 from ensue.engine.native.kernel import DEFINES
 from ensue.engine.native.softmax import softmax_rows
@@ -26,7 +30,11 @@ def softmax_cost(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
     """The cost summed over rows, one number. h (rows, width), weight (classes, width), bias
     (classes,) or None, targets (rows,) class numbers."""
     _check(h, weight, targets)
-    cost: Tensor = _SoftmaxCost.apply(h, weight, bias, targets)  # type: ignore[no-untyped-call]
+    low = under_autocast(h)
+    with torch.autocast(h.device.type, enabled=False):
+        h = h.to(weight.dtype)
+        found = _SoftmaxCost.apply(h, weight, bias, targets, low)  # type: ignore[no-untyped-call]
+    cost: Tensor = found
     return cost
 
 
@@ -34,29 +42,34 @@ def softmax_cost(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
 def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """The cost of each row (rows,), without derivatives."""
     _check(h, weight, targets)
-    found = [
-        _costs(_scores(h[own], weight, bias), targets[own], False) for own in _pieces(h, weight)
-    ]
+    operand = weight.bfloat16() if under_autocast(h) else weight
+    with torch.autocast(h.device.type, enabled=False):
+        h = h.to(weight.dtype)
+        found = [
+            _costs(_scores(h[own], operand, bias), targets[own], False)
+            for own in _pieces(h, weight)
+        ]
     return torch.cat(found) if found else h.new_zeros(0)
 
 
 class _SoftmaxCost(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
+        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, low: bool
     ) -> Tensor:
+        operand = weight.bfloat16() if low else weight
         want = [bool(t is not None and t.requires_grad) for t in (h, weight, bias)]
         d_h = torch.empty_like(h) if want[0] else None
         d_weight = torch.zeros_like(weight) if want[1] else None
         d_bias = torch.zeros_like(bias) if want[2] and bias is not None else None
         total = h.new_zeros((), dtype=torch.float64)
         for own in _pieces(h, weight):
-            z = _scores(h[own], weight, bias)
+            z = _scores(h[own], operand, bias)
             total += _costs(z, targets[own], any(want)).sum(dtype=torch.float64)
             if d_h is not None:
-                torch.mm(z, weight, out=d_h[own])
+                _product(z, operand, d_h[own])
             if d_weight is not None:
-                d_weight.addmm_(z.t(), h[own])
+                _product(z.t(), h[own].to(operand.dtype), d_weight, add=True)
             if d_bias is not None:
                 d_bias += z.sum(0)
         ctx.save_for_backward(d_h, d_weight, d_bias)
@@ -66,7 +79,7 @@ class _SoftmaxCost(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *adjoint: Tensor) -> tuple[Tensor | None, ...]:
         found = (None if d is None else d * adjoint[0] for d in ctx.saved_tensors)
-        return (*found, None)
+        return (*found, None, None)
 
 
 def _pieces(h: Tensor, weight: Tensor) -> list[slice]:
@@ -74,8 +87,40 @@ def _pieces(h: Tensor, weight: Tensor) -> list[slice]:
     return [slice(at, at + size) for at in range(0, len(h), size)]
 
 
-def _scores(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.mm(h, weight.t()) if bias is None else torch.addmm(bias, h, weight.t())
+_own = threading.local()
+
+
+def _room(rows: int, classes: int, like: Tensor) -> Tensor:
+    """(rows, classes) of this thread's own memory, which the next call overwrites: memory that is
+    new for each piece costs a tenth of a training step in page faults."""
+    kind = (like.dtype, like.device)
+    flat: Tensor | None = getattr(_own, "flat", None)
+    if flat is None or (flat.dtype, flat.device) != kind or len(flat) < rows * classes:
+        flat = _own.flat = like.new_empty(rows * classes)
+    return flat[: rows * classes].view(rows, classes)
+
+
+def _scores(h: Tensor, operand: Tensor, bias: Tensor | None) -> Tensor:
+    """z (rows, classes) of h's type, in this thread's own memory; operand: the weights, of the
+    product's type."""
+    z = _room(len(h), len(operand), h)
+    if bias is not None and operand.dtype == h.dtype:
+        return torch.addmm(bias, h, operand.t(), out=z)
+    _product(h, operand.t(), z)
+    return z if bias is None else z.add_(bias)
+
+
+def _product(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> None:
+    """out = a·b, or out + a·b; the product is of b's type."""
+    same = b.dtype == out.dtype
+    if same and add:
+        out.addmm_(a, b)
+    elif same:
+        torch.mm(a, b, out=out)
+    elif add:
+        out += torch.mm(a.to(b.dtype), b)
+    else:
+        out.copy_(torch.mm(a.to(b.dtype), b))
 
 
 def _costs(z: Tensor, targets: Tensor, derive: bool) -> Tensor:

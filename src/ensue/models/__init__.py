@@ -5,6 +5,7 @@ from ensue.models.estimator import Estimator
 from ensue.models.evaluation import Evaluation
 from ensue.models.labeller import Labelled, Labeller
 from ensue.models.language import LanguageModel, Scored
+from ensue.models.pair_settings import PairSettings
 from ensue.models.settings import (
     ClassifierSettings,
     LabellerSettings,
@@ -13,6 +14,8 @@ from ensue.models.settings import (
     TextSettings,
 )
 from ensue.models.spans import Span
+from ensue.models.translated import Explained, Translated
+from ensue.models.translator import Translator
 
 __all__ = [
     "Classified",
@@ -20,13 +23,17 @@ __all__ = [
     "ClassifierSettings",
     "Estimator",
     "Evaluation",
+    "Explained",
     "Labelled",
     "Labeller",
     "LabellerSettings",
     "LanguageModel",
     "LanguageSettings",
     "NetworkSettings",
+    "PairSettings",
     "Scored",
     "Span",
     "TextSettings",
+    "Translated",
+    "Translator",
 ]

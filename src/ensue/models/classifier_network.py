@@ -11,7 +11,7 @@ from torch.nn.functional import dropout
 from ensue.errors import DataError, OptionError, ShapeError
 from ensue.models.batch import SequenceBatch
 from ensue.models.embed import Embed, check_rates
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
+from ensue.models.encoder import Encoder, RecurrentEncoder
 from ensue.models.heads import Bernoulli, Categorical, weighted_sum
 from ensue.models.norms import norm_preserving
 from ensue.models.pooling import Pooling
@@ -71,7 +71,7 @@ class ClassifierNetwork(nn.Module):
     def __init__(
         self,
         embed: Embed,
-        encoder: RecurrentEncoder | PlainEncoder,
+        encoder: Encoder,
         pooling: Pooling,
         head: Categorical | Bernoulli,
         *,

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout as dropped
 
 from ensue.cells import RecurrentDropout
 from ensue.engine import State
 from ensue.errors import unknown
 from ensue.layers import Recurrent, step_mask
+from ensue.layers.positions import placed
 from ensue.layers.recurrent import as_cell
+from ensue.layers.transformer import Design, EncoderBlocks
 from ensue.models.embed import check_rates
 
 FINALS = ("top", "all")
@@ -76,12 +79,52 @@ class PlainEncoder(nn.Module):
         self.output_size = self.final_size = input_size
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        own = lengths.to(x.device)
-        y = x * step_mask(own, len(x))[..., None]
-        return y, (y * step_mask(own, len(x), first=-1)[..., None]).sum(0)
+        y = x * step_mask(lengths.to(x.device), len(x))[..., None]
+        return y, _last(y, lengths)
 
 
-ENCODERS: dict[str, type[RecurrentEncoder] | type[PlainEncoder]] = {
+class TransformerEncoder(nn.Module):
+    """Blocks of self-attention: y = blocks(LN(W·x + b) + positions); final is y at the last real
+    step, zero for an empty row.
+
+    The norm gives features of any scale, word vectors as measurements, the scale of the
+    sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        heads: int,
+        num_layers: int = 1,
+        inner: int | None = None,
+        norm: str = "before",
+        dropout: float = 0.0,
+        dropout_attention: float = 0.0,
+    ) -> None:
+        super().__init__()
+        design = Design(width, heads, inner, norm, dropout, dropout_attention)
+        self.dropout = dropout
+        self.enter = nn.Linear(input_size, width)
+        self.scale = nn.LayerNorm(width)
+        self.blocks = EncoderBlocks(num_layers, design)
+        self.output_size = self.final_size = width
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x = dropped(placed(self.scale(self.enter(x))), self.dropout, self.training)
+        y: Tensor = self.blocks(x, lengths)
+        return y, _last(y, lengths)
+
+
+def _last(y: Tensor, lengths: Tensor) -> Tensor:
+    """(batch, width) of y (time, batch, width): at each row's last real step."""
+    return (y * step_mask(lengths.to(y.device), len(y), first=-1)[..., None]).sum(0)
+
+
+Encoder = RecurrentEncoder | PlainEncoder | TransformerEncoder
+
+ENCODERS: dict[str, type[Encoder]] = {
     "recurrent": RecurrentEncoder,
     "plain": PlainEncoder,
+    "transformer": TransformerEncoder,
 }

@@ -20,7 +20,7 @@ from ensue.errors import DataError
 from ensue.models.batch import Columns
 from ensue.models.collect import Collected, Examples, Numbers, pairs_of, renumbered
 from ensue.models.embed import Words
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
+from ensue.models.encoder import Encoder, PlainEncoder, RecurrentEncoder, TransformerEncoder
 from ensue.models.evaluation import Evaluation
 from ensue.models.heads import balanced
 from ensue.models.saved import Saved, network_files, networks_of
@@ -164,11 +164,22 @@ class Estimator(TaskModel):
             once_dropout=once_dropout or 0.0,
         )
 
-    def encoder(self, width: int) -> RecurrentEncoder | PlainEncoder:
+    def encoder(self, width: int) -> Encoder:
         """For steps of that width, with fresh weights."""
         own = self.model
         if own.encoder == "plain":
             return PlainEncoder(width)
+        if own.encoder == "transformer":
+            return TransformerEncoder(
+                width,
+                width=own.hidden_size,
+                heads=own.heads,
+                num_layers=own.layers,
+                inner=own.inner_size,
+                norm=own.norm_place,
+                dropout=own.dropout_layers,
+                dropout_attention=own.dropout_attention,
+            )
         return RecurrentEncoder(
             width,
             cell=own.cell,
@@ -240,6 +251,8 @@ class Estimator(TaskModel):
         own = self.model
         if own.encoder == "plain":
             return "no encoder"
+        if own.encoder == "transformer":
+            return f"{own.layers} × transformer of {own.hidden_size}, {own.heads} heads"
         ways = "bidirectional " if own.bidirectional else ""
         return f"{own.layers} × {ways}{own.cell} of {own.hidden_size}"
 

@@ -34,7 +34,8 @@ class Error(NamedTuple):
 class Evaluation:
     """scores: with their bootstrap intervals, the first is the one that counts; others: single
     numbers; baselines: the same score of models that a network must beat; confusion: gold in
-    rows, predicted in columns; unknown: how many rows have labels that no answer can be."""
+    rows, predicted in columns; unknown: how many rows have labels that no answer can be; notes:
+    how the scores were counted."""
 
     rows: int
     steps: int
@@ -46,6 +47,7 @@ class Evaluation:
     worst: Sequence[Error]
     higher_is_better: bool = True
     unknown: int = 0
+    notes: Sequence[str] = ()
 
     @property
     def main(self) -> str:
@@ -73,6 +75,7 @@ class Evaluation:
                 f"  {name:<18}{score.value:8.4f}   95 % interval {score.low:.4f} … {score.high:.4f}"
             )
         lines += [f"  {name:<18}{value:8.4f}" for name, value in self.others.items()]
+        lines += self.notes
         lines.append("for comparison, " + self.main)
         for name, value in self.baselines.items():
             lines.append(f"  {name:<18}{value:8.4f}")

@@ -13,7 +13,7 @@ from ensue.models.batch import SequenceBatch
 from ensue.models.classifier_network import check_norm_weight, targets_of
 from ensue.models.crf import CRF
 from ensue.models.embed import Embed, check_rates
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
+from ensue.models.encoder import Encoder, RecurrentEncoder
 from ensue.models.heads import weighted_sum
 from ensue.models.label_outputs import Stepwise
 from ensue.models.norms import norm_preserving
@@ -41,7 +41,7 @@ class LabellerNetwork(nn.Module):
     def __init__(
         self,
         embed: Embed,
-        encoder: RecurrentEncoder | PlainEncoder,
+        encoder: Encoder,
         output: Stepwise | CRF | PreviousLabel,
         *,
         dropout: float = 0.0,

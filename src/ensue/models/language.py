@@ -1,4 +1,5 @@
-"""`LanguageModel`: given words, what follows? By counting, from a window, or from all before."""
+"""`LanguageModel`: given words, what follows? By counting, from a window, from all before, or by
+looking back at it."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import LanguageSettings, Table
 from ensue.models.streams import Perplexity, StreamSource, Tokens, scores_of, stream_of
 from ensue.models.task_model import TaskModel
+from ensue.models.transformer_language import TransformerLanguage
 from ensue.training import Outcome, RateCurve, RunFolder, Watcher, find_rate
 
 SPECIALS = (PAD, UNKNOWN, START, END)
@@ -162,6 +164,23 @@ class LanguageModel(TaskModel):
                 tied=own.tied and not own.one_hot,
                 one_hot=own.one_hot,
                 dropout_input=own.dropout_input,
+                dropout_output=own.dropout_output,
+            )
+        if own.family == "transformer":
+            return TransformerLanguage(
+                len(self.words),
+                width=own.hidden_size,
+                embedding_size=own.embedding_size,
+                heads=own.heads,
+                layers=own.layers,
+                context=own.context,
+                inner=own.inner_size,
+                norm=own.norm_place,
+                tied=own.tied,
+                dropout_word=own.dropout_word,
+                dropout_input=own.dropout_input,
+                dropout_layers=own.dropout_layers,
+                dropout_attention=own.dropout_attention,
                 dropout_output=own.dropout_output,
             )
         return RecurrentLanguage(
@@ -328,6 +347,8 @@ class LanguageModel(TaskModel):
             "ngram": f"{own.order}-grams, {own.ngram_smoothing}",
             "window": f"window of {own.window} tokens, {own.hidden_size} hidden units",
             "recurrent": f"{own.layers} × {own.cell} of {own.hidden_size}",
+            "transformer": f"{own.layers} × transformer of {own.hidden_size}, {own.heads} heads, "
+            f"{own.context} tokens back",
         }[own.family]
         lines = [f"{type(self).__name__}: {what}"]
         if self.networks:

@@ -25,6 +25,14 @@ Size = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
+def whole_heads(width: int, heads: int) -> None:
+    if width % heads:
+        raise ValueError(
+            f"heads: expected a divisor of model.hidden_size, the width of a transformer, {width}; "
+            f"got {heads}"
+        )
+
+
 def known_cell(cell: str) -> str:
     if cell not in CELLS:
         raise ValueError(str(unknown("cell", cell, CELLS)))
@@ -66,10 +74,14 @@ class TextSettings(Table):
 class NetworkSettings(Table):
     """What classifiers and labellers have in common."""
 
-    encoder: Literal["recurrent", "plain"] = "recurrent"
+    encoder: Literal["recurrent", "plain", "transformer"] = "recurrent"
     cell: str = "LSTM"
-    hidden_size: Size = 128
+    hidden_size: Size = 128  # of a cell's state, or the width of a transformer's blocks
     layers: Size = 1
+    heads: Size = 4  # of a transformer's attention, as the next three
+    inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
+    norm_place: Literal["before", "after"] = "before"  # after each sum is the first paper's way
+    dropout_attention: Rate = 0.0
     bidirectional: bool = True
     init: str = "standard"
     embedding_size: Size = 100
@@ -90,6 +102,12 @@ class NetworkSettings(Table):
     @classmethod
     def _known_cell(cls, cell: str) -> str:
         return known_cell(cell)
+
+    @model_validator(mode="after")
+    def _whole_heads(self) -> Self:
+        if self.encoder == "transformer":
+            whole_heads(self.hidden_size, self.heads)
+        return self
 
 
 class ClassifierSettings(NetworkSettings):
@@ -137,7 +155,7 @@ class LabellerSettings(NetworkSettings):
 class LanguageSettings(Table):
     """The [model] table of a language model."""
 
-    family: Literal["recurrent", "window", "ngram"] = "recurrent"
+    family: Literal["recurrent", "window", "ngram", "transformer"] = "recurrent"
     order: Annotated[int, Field(ge=1, le=10)] = 5  # of n-grams: so many tokens
     ngram_smoothing: Literal[
         "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
@@ -146,8 +164,13 @@ class LanguageSettings(Table):
     window: Size = 4  # tokens that a fixed window sees
     one_hot: bool = False  # a window without embedding
     cell: str = "LSTM"
-    hidden_size: Size = 200
+    hidden_size: Size = 200  # of a cell's state, or the width of a transformer's blocks
     layers: Size = 2
+    heads: Size = 4  # of a transformer's attention, as the next four
+    inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
+    norm_place: Literal["before", "after"] = "before"  # after each sum is the first paper's way
+    dropout_attention: Rate = 0.0
+    context: Size = 256  # tokens that each block looks back at
     embedding_size: Size = 200
     tied: bool = True
     init: str = "standard"
@@ -163,3 +186,9 @@ class LanguageSettings(Table):
     @classmethod
     def _known_cell(cls, cell: str) -> str:
         return known_cell(cell)
+
+    @model_validator(mode="after")
+    def _whole_heads(self) -> Self:
+        if self.family == "transformer":
+            whole_heads(self.hidden_size, self.heads)
+        return self

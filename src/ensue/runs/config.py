@@ -13,20 +13,27 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ensue.errors import ConfigError, unknown
 from ensue.models.classifier import Classifier
+from ensue.models.forecaster import Forecaster
 from ensue.models.labeller import Labeller
 from ensue.models.language import LanguageModel
 from ensue.models.settings import Table, TextSettings
+from ensue.models.table_model import TableModel
 from ensue.models.task_model import TaskModel
+from ensue.models.translator import Translator
 from ensue.training import TrainSettings
 from ensue.training.settings import problems
 
-TASKS: dict[str, type[TaskModel]] = {own.kind: own for own in (Classifier, Labeller, LanguageModel)}
+TASKS: dict[str, type[TaskModel]] = {
+    own.kind: own
+    for own in (Classifier, Labeller, LanguageModel, Translator, Forecaster, TableModel)
+}
 TABLES = ("data", "text", "model", "train")
 
 
 class DataSettings(Table):
-    """Where the rows come from. Files that are not named are split off the training files, by a
-    hash of each row or of its group: 80/10/10, or 90/10 where the test part has its own file."""
+    """Where the rows come from; "train.en,train.de" are two parallel files, line by line. Files
+    that are not named are split off the training files, by a hash of each row (of a pair: of its
+    source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
 
     train: list[str]
     validation: list[str] = Field([])
@@ -37,7 +44,7 @@ class DataSettings(Table):
     header: list[str] = Field([])  # names of the columns, where no line of a table has them
     no_quote: bool = False  # quotes have no meaning in a table
     text: str = ""  # the column of the text, or of the tokens
-    label: str = ""
+    label: str = ""  # the column of the label or labels, or of the target
     separator: str = ""  # between several labels of one row
     sequence: str = ""  # the column that tells which rows of a long table make one sequence
     features: list[str] = Field([])  # its columns of numbers
@@ -117,6 +124,21 @@ class RunConfig:
     def steps(self) -> bool:
         """Whether each step has a label, not each row."""
         return self.task == Labeller.kind
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the label is a text, too."""
+        return self.task == Translator.kind
+
+    @property
+    def forecasts(self) -> bool:
+        """Whether each row is a step of one series."""
+        return self.task == Forecaster.kind
+
+    @property
+    def tabular(self) -> bool:
+        """Whether all columns of a row but the label are learned from."""
+        return self.task == TableModel.kind
 
     def estimator(self) -> TaskModel:
         return TASKS[self.task](self.text, self.model, self.train, members=self.members)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.rows import Row
 from ensue.data.values import NO_LABEL, Unfit
+from ensue.errors import DataError
+from ensue.models.table_cells import cells_of
 
+EMPTY = "expected a text on both sides, got an empty one: fill it in, or leave the row out"
 Input = str | list[str] | NDArray[np.float32]
 
 
@@ -23,6 +28,14 @@ def input_of(value: Any, steps: bool) -> Input:
     if isinstance(value, list):
         return value
     raise Unfit(f"expected a text or a sequence, got {_shown(value)}")
+
+
+def row_cells(row: Row, without: Collection[str]) -> list[str]:
+    """The cells of a row, but for some columns; `Unfit` where one is no text and no number."""
+    try:
+        return cells_of(row.fields, "", without)
+    except DataError as error:
+        raise Unfit(str(error).removeprefix(": ")) from None
 
 
 def label_of(value: Any, steps: bool, separator: str) -> str | list[str]:
@@ -48,6 +61,13 @@ def label_of(value: Any, steps: bool, separator: str) -> str | list[str]:
     if not text:
         raise Unfit(NO_LABEL)
     return text
+
+
+def target_of(value: Any) -> str | list[str]:
+    """What a text is to become; `Unfit` where there is nothing."""
+    if value is None or (isinstance(value, str | list) and not hashed(value).strip()):
+        raise Unfit(EMPTY)
+    return label_of(value, steps=False, separator="")
 
 
 def check_steps(value: Input, label: str | list[str]) -> None:

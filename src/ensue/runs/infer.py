@@ -15,9 +15,14 @@ from ensue.data.rows import Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, OptionError
+from ensue.models.forecaster import Forecaster
 from ensue.models.language import LanguageModel
 from ensue.models.spans import scheme_of
+from ensue.models.table_model import TableModel
+from ensue.models.translator import Translator
 from ensue.runs.config import DataSettings, RunConfig, changed
+from ensue.runs.forecast import columns_of, split_line
+from ensue.runs.parallel import PAIR, parallel, sides_of
 from ensue.runs.parts import first_rows, read_options
 
 LOOKED_AT = 200  # rows
@@ -49,16 +54,20 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
         update={"text": "", "label": "", "group": "", "sequence": "", "features": []}
     )
     rows = first_rows(given.train, read_options(plain), LOOKED_AT)
-    guess = _long_table(rows, given, task) if given.sequence else _rows(rows, given, task)
+    if task == Forecaster.kind:
+        model = changed({}, settings).get("model", {})
+        guess = Guess(task, "", {}, {"model": columns_of(rows, model)})
+    else:
+        guess = _long_table(rows, given, task) if given.sequence else _rows(rows, given, task)
     lines = _header_lines(rows, given)
     lines += [f"{k}: {_told(v)}" for k, v in guess.data.items() if not getattr(given, k)]
     if task is None:
         lines.append(f"task: {guess.task} ({guess.why})")
     for table, own in guess.tables.items():
-        lines += [f"{table}.{key}: {str(value).lower()}" for key, value in own.items()]
+        lines += [f"{table}.{key}: {_told(value)}" for key, value in own.items()]
     tables = {"task": guess.task, "data": {**data, **guess.data}, **guess.tables}
     config = RunConfig.of(changed(tables, settings))
-    return Inferred(config, [*lines, *_split_lines(config.data)])
+    return Inferred(config, [*lines, *_split_lines(config)])
 
 
 def _refuse_twice(data: DataSettings) -> None:
@@ -66,7 +75,7 @@ def _refuse_twice(data: DataSettings) -> None:
     parts = {"train": data.train, "--validation": data.validation, "--test": data.test}
     seen: dict[Path, str] = {}
     for part, paths in parts.items():
-        for path in paths:
+        for path in (side for both in paths for side in sides_of(both)):
             own = Path(path).resolve()
             if own in seen:
                 raise OptionError(
@@ -77,18 +86,26 @@ def _refuse_twice(data: DataSettings) -> None:
 
 
 def _header_lines(rows: Sequence[Row], data: DataSettings) -> list[str]:
+    if parallel(data.train):
+        return []
     kind = format_of(Path(rows[0].place.file)) if data.format == "auto" else data.format
     wanted = kind in TABLES and not data.header and header_is_data(rows)
     return [header_hint(list(rows[0].fields))] if wanted else []
 
 
-def _told(value: str | Sequence[str]) -> str:
+def _told(value: bool | str | Sequence[str]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return value if isinstance(value, str) else ", ".join(value)
 
 
 def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     """Each row has its text or sequence, and its label or labels."""
     require([given.group] if given.group else [], list(rows[0].fields), rows[0].place)
+    if task == Translator.kind or (task is None and _are_pairs(rows, given)):
+        return _pairs(rows, given)
+    if task == TableModel.kind or (task is None and _is_table(rows, given)):
+        return _table(rows, given)
     roles = guess_roles(rows, given.text or None, given.label or None)
     if task == LanguageModel.kind:
         return Guess(task, "", {"text": roles.text}, {})
@@ -113,15 +130,84 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     return Guess(found, why, {"text": roles.text, "label": roles.label}, tables)
 
 
-def _refuse_numbers(rows: Sequence[Row], name: str) -> None:
-    """A column of numbers that hardly repeat has no classes."""
+def _are_pairs(rows: Sequence[Row], given: DataSettings) -> bool:
+    """Two parallel files, or two texts by their names; a target that repeats is a class."""
+    if parallel(given.train):
+        return True
+    if given.text not in ("", PAIR[0]) or given.label not in ("", PAIR[1]) or given.separator:
+        return False
+    targets = [row.fields.get(PAIR[1]) for row in rows if PAIR[0] in row.fields]
+    texts = all(isinstance(own, str) for own in targets)
+    return texts and len(set(targets)) > max(2, len(targets) // 2)
+
+
+def _pairs(rows: Sequence[Row], given: DataSettings) -> Guess:
+    """Each row is a text and what it is to become: by name, or the one column that is left."""
+    names = list(rows[0].fields)
+    require([own for own in (given.text, given.label) if own], names, rows[0].place)
+    left = [name for name in names if name not in (given.text, given.label, given.group)]
+    source = given.text or (PAIR[0] if PAIR[0] in left else "")
+    target = given.label or (PAIR[1] if PAIR[1] in left else "")
+    left = [name for name in left if name not in (source, target)]
+    if not source and len(left) == 2 - bool(target):
+        source = left.pop(0)
+    if source and not target and len(left) == 1:
+        target = left.pop()
+    if not source or not target:
+        missing = " and ".join(
+            option for option, own in (("--source", source), ("--target", target)) if not own
+        )
+        raise DataError(
+            f"{rows[0].place}: which columns are the text and what it is to become? Name them with "
+            f"{missing}. Columns: {', '.join(names)}"
+        )
+    return Guess(Translator.kind, "pairs of texts", {"text": source, "label": target}, {})
+
+
+def _is_table(rows: Sequence[Row], given: DataSettings) -> bool:
+    """Whether a column is to be predicted from others that are no texts: all others are numbers,
+    or it is a number itself and one of the others at least is a number or repeats."""
+    if given.text or not given.label or given.label not in rows[0].fields:
+        return False
+    others = [name for name in rows[0].fields if name not in (given.label, given.group)]
+    numeric = [name for name in others if _numeric(rows, name)]
+    if others and numeric == others:
+        return True
+    half = len(rows) // 2
+    few = [name for name in others if len({str(row.fields.get(name)) for row in rows}) <= half]
+    return bool(numeric or few) and _different_numbers(rows, given.label) is not None
+
+
+def _table(rows: Sequence[Row], given: DataSettings) -> Guess:
+    """Each row has columns to learn from, and one to predict."""
+    if not given.label:
+        raise no_label(rows)
+    require([given.label], list(rows[0].fields), rows[0].place)
+    number = not given.separator and _different_numbers(rows, given.label) is not None
+    why = f"{given.label} from {len(rows[0].fields) - 1 - bool(given.group)} columns"
+    kind = "number" if number else "several" if given.separator else "auto"
+    return Guess(TableModel.kind, why, {"label": given.label}, {"model": {"target": kind}})
+
+
+def _numeric(rows: Sequence[Row], name: str) -> bool:
+    return all(number_of(row.fields.get(name)) is not None for row in rows)
+
+
+def _different_numbers(rows: Sequence[Row], name: str) -> int | None:
+    """How many different numbers a column has, if they hardly repeat: then they are no classes."""
     values = [row.fields.get(name) for row in rows]
     different = {str(value) for value in values if number_of(value) is not None}
-    if len(different) > max(MOST_CLASSES, len(values) // 2):
+    return len(different) if len(different) > max(MOST_CLASSES, len(values) // 2) else None
+
+
+def _refuse_numbers(rows: Sequence[Row], name: str) -> None:
+    """A number cannot be predicted from a text alone."""
+    different = _different_numbers(rows, name)
+    if different is not None:
         raise DataError(
-            f"{rows[0].place}: {name} looks like a number to predict: {len(different)} different "
-            f"ones in the first {len(values)} rows. Regression is not offered yet: choose another "
-            "column with --label; if the numbers are names of classes, say --task classify"
+            f"{rows[0].place}: {name} looks like a number to predict: {different} different "
+            f"ones in the first {len(rows)} rows. Regression from a text is not offered: choose "
+            "another column with --label; if the numbers are names of classes, say --task classify"
         )
 
 
@@ -184,8 +270,11 @@ def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: 
     return "\n".join(lines)
 
 
-def _split_lines(data: DataSettings) -> list[str]:
-    by = f"the hash of {data.group}" if data.group else "the hash of each row"
+def _split_lines(config: RunConfig) -> list[str]:
+    data = config.data
+    if config.forecasts and not data.validation:
+        return [split_line(config)]
+    by = f"the hash of {data.group or ('each source' if config.pairs else 'each row')}"
     if not data.validation and not data.test:
         return [f"split: 80 % train, 10 % validation, 10 % test, by {by}"]
     if not data.validation:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, RunError
 from ensue.models.collect import Collected, Numbers
 from ensue.models.labels import known_rows
 from ensue.models.task_model import TaskModel
+from ensue.models.translator import Translator
 from ensue.runs.config import RunConfig
+from ensue.runs.forecast import series_steps
 from ensue.runs.parts import Reading
 from ensue.training import Outcome, RunFolder, Watcher, processes
 from ensue.training.disk import disk_errors
@@ -78,14 +81,8 @@ def train_run(
     allow: Collection[str] = (),
 ) -> Trained:
     """Reads the data, trains or goes on, and writes the model."""
-    model, reading, numbers = config.estimator(), _reading(config), Numbers()
-    tokenise = model.prepare(own.value for own in reading.rows("train"))
-    train = reading.collect("train", numbers, tokenise)
-    if reading.rejected:
-        say(f"{reading.rejected:,} bad row{'s' * (reading.rejected > 1)} left out")
-    held = reading.collect("validation", numbers, tokenise)
-    _check_sizes(config, train, held)
-    held = _known(train, held, numbers, say)
+    model, numbers = config.estimator(), Numbers()
+    train, held = _parts(config, model, numbers, say)
     say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
     outcomes = model.fit_parts(
         train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
@@ -102,11 +99,29 @@ def train_run(
     return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
 
 
+def _parts(
+    config: RunConfig, model: TaskModel, numbers: Numbers, say: Callable[[str], None]
+) -> tuple[Collected, Collected]:
+    """What is trained on, and what is validated on."""
+    if steps := series_steps(config):
+        return steps.collect("train", numbers), steps.collect("validation", numbers)
+    reading = _reading(config)
+    train = _training_part(model, reading, numbers)
+    if reading.rejected:
+        say(f"{reading.rejected:,} bad row{'s' * (reading.rejected > 1)} left out")
+    held = reading.collect("validation", numbers, model.tokeniser, label_tokeniser(model))
+    _check_sizes(config, train, held)
+    seen = config.pairs or config.tabular  # texts and numbers need not have been seen
+    return train, held if seen else _known(train, held, numbers, say)
+
+
 def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
-    model, reading, numbers = config.estimator(), _reading(config), Numbers()
-    tokenise = model.prepare(own.value for own in reading.rows("train"))
-    train = reading.collect("train", numbers, tokenise)
+    model, numbers, steps = config.estimator(), Numbers(), series_steps(config)
+    if steps:
+        train = steps.collect("train", numbers)
+    else:
+        train = _training_part(model, _reading(config), numbers)
     say(f"{len(train):,} rows; trying rates")
     curve = model.find_rate(train, numbers)
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
@@ -115,7 +130,22 @@ def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
 
 
 def _reading(config: RunConfig) -> Reading:
-    return Reading(config.data, config.steps)
+    return Reading(config.data, config.steps, pairs=config.pairs, table=config.tabular)
+
+
+def _training_part(model: TaskModel, reading: Reading, numbers: Numbers) -> Collected:
+    """Read once more where the tokeniser is learned from it."""
+    values = (own.value for own in reading.rows("train"))
+    if isinstance(model, Translator):
+        model.prepare_pairs(values, (own.label for own in reading.rows("train")))
+    else:
+        model.prepare(values)
+    return reading.collect("train", numbers, model.tokeniser, label_tokeniser(model))
+
+
+def label_tokeniser(model: TaskModel) -> Tokeniser | None:
+    """Of labels that are texts."""
+    return model.target_tokeniser if isinstance(model, Translator) else None
 
 
 def _known(

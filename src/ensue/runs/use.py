@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -14,10 +14,15 @@ from ensue.data.rows import Tell
 from ensue.errors import DataError, EnsueError, OptionError, RunError
 from ensue.models.collect import Collector, Numbers
 from ensue.models.evaluation import Evaluation
+from ensue.models.forecaster import Forecaster
 from ensue.models.saved import read_model
 from ensue.models.task_model import TaskModel
+from ensue.models.translator import Translator
 from ensue.runs.config import TASKS, RunConfig
+from ensue.runs.forecast import Steps
+from ensue.runs.parallel import sides_of
 from ensue.runs.parts import Example, Reading, digest_of, inputs_of
+from ensue.runs.train import label_tokeniser
 from ensue.training import RunFolder
 from ensue.training.disk import disk_errors
 
@@ -62,12 +67,17 @@ def evaluate_run(
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if test and part != "test":
         raise OptionError("--test and --validation: expected one of them, got both")
-    learned = {Path(own).resolve() for own in (*config.data.train, *config.data.validation)}
+    learned = resolved([*config.data.train, *config.data.validation])
     for path in test:
-        if Path(path).resolve() in learned:
+        if learned & resolved([path]):
             say(f"{path}: this run was trained with this file: the scores will be too good")
     numbers = Numbers()
-    rows = Reading(data, config.steps).collect(part, numbers, model.tokeniser)
+    if isinstance(model, Forecaster):
+        steps = Steps(data, model.model, model.history)
+        rows = steps.collect("validated" if part == "validation" else part, numbers)
+    else:
+        reading = Reading(data, config.steps, pairs=config.pairs, table=config.tabular)
+        rows = reading.collect(part, numbers, model.tokeniser, label_tokeniser(model))
     if not len(rows):
         raise DataError(
             f"{folder.path}: no row falls into the {part} part: too few rows were split by their "
@@ -79,6 +89,11 @@ def evaluate_run(
     digest = digest_of(data.test or data.train)
     ours, by_all = _record(folder, digest, found)
     return Opened(found, ours, by_all)
+
+
+def resolved(paths: Iterable[str]) -> set[Path]:
+    """Every file by itself."""
+    return {Path(side).resolve() for path in paths for side in sides_of(path)}
 
 
 def _record(folder: RunFolder, digest: str, found: Evaluation) -> tuple[int, int]:
@@ -130,6 +145,21 @@ def _together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
         yield some
 
 
+def searching(model: TaskModel, width: int, n_best: int, alignment: bool) -> Translator:
+    """A translator that searches by these options; 0 leaves the width as it was."""
+    if not isinstance(model, Translator):
+        raise OptionError(
+            "--beam, --nbest and --alignment: expected a run of a translator, "
+            f"got one to {model.kind}"
+        )
+    own = model.search
+    width = width or max(own.width, n_best)
+    if n_best > width:
+        raise OptionError(f"--nbest: expected at most --beam, {width}, got {n_best}")
+    model.search = replace(own, width=width, n_best=n_best or 1, aligned=alignment)
+    return model
+
+
 def predict_texts(
     model: TaskModel, texts: Iterable[str], at_once: int = AT_ONCE
 ) -> Iterator[tuple[str, Any]]:
@@ -143,7 +173,8 @@ def predict_files(
 ) -> Iterator[tuple[Example, Any]]:
     """(row, answer) for each row of files that look like the training files; labels are not
     needed and not read. tell: who hears of bad rows."""
-    for some in _together(inputs_of(config.data, config.steps, paths, tell), AT_ONCE):
+    rows = inputs_of(config.data, config.steps, paths, tell, config.tabular)
+    for some in _together(rows, AT_ONCE):
         numbers = Numbers()
         collector = Collector(numbers, model.tokeniser)
         for row in some:

@@ -1,4 +1,4 @@
-"""`ensue demo`: what "a cell is its equations" means, shown in a few seconds.
+"""`ensue demo cell`: what "a cell is its equations" means, shown in a few seconds.
 
 Nothing is read from a file and nothing is trained; every number is computed while you look.
 torch is imported after the first lines are printed.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule
+from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from ensue import __version__
+from ensue.demo.console import begin, heading, indented, note, one_thread
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:
@@ -38,54 +35,24 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 def run(folder: Path) -> None:
     """The whole demo, on stdout; pictures go into the folder."""
-    console = Console(highlight=False)
-    console.width = min(console.width, 96) if console.is_terminal else 88
-    console.print(Rule(f"[bold]Ensue {__version__}[/]", align="left", style="blue"))
-    console.print("A cell is its equations: they are written once, and the rest is derived.\n")
+    console = begin("A cell is its equations: they are written once, and the rest is derived.")
     _say_equations(console)
-    with _one_thread():
+    with one_thread():
         _say_gradients(console)
         _say_memory(console)
     _say_pictures(console, folder)
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Tensors this small are slower on several threads, which then wait for one another."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _heading(console: Console, number: int, title: str) -> None:
-    console.print(Text.assemble((f" {number} ", "bold white on blue"), (f" {title}", "bold")))
-    console.print()
-
-
-def _indented(console: Console, what: RenderableType, after: int = 1) -> None:
-    console.print(Padding(what, (0, 0, after, 4), expand=False))
-
-
-def _note(console: Console, text: str) -> None:
-    """Words below a result."""
-    _indented(console, Text(textwrap.fill(" ".join(text.split()), console.width - 8), style="dim"))
-
-
 # -------------------------------------------------------------------- 1: the equations
 def _say_equations(console: Console) -> None:
-    _heading(console, 1, "The peephole LSTM, as its author wrote it")
+    heading(console, 1, "The peephole LSTM, as its author wrote it")
     from ensue.cells import PeepholeLSTM
 
     source = textwrap.dedent(inspect.getsource(PeepholeLSTM.step))
     code = Syntax(source.rstrip(), "python", theme="ansi_dark", background_color="default")
-    _indented(console, code if console.is_terminal else source.rstrip())
+    indented(console, code if console.is_terminal else source.rstrip())
     console.print("    The equations that were read from it:\n")
-    _indented(console, Text(PeepholeLSTM().equations().text(), style="cyan"))
+    indented(console, Text(PeepholeLSTM().equations().text(), style="cyan"))
 
 
 # -------------------------------------------------------------------- 2: gradients
@@ -147,7 +114,7 @@ def _differences(cost: Callable[[], Tensor], parameters: Mapping[str, Tensor]) -
 
 
 def _say_gradients(console: Console) -> None:
-    _heading(console, 2, "Its gradient, four independent ways")
+    heading(console, 2, "Its gradient, four independent ways")
     found = gradients()
     reference = found.pop("autograd of the loop")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
@@ -161,8 +128,8 @@ def _say_gradients(console: Console) -> None:
         shape = "×".join(map(str, gradient.shape))
         table.add_row(f"{name}  {shape}", largest, *apart)
     console.print("    Largest difference from torch's autograd of the time loop:")
-    _indented(console, table, after=0)
-    _note(
+    indented(console, table, after=0)
+    note(
         console,
         f"""float64, {STEPS} steps, {ROWS} rows. The derivative graph is the step's graph,
         differentiated and walked backwards in time (BPTT); RTRL carries exact derivatives
@@ -217,7 +184,7 @@ def chart(values: list[float], height: int = 3) -> list[str]:
 
 
 def _say_memory(console: Console) -> None:
-    _heading(console, 3, "How far back a fresh cell remembers")
+    heading(console, 3, "How far back a fresh cell remembers")
     from ensue.cells import GRU, LSTM, SimpleRNN
 
     simple, sigma = reach(SimpleRNN())
@@ -239,7 +206,7 @@ def _say_memory(console: Console) -> None:
         console.print()
     axis = f"{'1':<{FARTHEST - 2}}{FARTHEST}" + "".join(f"{f'at {k}':>9}" for k in marks)
     console.print(Text(f"    {'t − k':<14}{axis}\n", style="bold"))
-    _note(
+    note(
         console,
         f"""Exact: the 2-norm of the product of the step's Jacobians along one random input, s the
         whole state (h, or h and c), {WIDE} units, initialised by the scheme "standard", nothing
@@ -252,7 +219,7 @@ def _say_memory(console: Console) -> None:
 
 # -------------------------------------------------------------------- 4: pictures
 def _say_pictures(console: Console, folder: Path) -> None:
-    _heading(console, 4, "Pictures, and what to try next")
+    heading(console, 4, "Pictures, and what to try next")
     from ensue.cells import PeepholeLSTM
     from ensue.layers import Recurrent
 
@@ -281,4 +248,4 @@ def _say_pictures(console: Console, folder: Path) -> None:
         ("ensue doctor", "what this machine has and lacks"),
     ):
         lines.add_row(Text(command, style="cyan"), what)
-    _indented(console, lines)
+    indented(console, lines)

@@ -1,0 +1,157 @@
+"""The demo's report: one page of HTML that needs no other file and no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ensue import __version__
+from ensue.demo.trial import Share, Trial, lengths_beside
+from ensue.diagnose.alignment import alignment_picture
+from ensue.equations.drawing import FAINT, INK, QUIET, Drawing, number
+
+if TYPE_CHECKING:
+    from ensue.models import Translator
+
+EXAMPLES = ("Mittwoch, der 24. Oktober 2012", "Fri., Aug. 7, 1981", "el cinco de mayo de 1997")
+MISTAKES = 12
+WIDE, HIGH, LEFT, BELOW = 640.0, 240.0, 52.0, 36.0  # the learning curve, in pixels
+
+STYLE = """
+:root { color-scheme: light; --ink: #1e293b; --quiet: #64748b; --line: #e2e8f0; --blue: #1e40af }
+* { box-sizing: border-box }
+body { margin: 0; color: var(--ink); background: #f8fafc;
+  font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif }
+main { max-width: 980px; margin: 0 auto; padding: 40px 24px 80px }
+h1 { font-size: 30px; margin: 0 0 4px } h2 { font-size: 20px; margin: 44px 0 12px }
+p { max-width: 70ch } .quiet { color: var(--quiet) }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 14px }
+.card { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 16px 18px }
+.card b { display: block; font-size: 28px; color: var(--blue) }
+.card span { color: var(--quiet); font-size: 14px }
+.sheet { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 14px 18px;
+  overflow-x: auto; margin-bottom: 14px }
+table { border-collapse: collapse; width: 100%; font-size: 15px }
+th { text-align: left; color: var(--quiet); font-weight: 600 }
+td, th { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line) }
+tr:last-child td { border-bottom: 0 }
+.number { text-align: right; font-variant-numeric: tabular-nums }
+.bar { display: inline-block; height: 9px; border-radius: 3px; background: #3b82f6 }
+.bar.other { background: #d97706 } .wrong { color: #b91c1c } code { font-size: 14px }
+"""
+
+
+def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -> str:
+    """Scores, the learning curve, where it looks, every format, mistakes. run: of the model."""
+    plain = trials[0]
+    sections = [
+        _cards([(own.exact, own.name, len(own.dates)) for own in trials], beside),
+        "<h2>Learning</h2>",
+        f'<div class="sheet">{_curve(run)}</div>',
+        "<h2>Where it looks</h2>",
+        '<p class="quiet">Each row is a letter that it writes, with its probability; the darker a '
+        "square, the more it looked at the letter above. Nobody told it which belong together.</p>",
+        *(
+            f'<div class="sheet">{alignment_picture(model.explain(text))}</div>'
+            for text in EXAMPLES
+        ),
+        "<h2>With attention and without, by length</h2>",
+        _lengths(plain, beside),
+        "<h2>Mistakes</h2>",
+        _mistakes(trials),
+        "<h2>Every format</h2>",
+        _formats(sorted(plain.by_format(), key=lambda own: (own.share, own.name))),
+        f'<p class="quiet">Ensue {__version__}; one seed, the test opened once. '
+        f"<code>{escape(str(run))}</code> is the run.</p>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Ensue: dates</title><style>{STYLE}</style></head><body><main>"
+        "<h1>Dates as people write them</h1>"
+        f'<p class="quiet">{escape(model.summary().splitlines()[0])}</p>'
+        + "\n".join(sections)
+        + "</main></body></html>\n"
+    )
+
+
+def _cards(shares: Sequence[tuple[float, str, int]], beside: Trial) -> str:
+    rows = [*shares, (beside.exact, "the first of them, without attention", len(beside.dates))]
+    cards = [
+        f'<div class="card"><b>{share:.2%}</b>{escape(name)}<br><span>of {count:,} dates exactly '
+        "right</span></div>"
+        for share, name, count in rows
+    ]
+    return f'<div class="cards">{"".join(cards)}</div>'
+
+
+def _bar(share: float, kind: str = "") -> str:
+    return f'<span class="bar {kind}" style="width:{max(2, round(160 * share))}px"></span>'
+
+
+def _lengths(ours: Trial, theirs: Trial) -> str:
+    rows = [
+        f'<tr><td>{name} characters</td><td class="number">{count:,}</td>'
+        f"<td>{_bar(own)} {own:.1%}</td><td>{_bar(other, 'other')} {other:.1%}</td></tr>"
+        for name, count, own, other in lengths_beside(ours, theirs)
+    ]
+    head = '<tr><th>length</th><th class="number">dates</th><th>with</th><th>without</th></tr>'
+    return f'<div class="sheet"><table>{head}{"".join(rows)}</table></div>'
+
+
+def _mistakes(trials: Sequence[Trial]) -> str:
+    rows = [
+        f'<tr><td>{escape(one.text)}</td><td class="wrong">{escape(said)}</td><td>{one.iso}</td>'
+        f'<td class="quiet">{escape(own.name)}</td></tr>'
+        for own in trials
+        for one, said in own.mistakes()[:MISTAKES]
+    ]
+    head = "<tr><th>written</th><th>it says</th><th>it is</th><th>what kind</th></tr>"
+    return f'<div class="sheet"><table>{head}{"".join(rows)}</table></div>'
+
+
+def _formats(shares: Sequence[Share]) -> str:
+    rows = [
+        f'<tr><td>{escape(own.name)}</td><td class="number">{own.count}</td>'
+        f"<td>{_bar(own.share)} {own.share:.1%}</td></tr>"
+        for own in shares
+    ]
+    head = '<tr><th>format</th><th class="number">dates</th><th>exactly right</th></tr>'
+    return f'<div class="sheet"><table>{head}{"".join(rows)}</table></div>'
+
+
+# --- the learning curve ----------------------------------------------------------------------
+
+
+class _Curve(Drawing):
+    def line(self, points: Sequence[tuple[float, float]], colour: str, thick: float) -> None:
+        path = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+        self._body.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{thick}" '
+            'stroke-linejoin="round"/>'
+        )
+
+
+def _curve(run: Path) -> str:
+    """The share of validation dates that are exactly right, against updates."""
+    lines = (run / "history.jsonl").read_text("utf-8").splitlines()
+    found = [own for own in map(json.loads, lines) if own["row"] == "evaluation"]
+    points = [(0, 0.0), *((own["update"], own["scores"]["exact"]) for own in found)]
+    last = max(points[-1][0], 1)
+    chart = _Curve()
+
+    def place(update: float, share: float) -> tuple[float, float]:
+        return LEFT + update / last * (WIDE - LEFT - 20), 14 + (1 - share) * (HIGH - BELOW - 14)
+
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        chart.line([place(0, tick), place(last, tick)], "#e2e8f0", 1)
+        chart.words((LEFT - 8, place(0, tick)[1]), f"{tick:.0%}", 12, QUIET, "end")
+    chart.line([place(*point) for point in points], "#2563eb", 2.4)
+    chart.words((LEFT, HIGH - 14), "0", 12, QUIET, "start")
+    chart.words((WIDE - 20, HIGH - 14), f"{last:,} updates", 12, QUIET, "end")
+    chart.words((LEFT + 10, 4), "validation dates exactly right", 12, INK, "start")
+    chart.words((WIDE / 2, HIGH - 14), f"best {max(y for _, y in points):.1%}", 12, FAINT, "middle")
+    return chart.svg(WIDE, HIGH, "Learning curve")

@@ -1,0 +1,253 @@
+"""`ensue demo`: dates as people write them become ISO dates, by a network that begins with nothing.
+
+It is trained while you look, tried on days that it has never seen, beside the same network without
+attention; what it cannot do is shown as well."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ensue.demo.console import begin, heading, indented, note
+from ensue.demo.trial import Trial, lengths_beside
+from ensue.errors import OptionError, RunError
+
+if TYPE_CHECKING:
+    from ensue.data.tasks.dates import Date
+    from ensue.models import Translator
+
+SEED = 1
+ROWS = {"train": 30_000, "validation": 1000, "test": 6000}
+OTHERS = 1000  # dates of each kind that it has not learned
+SETTINGS: dict[str, dict[str, Any]] = {
+    "text": {"level": "characters", "min_count": 1},
+    "model": {
+        "cell": "GRU",
+        "attention": "additive",
+        "hidden_size": 96,
+        "embedding_size": 64,
+        "dropout_input": 0.0,
+        "dropout_layers": 0.0,
+        "dropout_output": 0.0,
+        "smoothing": 0.0,
+        "batch_rows": 64,
+        "beam": 1,
+        "validation_rows": 300,
+    },
+    "train": {
+        "epochs": 2,
+        "rate": 0.004,
+        "schedule": "linear",
+        "warmup": 30,
+        "check_every": 150,
+        "watch": "exact",
+        "seed": SEED,
+    },
+}
+SHOWN = "Mittwoch, der 24. Oktober 2012"
+EXAMPLES = 6
+LONGEST = 12  # letters of an answer that are shown
+
+
+def run(out: Path) -> None:
+    """The whole demo, on stdout; files go into the folder."""
+    console = begin("Dates as people write them, read by a network with attention.")
+    parts = _say_data(console, out)
+    attentive, seconds = _trained(console, out, "dates", "additive")
+    plain, plain_seconds = _trained(console, out, "dates-without-attention", "none")
+    console.print()
+    trials = _trials(attentive, parts)
+    beside = Trial.of("without attention", plain, parts["test"])
+    _say_scores(console, trials, beside, (seconds, plain_seconds))
+    _say_alignment(console, attentive, out)
+    _say_mistakes(console, trials)
+    _say_next(console, out, attentive, trials, beside)
+
+
+# -------------------------------------------------------------------- 1: the data
+def _say_data(console: Console, out: Path) -> dict[str, list[Date]]:
+    heading(console, 1, "What it learns from")
+    from ensue.data.tasks.dates import FORMATS
+    from ensue.demo.dates import rows
+
+    parts = {part: rows(part, count, SEED) for part, count in ROWS.items()}
+    table = Table.grid(padding=(0, 3))
+    for one in parts["train"][:EXAMPLES]:
+        table.add_row(one.text, Text("→", style="dim"), Text(one.iso, style="green"))
+    indented(console, table)
+    counts = ", ".join(f"{len(own):,} to {_PURPOSE[part]}" for part, own in parts.items())
+    note(
+        console,
+        f"""{len(FORMATS)} formats in five languages and figures; {counts}; no day is in two of
+        the three. What could be read in two ways is settled by a rule: with points the day comes
+        first (3.5.97), with slashes the month (5/3/97), with hyphens the year (1997-05-03); years
+        50–99 are 19xx, 00–49 are 20xx.""",
+    )
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for part, own in parts.items():
+            lines = [f"{one.text}\t{one.iso}\n" for one in own]
+            (out / f"{part}.tsv").write_text("".join(["text\tiso\n", *lines]), encoding="utf-8")
+    except OSError as problem:
+        said = f"{out} cannot be written: {problem.strerror}; name another folder with --out"
+        raise OptionError(said) from problem
+    return parts
+
+
+_PURPOSE = {"train": "train on", "validation": "validate on", "test": "test on"}
+
+
+# -------------------------------------------------------------------- 2: training
+def _trained(console: Console, out: Path, name: str, attention: str) -> tuple[Translator, float]:
+    """A run of its own below the folder: the commands that are named at the end use it."""
+    from ensue.demo.console import one_thread
+    from ensue.models import Translator
+    from ensue.runs.config import RunConfig
+    from ensue.runs.train import settle, train_run
+    from ensue.training import Display, RunFolder
+
+    if attention != "none":
+        heading(console, 2, "Training, from nothing; then the same network without attention")
+    data = {
+        **{part: [str(out / f"{part}.tsv")] for part in ROWS},
+        "text": "text",
+        "label": "iso",
+    }
+    model = {**SETTINGS["model"], "attention": attention}
+    config = RunConfig.of({"task": "translate", "data": data, **SETTINGS, "model": model})
+    folder = RunFolder(out / name)
+    begun = perf_counter()
+    with one_thread():
+        try:
+            settle(folder, config)
+            trained = train_run(config, folder, [Display(config.train.watch)])
+        except RunError:  # of another version, or other settings: the demo's own, begun anew
+            shutil.rmtree(folder.path)
+            settle(folder, config)
+            trained = train_run(config, folder, [Display(config.train.watch)])
+    seconds = perf_counter() - begun
+    assert isinstance(trained.model, Translator)
+    count = sum(p.numel() for p in trained.model.networks[0].parameters())
+    outcome = trained.outcomes[0]
+    with_or_without = "without attention" if attention == "none" else "with attention"
+    console.print(
+        f"    {with_or_without:<18} {count:,} parameters, {outcome.updates:,} updates in "
+        f"{seconds:.0f} s, {(outcome.scores or {}).get('exact', 0):.1%} right on validation"
+    )
+    return trained.model, seconds
+
+
+# -------------------------------------------------------------------- 3: scores
+def _trials(model: Translator, parts: dict[str, list[Date]]) -> list[Trial]:
+    from ensue.demo.dates import mistyped, unseen
+
+    wrong = mistyped(parts["test"][: 2 * OTHERS], SEED)[:OTHERS]
+    return [
+        Trial.of("days it has not seen", model, parts["test"]),
+        Trial.of("in capitals, where never seen so", model, unseen(OTHERS, SEED)),
+        Trial.of("with a word typed wrong", model, wrong),
+    ]
+
+
+def _say_scores(
+    console: Console, trials: Sequence[Trial], beside: Trial, seconds: tuple[float, float]
+) -> None:
+    heading(console, 3, "The test, opened once")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("dates")
+    table.add_column("how many", justify="right")
+    table.add_column("exactly right", justify="right", style="green")
+    for own in trials:
+        table.add_row(own.name, f"{len(own.dates):,}", f"{own.exact:.2%}")
+    table.add_row("  the same without attention", f"{len(beside.dates):,}", f"{beside.exact:.2%}")
+    table.add_row("  a guess: the most frequent day", "", f"{trials[0].guess:.2%}")
+    indented(console, table, after=0)
+
+    formats = trials[0].by_format()
+    worst = min(formats, key=lambda own: own.share)
+    note(
+        console,
+        f"""Of {len(formats)} formats the hardest is “{worst.name}”: {worst.share:.1%} of
+        {worst.count}. All of them are in the report.""",
+    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table.add_column("characters", justify="right")
+    table.add_column("dates", justify="right")
+    table.add_column("with attention", justify="right", style="green")
+    table.add_column("without", justify="right", style="yellow")
+    for name, count, ours, theirs in lengths_beside(trials[0], beside):
+        table.add_row(name, f"{count:,}", f"{ours:.1%}", f"{theirs:.1%}")
+    indented(console, table, after=0)
+    note(
+        console,
+        f"""Both have the same cells, letters and updates ({seconds[0]:.0f} and {seconds[1]:.0f}
+        seconds). Without attention the whole date must fit into one state.""",
+    )
+
+
+# -------------------------------------------------------------------- 4: alignment
+def _say_alignment(console: Console, model: Translator, out: Path) -> None:
+    heading(console, 4, "Where it looks")
+    from ensue.diagnose.alignment import alignment_picture, alignment_text
+
+    found = model.explain(SHOWN)
+    width = console.width - 6
+    colour = console.is_terminal and not console.no_color
+    drawn = alignment_text(found, width, colour)
+    indented(console, Text.from_ansi(drawn) if colour else Text(drawn))
+    (out / "alignment.svg").write_text(alignment_picture(found), encoding="utf-8")
+    note(
+        console,
+        """Each row is a letter it writes, with its probability; the shades are the weights α of
+        the letters it reads. Nobody told it which belong together.""",
+    )
+
+
+# -------------------------------------------------------------------- 5: mistakes
+def _say_mistakes(console: Console, trials: Sequence[Trial]) -> None:
+    heading(console, 5, "Where it fails")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in ("written", "it says", "it is", "what kind"):
+        table.add_column(name, no_wrap=name != "what kind")
+    for own in trials:
+        for one, said in own.mistakes()[:3]:
+            shown = Text(said if len(said) <= LONGEST else said[:LONGEST] + "…", style="red")
+            table.add_row(one.text, shown, one.iso, own.name)
+    if not table.row_count:
+        table.add_row("no mistake was found", "", "", "")
+    indented(console, table)
+
+
+# -------------------------------------------------------------------- 6: what next
+def _say_next(
+    console: Console,
+    out: Path,
+    model: Translator,
+    trials: Sequence[Trial],
+    beside: Trial,
+) -> None:
+    heading(console, 6, "What to try next")
+    from ensue.demo.page import page
+
+    report = out / "report.html"
+    report.write_text(page(model, trials, beside, out / "dates"), encoding="utf-8")
+    lines = Table.grid(padding=(0, 2))
+    folder = out / "dates"
+    for command, what in (
+        (str(report), "all of this, every format, the learning curve"),
+        (f"echo 'le 3 mai 1997' | ensue predict {folder}", "a date of your own"),
+        (f"ensue explain {folder} --text '3. Mai 97'", "where it looks"),
+        (f"ensue evaluate {folder}", "the whole evaluation; the opening is counted"),
+        ("ensue train pairs.tsv --task translate", "pairs of your own: docs/translation.md"),
+        ("ensue demo cell", "a cell is its equations"),
+    ):
+        lines.add_row(Text(command, style="cyan"), what)
+    indented(console, lines)

@@ -1,0 +1,1 @@
+"""Looking into models: where attention lies."""

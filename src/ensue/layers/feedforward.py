@@ -1,0 +1,153 @@
+"""`MLP`: layers one behind another, each an affine map and an activation.
+
+    z_l = W_l·a_{l−1} + b_l     a_l = g_l(z_l)     a_0 = x
+
+The bias is added once, outside the sum, and belongs to layer l.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.cells.initialise import SCHEMES
+from ensue.errors import OptionError, ShapeError, unknown
+from ensue.layers.activations import Activated, Activation, activation, width_of
+
+# Where matrices start, by the names that cells use; "positive" is the book's uniform [0, 0.1].
+STARTS = tuple(name for name in SCHEMES if name != "identity")
+
+
+class Passed(NamedTuple):
+    """What a layer was given, the numbers of its units before and after the activation."""
+
+    given: Tensor
+    z: Tensor
+    a: Tensor
+
+
+class Dense(nn.Module):
+    """a = g(W·x + b): (…, inputs) → (…, units). W is (rank·units, inputs)."""
+
+    def __init__(
+        self, inputs: int, units: int, function: Activated = "linear", *, init: str = "standard"
+    ) -> None:
+        super().__init__()
+        if init not in STARTS:
+            raise unknown("initialisation", init, STARTS)
+        self.activation: Activation = activation(function, units)
+        rows = width_of(self.activation)
+        self.weight = nn.Parameter(torch.empty(rows, inputs))
+        self.bias = nn.Parameter(torch.zeros(rows))
+        with torch.no_grad():
+            SCHEMES[init](self.weight, False, inputs)
+            if init == "torch":
+                SCHEMES[init](self.bias, False, inputs)
+
+    def before(self, x: Tensor) -> Tensor:
+        """z, which the activation takes."""
+        return x @ self.weight.t() + self.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.activation(self.before(x))
+        return found
+
+
+class MLP(nn.Module):
+    """A network of `Dense` layers: (…, widths[0]) → (…, widths[-1]), so also at every time step.
+
+    activations: of the hidden layers, one for all or one for each; each a name, groups of units
+    ("tanh*3 + relu"), or a function. output: that of the last layer. skips: pairs (from, to) of
+    layers, 0 the input: layer `to` also takes a_from, behind its own input, with weights of its
+    own. dropout: of each hidden layer's units, in training.
+
+    MLP([2, 4, 4, 1]) has 37 parameters."""
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        activations: Activated | Sequence[Activated] = "relu",
+        *,
+        output: Activated = "linear",
+        skips: Sequence[tuple[int, int]] = (),
+        init: str = "standard",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.widths, self.dropout = tuple(widths), dropout
+        _check_widths(self.widths, dropout)
+        count = len(self.widths) - 1
+        functions = [*_one_each(activations, count - 1), output]
+        self.skips = _checked(skips, count)
+        self.layers = nn.ModuleList(
+            Dense(
+                self.widths[k] + sum(self.widths[source] for source in self._sources(k + 1)),
+                self.widths[k + 1],
+                functions[k],
+                init=init,
+            )
+            for k in range(count)
+        )
+
+    def _sources(self, layer: int) -> list[int]:
+        return [source for source, to in self.skips if to == layer]
+
+    def walk(self, x: Tensor) -> list[Passed]:
+        """What every layer is given and makes of it, in order."""
+        if x.shape[-1] != self.widths[0]:
+            raise ShapeError(
+                f"MLP: expected x of shape (…, {self.widths[0]}), got {tuple(x.shape)}"
+            )
+        known, found = [x], list[Passed]()
+        for number, layer in enumerate(self.layers, 1):
+            sources = [known[source] for source in self._sources(number)]
+            given = torch.cat([known[-1], *sources], -1) if sources else known[-1]
+            z = layer.before(given)  # type: ignore[operator]
+            a = layer.activation(z)  # type: ignore[operator]
+            found.append(Passed(given, z, a))
+            last = number == len(self.layers)
+            known.append(a if last else dropout(a, self.dropout, self.training))
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.walk(x)[-1].a
+
+
+def _check_widths(widths: tuple[int, ...], rate: float) -> None:
+    if len(widths) < 2 or min(widths, default=0) < 1:
+        raise OptionError(
+            "widths: expected two numbers ≥ 1 or more, those of the input, of each hidden layer "
+            f"and of the output, got {list(widths)}"
+        )
+    if not 0 <= rate < 1:
+        raise OptionError(f"dropout: expected a number 0 ≤ rate < 1, got {rate}")
+
+
+def _one_each(given: Activated | Sequence[Activated], hidden: int) -> list[Activated]:
+    if isinstance(given, str) or callable(given):
+        return [given] * hidden
+    if len(given) == 1:
+        return [given[0]] * hidden
+    if len(given) != hidden:
+        raise OptionError(
+            f"activations: expected one, or one for each of {hidden} hidden layers, "
+            f"got {len(given)}"
+        )
+    return list(given)
+
+
+def _checked(skips: Sequence[tuple[int, int]], count: int) -> tuple[tuple[int, int], ...]:
+    found = tuple((int(source), int(to)) for source, to in skips)
+    for source, to in found:
+        if not (0 <= source < to - 1 and to <= count):
+            raise OptionError(
+                f"skips: expected pairs (from, to) with 0 ≤ from < to − 1 and to ≤ {count}, the "
+                f"number of layers, got ({source}, {to})"
+            )
+    if len(set(found)) < len(found):
+        raise OptionError(f"skips: expected each pair once, got {list(found)}")
+    return found

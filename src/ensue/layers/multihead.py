@@ -1,0 +1,122 @@
+"""Attention by scaled dot products, in several heads side by side."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, linear, scaled_dot_product_attention
+
+from ensue.errors import OptionError, ShapeError
+
+
+class MultiHead(nn.Module):
+    """For each head, α = softmax(Q·Kᵀ/√d) and α·V, d = width / heads; then a linear map over all.
+
+    Called with tensors (time, batch, width). Inside, rows come first: queries (batch, queries,
+    width), and a memory (batch, keys, 2·width), the keys and the values of what is looked at side
+    by side, which can be kept, lengthened and reordered as one tensor. There may be several rows
+    of queries, in succession, for each row of a memory.
+
+    seen: True where a query may look, of a shape that broadcasts to (batch, heads, queries, keys);
+    None is everywhere. A query that may look nowhere gets α = 0. In training a weight α is dropped
+    with probability `dropout`. Parameters are named and laid out as those of
+    torch.nn.MultiheadAttention, whose state_dict can be loaded."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if heads < 1 or width % heads:
+            raise OptionError(
+                f"heads: expected a divisor of the width {width}, got {heads}; "
+                "each head has an equal share of it"
+            )
+        if not 0 <= dropout < 1:
+            raise OptionError(f"dropout of attention: expected 0 ≤ rate < 1, got {dropout}")
+        self.width, self.heads, self.dropout = width, heads, dropout
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
+        self.out_proj = nn.Linear(width, width)
+        nn.init.xavier_uniform_(self.in_proj_weight)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    # ------------------------------------------------------------- as a layer
+    def forward(
+        self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
+    ) -> Tensor:
+        """y (time, batch, width): each step of x looks at those of source, or of x itself."""
+        queries, memory = self._read(x, source)
+        return self.attend(queries, memory, seen).transpose(0, 1)
+
+    def with_weights(
+        self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """y as above, and α (batch, heads, queries, keys) before dropout."""
+        queries, memory = self._read(x, source)
+        alpha = self.weights(queries, memory, seen)
+        values = self._headed(memory[..., self.width :])
+        context = dropout(alpha, self.dropout, self.training) @ values
+        return self.out_proj(_joined(context)).transpose(0, 1), alpha
+
+    def _read(self, x: Tensor, source: Tensor | None) -> tuple[Tensor, Tensor]:
+        for name, own in (("x", x), ("source", source)):
+            if own is not None and (own.dim() != 3 or own.shape[-1] != self.width):
+                raise ShapeError(
+                    f"{name}: expected (time, batch, {self.width}), got {tuple(own.shape)}"
+                )
+        if source is None:
+            return self.own(x.transpose(0, 1))
+        return self.queries(x.transpose(0, 1)), self.memory(source.transpose(0, 1))
+
+    # ------------------------------------------------------------- its parts, rows first
+    def queries(self, x: Tensor) -> Tensor:
+        """(batch, time, width) of x (batch, time, width)."""
+        return linear(x, self.in_proj_weight[: self.width], self.in_proj_bias[: self.width])
+
+    def memory(self, x: Tensor) -> Tensor:
+        """(batch, time, 2·width) of x (batch, time, width)."""
+        return linear(x, self.in_proj_weight[self.width :], self.in_proj_bias[self.width :])
+
+    def own(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and memory of the same steps, in one product."""
+        both = linear(x, self.in_proj_weight, self.in_proj_bias)
+        return both[..., : self.width], both[..., self.width :]
+
+    def attend(self, queries: Tensor, memory: Tensor, seen: Tensor | None = None) -> Tensor:
+        """y (rows, queries, width), by torch's fused attention."""
+        context = scaled_dot_product_attention(
+            self._headed(_grouped(queries, memory)),
+            self._headed(memory[..., : self.width]),
+            self._headed(memory[..., self.width :]),
+            attn_mask=seen,  # True is to be seen here too, unlike in torch's modules
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        y: Tensor = self.out_proj(_joined(context))
+        return y.reshape(queries.shape)
+
+    def weights(self, queries: Tensor, memory: Tensor, seen: Tensor | None = None) -> Tensor:
+        """α (batch, heads, queries, keys): rows of queries that share a row of the memory stand
+        behind one another."""
+        q = self._headed(_grouped(queries, memory))
+        k = self._headed(memory[..., : self.width])
+        scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
+        if seen is None:
+            return scores.softmax(-1)
+        lowest = torch.finfo(scores.dtype).min  # finite: a query that sees nothing is no 0/0
+        return scores.masked_fill(~seen, lowest).softmax(-1) * seen
+
+    def _headed(self, x: Tensor) -> Tensor:
+        """(batch, time, width) → (batch, heads, time, width of a head)."""
+        return x.view(*x.shape[:2], self.heads, self.width // self.heads).transpose(1, 2)
+
+
+def _grouped(queries: Tensor, memory: Tensor) -> Tensor:
+    """(rows, queries, width) → (batch, each·queries, width), batch the rows of the memory."""
+    each = len(queries) // max(len(memory), 1)
+    return queries.reshape(len(memory), each * queries.shape[1], queries.shape[2])
+
+
+def _joined(context: Tensor) -> Tensor:
+    """(batch, heads, time, width of a head) → (batch, time, width)."""
+    return context.transpose(1, 2).flatten(2)

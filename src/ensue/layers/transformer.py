@@ -1,0 +1,218 @@
+"""The blocks of a Transformer, in three stacks: an encoder, a decoder that looks at a source, and a
+decoder alone. What a decoder remembers goes in and comes out, so that it can step.
+
+Stacks take and give (time, batch, width); inside, rows come first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.errors import OptionError, unknown
+from ensue.layers.lengths import step_mask
+from ensue.layers.multihead import MultiHead
+
+NORMS = ("before", "after")
+INNER = 4  # times the width: the feed-forward layer's, as in the paper
+
+
+@dataclass(frozen=True)
+class Design:
+    """What all blocks of a stack have in common.
+
+    inner: of the feed-forward layer, None 4·width; norm: "after" each sum, as in the paper, or
+    "before" each sublayer, with one more behind the last block; dropout: of each sublayer's
+    output; dropout_attention: of the weights α."""
+
+    width: int
+    heads: int
+    inner: int | None = None
+    norm: str = "before"
+    dropout: float = 0.0
+    dropout_attention: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise unknown("place of the norm", self.norm, NORMS)
+        if self.inner is not None and self.inner < 1:
+            raise OptionError(f"inner: expected a width ≥ 1, got {self.inner}")
+        if not 0 <= self.dropout < 1:
+            raise OptionError(f"dropout: expected 0 ≤ rate < 1, got {self.dropout}")
+
+    def attention(self) -> MultiHead:
+        return MultiHead(self.width, self.heads, self.dropout_attention)
+
+    def last_norm(self) -> nn.Module:
+        return nn.LayerNorm(self.width) if self.norm == "before" else nn.Identity()
+
+
+class Source(NamedTuple):
+    """What a block of a decoder looks at: memory (batch, time, 2·width), and seen, True where."""
+
+    memory: Tensor
+    seen: Tensor | None
+
+
+class Block(nn.Module):
+    """Self-attention, cross-attention if there is a source, and FFN(x) = W₂·max(0, W₁·x + b₁) + b₂,
+    each added to its input, with a norm: LN(x + f(x)) or x + f(LN(x)).
+
+    Parameters are named as those of torch.nn.TransformerEncoderLayer, with `cross` as those of
+    torch.nn.TransformerDecoderLayer: their state_dicts can be loaded."""
+
+    def __init__(self, design: Design, cross: bool = False) -> None:
+        super().__init__()
+        width = design.width
+        inner = INNER * width if design.inner is None else design.inner
+        self.before, self.rate = design.norm == "before", design.dropout
+        self.self_attn = design.attention()
+        self.linear1, self.linear2 = nn.Linear(width, inner), nn.Linear(inner, width)
+        for layer in (self.linear1, self.linear2):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.multihead_attn = design.attention() if cross else None
+        self.norm3 = nn.LayerNorm(width) if cross else None
+
+    def forward(
+        self, x: Tensor, past: Tensor | None, seen: Tensor | None, source: Source | None = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of x (batch, time, width) and the memory of the steps before it (batch, before,
+        2·width): y, the memory of all steps, and the queries that looked at the source."""
+        queries, own = self.self_attn.own(self._into(self.norm1, x))
+        memory = own if past is None else torch.cat([past, own], 1)
+        x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, seen))
+        looked = None
+        if self.multihead_attn is not None and source is not None:
+            looked = self.multihead_attn.queries(self._into(self.norm2, x))
+            x = self._added(self.norm2, x, self.multihead_attn.attend(looked, *source))
+        last = self.norm2 if self.norm3 is None else self.norm3
+        fed = self.linear2(self.linear1(self._into(last, x)).relu())
+        return self._added(last, x, fed), memory, looked
+
+    def _into(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
+        found: Tensor = norm(x) if self.before else x
+        return found
+
+    def _added(self, norm: nn.LayerNorm, x: Tensor, found: Tensor) -> Tensor:
+        x = x + dropout(found, self.rate, self.training)
+        y: Tensor = x if self.before else norm(x)
+        return y
+
+
+class EncoderBlocks(nn.Module):
+    """Every step looks at all real steps of its row."""
+
+    def __init__(self, layers: int, design: Design) -> None:
+        super().__init__()
+        self.layers = _blocks(layers, design)
+        self.norm = design.last_norm()
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """y (time, batch, width), zero beyond a row's end."""
+        real = step_mask(lengths.to(x.device), len(x)).t()  # (batch, time)
+        y, seen = x.transpose(0, 1).contiguous(), real[:, None, None]
+        for block in self.layers:
+            y, _, _ = block(y, None, seen)
+        return torch.where(real[..., None], self.norm(y), 0).transpose(0, 1)
+
+
+class Decoded(NamedTuple):
+    """y (time, batch, width); past, the memories of all steps so far; looked (batch, time, width),
+    the queries of the last block's cross-attention, from which `weights` are found."""
+
+    y: Tensor
+    past: tuple[Tensor, ...]
+    looked: Tensor
+
+
+class DecoderBlocks(nn.Module):
+    """Every step looks at itself, at the steps before it, and at a source."""
+
+    def __init__(self, layers: int, design: Design) -> None:
+        super().__init__()
+        self.layers = _blocks(layers, design, cross=True)
+        self.norm = design.last_norm()
+
+    def memories(self, source: Tensor) -> tuple[Tensor, ...]:
+        """For each block, what it looks at of source (time, batch, width): (batch, time, 2·width).
+        Steps need them again and again, the source itself no more."""
+        rows = source.transpose(0, 1).contiguous()
+        return tuple(_cross(block).memory(rows) for block in self.layers)
+
+    def forward(
+        self,
+        x: Tensor,
+        memories: tuple[Tensor, ...],
+        real: Tensor,
+        past: tuple[Tensor, ...] | None = None,
+    ) -> Decoded:
+        """x (time, rows, width); real (batch, source time); past: of an earlier call. The rows are
+        those of the memories, or several in succession for each of them."""
+        before = past[0].shape[1] if past else 0
+        seen = _causal(len(x), before, None, x.device)
+        y, found, looked = x.transpose(0, 1).contiguous(), [], None
+        for k, block in enumerate(self.layers):
+            source = Source(memories[k], real[:, None, None])
+            y, memory, looked = block(y, past[k] if past else None, seen, source)
+            found.append(memory)
+        assert looked is not None
+        return Decoded(self.norm(y).transpose(0, 1), tuple(found), looked)
+
+    def weights(self, looked: Tensor, memory: Tensor, real: Tensor) -> Tensor:
+        """α (rows, time, source time), the mean over the heads of the last block: of what `looked`
+        (rows, time, width) at that block's memory."""
+        alpha = _cross(self.layers[-1]).weights(looked, memory, real[:, None, None]).mean(1)
+        return alpha.reshape(*looked.shape[:2], memory.shape[1])
+
+
+class CausalBlocks(nn.Module):
+    """Every step looks at itself and at the context − 1 steps before it.
+
+    Called on a piece after the other, with what is remembered, it gives what it gives on the
+    whole; a step of the second block has seen, through the first, what is farther away."""
+
+    def __init__(self, layers: int, design: Design, context: int) -> None:
+        super().__init__()
+        if context < 1:
+            raise OptionError(f"context: expected a number of steps ≥ 1, got {context}")
+        self.context = context
+        self.layers = _blocks(layers, design)
+        self.norm = design.last_norm()
+
+    def forward(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """y (time, batch, width); past: for each block (batch, before, 2·width)."""
+        seen = _causal(len(x), past[0].shape[1], self.context, x.device)
+        y, kept = x.transpose(0, 1).contiguous(), []
+        for block, own in zip(self.layers, past, strict=True):
+            y, memory, _ = block(y, own, seen)
+            kept.append(memory[:, max(0, memory.shape[1] - self.context + 1) :].contiguous())
+        return self.norm(y).transpose(0, 1), tuple(kept)
+
+
+def _blocks(layers: int, design: Design, cross: bool = False) -> nn.ModuleList:
+    if layers < 1:
+        raise OptionError(f"layers: expected a number ≥ 1, got {layers}")
+    return nn.ModuleList(Block(design, cross) for _ in range(layers))
+
+
+def _cross(block: nn.Module) -> MultiHead:
+    assert isinstance(block, Block)
+    assert block.multihead_attn is not None
+    return block.multihead_attn
+
+
+def _causal(time: int, before: int, context: int | None, device: torch.device) -> Tensor | None:
+    """(time, before + time): True where a step may look, at itself and back, no farther than the
+    context. None for one step, which may look everywhere: no more is kept than it may see."""
+    if time == 1:
+        return None
+    behind = torch.arange(before, before + time, device=device)[:, None] - torch.arange(
+        before + time, device=device
+    )
+    return behind >= 0 if context is None else (behind >= 0) & (behind < context)

@@ -1,0 +1,78 @@
+"""BLEU and chrF as sacrebleu counts them, which is an extra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.errors import MissingExtra
+
+ORDER = 4  # the longest n-grams of BLEU
+INSTALL = "pip install 'ensue[mt]'"
+
+
+def package() -> Any:
+    try:
+        import sacrebleu
+    except ImportError:
+        raise MissingExtra(
+            "BLEU and chrF need the package sacrebleu, which is not installed: " + INSTALL
+        ) from None
+    return sacrebleu
+
+
+class Corpus(NamedTuple):
+    """Scores of all translations together, from 0 to 100, with the signatures that say how they
+    were counted; sums (rows, 10): what each row adds to BLEU, see `bleu_of`; sentences: BLEU of
+    each row by itself."""
+
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+    sums: NDArray[np.float64]
+    sentences: NDArray[np.float64]
+
+
+def corpus_of(
+    found: Sequence[str], wanted: Sequence[str], *, tokenize: str, lowercase: bool
+) -> Corpus:
+    """One reference for each translation."""
+    metrics = package().metrics
+    # force: no warning that words are apart already, which is what `tokenize` says
+    own = {"tokenize": tokenize, "lowercase": lowercase, "force": True}
+    bleu, alone = metrics.BLEU(**own), metrics.BLEU(**own, effective_order=True)
+    chrf = metrics.CHRF(lowercase=lowercase)
+    rows = [alone.sentence_score(*pair) for pair in zip(found, [[w] for w in wanted], strict=True)]
+    sums = [[own.sys_len, own.ref_len, *own.counts, *own.totals] for own in rows]
+    whole = bleu.corpus_score(found, [wanted]).score
+    letters = chrf.corpus_score(found, [wanted]).score
+    return Corpus(
+        float(whole),
+        float(letters),
+        str(bleu.get_signature()),
+        str(chrf.get_signature()),
+        np.array(sums, np.float64).reshape(-1, 2 + 2 * ORDER),
+        np.array([own.score for own in rows], np.float64),
+    )
+
+
+def bleu_of(sums: NDArray[Any]) -> NDArray[np.float64]:
+    """BLEU (draws,) of sums (draws, 10): words found, words wanted, n-grams in common for n from 1
+    to 4, n-grams found.
+
+    BLEU = 100·min(1, exp(1 − wanted/found))·(Π p_n)^(1/4); the k-th p_n without anything in common
+    is 1/(2ᵏ·n-grams found), as sacrebleu has it."""
+    found, wanted = sums[:, 0], sums[:, 1]
+    common, total = sums[:, 2 : 2 + ORDER], sums[:, 2 + ORDER :]
+    nothing = common == 0
+    smooth = np.where(nothing, 2.0 ** -np.cumsum(nothing, 1), common)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.log(smooth / total).mean(1)
+        brevity = np.minimum(0.0, 1 - wanted / found)
+        scores = 100 * np.exp(brevity + mean)
+    possible = common.any(1) & (total > 0).all(1)
+    return np.where(possible, scores, 0.0)

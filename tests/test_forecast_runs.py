@@ -1,0 +1,147 @@
+"""Forecasts from the command line: train, evaluate, predict, and the mistakes of users."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+from ensue import cli
+from ensue.data.tasks.air_passengers import air_passengers
+from ensue.data.tasks.series import known_series
+
+LINEAR = ["--set", "model.family=linear", "--set", "model.look_back=13"]
+SPLIT = ["--set", "model.split=[96, 24, 24]"]
+
+
+class Said(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+Ensue = Callable[..., Said]
+
+
+@pytest.fixture
+def ensue(capsys: pytest.CaptureFixture[str]) -> Ensue:
+    """Runs a command."""
+
+    def run(*arguments: str | Path) -> Said:
+        with pytest.raises(SystemExit) as ending:
+            cli.main([str(own) for own in arguments])
+        return Said(int(ending.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def passengers(tmp_path: Path) -> Path:
+    columns = air_passengers()
+    lines = [f"{m},{n:g}" for m, n in zip(columns["month"], columns["passengers"], strict=True)]
+    path = tmp_path / "series.csv"
+    path.write_text("\n".join(["month,passengers", *lines]) + "\n", "utf-8")
+    return path
+
+
+def test_from_a_file_to_a_forecast(ensue: Ensue, passengers: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = ["--target", "passengers", "--horizon", "6", "--run", run]
+    trained = ensue("train", passengers, *options, *LINEAR, *SPLIT)
+    assert trained.exit_code == 0, trained.stderr
+    assert "model.time: month" in trained.stderr
+    assert (
+        "split: 96 steps train, 24 steps validation, 24 steps test, in order of time"
+        in trained.stderr
+    )
+    assert "96 rows to train on, 24 to validate on" in trained.stderr
+    found = json.loads(ensue("evaluate", run, "--json").stdout)
+    assert found["rows"] == 24 - 6 + 1  # every origin whose steps ahead are all of the test part
+    assert found["opened"] == 1
+    assert found["scores"]["mae"]["value"] < found["baselines"]["seasonal naive"]
+    assert len(found["ahead"]) == 6
+    validated = json.loads(ensue("evaluate", run, "--validation", "--json").stdout)
+    assert validated["rows"] == 24 - 6 + 1
+    lines = ensue("predict", run).stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == [f"1961-0{k}" for k in range(1, 7)]
+    answers = [json.loads(line) for line in ensue("predict", run, "--json").stdout.splitlines()]
+    own = answers[0]["expected"]["passengers"]
+    assert own["low"] < own["value"] < own["high"]
+    assert lines[0] == f"1961-01\t{own['value']:.6g}\t{own['low']:.6g}\t{own['high']:.6g}"
+
+
+def test_a_shorter_file_is_forecast_from_its_own_end(
+    ensue: Ensue, passengers: Path, tmp_path: Path
+) -> None:
+    run, short = tmp_path / "run", tmp_path / "short.csv"
+    assert ensue("train", passengers, "--horizon", "3", "--run", run, *LINEAR).exit_code == 0
+    short.write_text("\n".join(passengers.read_text("utf-8").splitlines()[:61]) + "\n", "utf-8")
+    assert ensue("predict", run, short).stdout.startswith("1954-01\t")
+
+
+def test_pictures_show_the_part_that_was_asked_for(
+    ensue: Ensue, passengers: Path, tmp_path: Path
+) -> None:
+    run, picture = tmp_path / "run", tmp_path / "forecast.svg"
+    assert (
+        ensue("train", passengers, "--horizon", "6", "--run", run, *LINEAR, *SPLIT).exit_code == 0
+    )
+    assert ensue("evaluate", run, "--validation", "--picture", picture).exit_code == 0
+    drawn = picture.read_text("utf-8")
+    ElementTree.fromstring(drawn)
+    assert "what came" in drawn
+    assert "1959" not in drawn  # the test part stays sealed
+    assert ensue("predict", run, "--picture", picture).exit_code == 0
+    assert "1961-" in picture.read_text("utf-8")
+
+
+def test_what_is_known_ahead_comes_from_a_file(ensue: Ensue, tmp_path: Path) -> None:
+    columns = known_series("driven", 120)
+    path, future, run = tmp_path / "past.csv", tmp_path / "future.csv", tmp_path / "run"
+    rows = [f"{v},{d}" for v, d in zip(columns["value"], columns["drive"], strict=True)]
+    path.write_text("\n".join(["value,drive", *rows]) + "\n", "utf-8")
+    future.write_text("drive\n1\n0\n", "utf-8")
+    options = ["--target", "value", "--known", "drive", "--horizon", "2", "--run", run]
+    small = ["--set", "model.hidden_size=4", "--set", "train.most_updates=2"]
+    assert ensue("train", path, *options, *small).exit_code == 0
+    asked = ensue("predict", run, "--future", future)
+    assert [line.split("\t")[0] for line in asked.stdout.splitlines()] == ["+1", "+2"]
+    without = ensue("predict", run)
+    assert without.exit_code == 2
+    assert "expected drive of the next 2 steps" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            "a,b\n1,2\n3,4\n",
+            [],
+            ":2: expected one column of numbers to forecast, got a, b; name it with --target",
+        ),
+        ("a,b\n1,2\n3,x\n", ["--target", "b"], ":3: column 'b': expected a finite number, got 'x'"),
+        ("a,b\n1,2\n3,4\n", ["--target", "c"], "unknown column 'c'"),
+        ("a\n1\n2\n3\n", [], "the training part: expected at least 36 steps"),
+    ],
+)
+def test_mistakes_are_told(
+    ensue: Ensue, text: str, options: list[str], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "series.csv"
+    path.write_text(text, "utf-8")
+    found = ensue("train", path, "--task", "forecast", "--run", tmp_path / "run", *options)
+    assert found.exit_code == 2
+    assert message in found.stderr
+
+
+def test_a_run_that_does_not_forecast_has_no_future(ensue: Ensue, tmp_path: Path) -> None:
+    rows = [f"{'good' if k % 2 else 'bad'} film {k},{k % 2}" for k in range(60)]
+    path, run = tmp_path / "reviews.csv", tmp_path / "run"
+    path.write_text("\n".join(["text,label", *rows]) + "\n", "utf-8")
+    quick = ["--set", "train.most_updates=1", "--set", "model.encoder=plain"]
+    assert ensue("train", path, "--label", "label", "--run", run, *quick).exit_code == 0
+    found = ensue("predict", run, path, "--picture", tmp_path / "x.svg")
+    assert found.exit_code == 2
+    assert "--future and --picture: expected a run of a forecaster" in found.stderr

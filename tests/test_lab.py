@@ -1,0 +1,100 @@
+"""The learning lab: golden numbers of descent, what each experiment must show, the picture."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+from functools import lru_cache
+
+import pytest
+
+from ensue.study import lab as experiments
+from ensue.study.lab import Lab, Networks, choose_family, compare_costs, compare_estimators, descend
+from ensue.study.lab_picture import draw
+from ensue.study.lab_table import as_json, as_text
+
+
+@lru_cache
+def small_lab() -> Lab:
+    return Lab(
+        1,
+        tuple(descend(rate) for rate in experiments.RATES),
+        compare_costs(1),
+        choose_family(1),
+        Networks((3, 10), (0.5, 0.2), (0.3, 0.1)),
+        compare_estimators(1, draws=500),
+    )
+
+
+def test_descent_is_golden() -> None:
+    found = descend(0.01)
+    assert found.places[1:4] == pytest.approx((-0.706017, -0.787320, -0.795398), abs=1e-6)
+    assert found.places[-1] == pytest.approx(-0.795415, abs=1e-6)
+    assert found.ending == "finds the minimum"
+    assert experiments.slope(-0.6) == pytest.approx(10.601703, abs=1e-6)
+    assert math.sin(10 * -0.795415) - 0.795415 == pytest.approx(-1.790402, abs=1e-6)
+
+
+def test_steps_may_be_too_small_or_too_large() -> None:
+    endings = [descend(rate).ending for rate in (0.001, 0.02, 0.05, 0.1)]
+    assert endings[0] == "is still on its way"
+    assert endings[1] == "overshoots, and swings around it"
+    assert endings[2] == "diverges: it never comes to rest"
+    assert descend(0.01, 3).ending != "diverges: it never comes to rest"
+
+
+def test_another_valley_is_told() -> None:
+    found = experiments._ending([-0.6, -1.423734])
+    assert found == "lands in another valley, at -1.424"
+
+
+def test_the_expected_cost_is_least_at_the_truth() -> None:
+    found = compare_costs(1)
+    assert found.best("expected") == pytest.approx(10.0)
+    assert min(found.expected) == pytest.approx(1e-4)  # the noise is left
+    assert found.best("empirical") == pytest.approx(10.0, abs=0.3)
+    assert found.expected != found.empirical
+    assert compare_costs(2).empirical != found.empirical
+    assert compare_costs(2).expected == found.expected
+
+
+def test_validation_chooses_and_only_the_winner_is_tested() -> None:
+    found = choose_family(1)
+    assert found.winner.name == "sinusoid"
+    assert [own.name for own in found.all if own.test is not None] == ["sinusoid"]
+    train = {own.name: own.train for own in found.all}
+    assert train["quadratic"] <= train["linear"]  # the larger family fits no worse
+
+
+def test_tuning_all_layers_wins() -> None:
+    found = experiments.compare_networks(1, (10,))
+    assert found.tuned[0] < found.random[0] / 2
+
+
+def test_estimators_are_what_they_are_said_to_be() -> None:
+    found = compare_estimators(1)
+    distance = {
+        own.name: max(
+            abs(m - e) / s for m, e, s in zip(own.mean, found.exact, own.error, strict=True)
+        )
+        for own in found.all
+    }
+    assert distance["score function"] < 4
+    assert distance["score function, baseline"] < 4
+    assert distance["straight-through, σ"] > 6
+    assert distance["straight-through, identity"] > 6
+    spread = {own.name: sum(own.deviation) for own in found.all}
+    assert spread["score function, baseline"] < spread["score function"]
+
+
+def test_all_is_said_and_drawn() -> None:
+    lab = small_lab()
+    text = as_text(lab)
+    assert "0.01   -0.600000  -0.706017  -0.787320  -0.795398" in text
+    assert "Validation chooses the sinusoid." in text
+    assert text.count("sealed") == 2
+    picture = draw(lab)
+    ElementTree.fromstring(picture)
+    assert "Why all layers are tuned" in picture
+    assert draw(lab) == picture
+    assert set(as_json(lab)) >= {"format", "seed", "walks", "costs", "families", "estimators"}

@@ -1,0 +1,432 @@
+"""Selection: candidates by name, the same measure for all, the test for the winner alone."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from ensue.cells import CELLS
+from ensue.cli import main
+from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
+from ensue.runs.config import TASKS, RunConfig
+from ensue.runs.infer import infer
+from ensue.runs.use import OPENINGS, evaluate_run
+from ensue.study import Selection, select, selection
+from ensue.study.candidates import candidates_of, known_models, split_names, usual_models
+from ensue.study.selection import Entry, Pace, Verdict, earlier_seconds
+from ensue.study.selection_picture import Axis, beside, round_steps
+from ensue.study.selection_table import as_text
+from ensue.training import Evaluation, RunFolder, Update
+
+LINES = [
+    f"the {animal} {verb} the {thing}"
+    for animal in ("cat", "dog", "bird", "fish")
+    for verb in ("sees", "likes", "takes")
+    for thing in ("house", "ball", "tree", "river", "boat")
+]
+SMALL = [
+    "model.hidden_size=8", "model.embedding_size=8", "model.layers=1", "model.columns=4",
+    "model.steps=7", "train.epochs=2", "train.rate=0.02",
+]  # fmt: skip
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RunConfig:
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return infer({"train": [str(path)]}, "language", SMALL).config
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_family_and_every_cell_has_a_name(task: str) -> None:
+    settings = TASKS[task].model_settings
+    known = known_models(settings)
+    assert {name.lower() for name in CELLS} <= set(known)
+    key = "family" if "family" in settings.model_fields else "encoder"
+    kinds = set(get_args(settings.model_fields[key].annotation))
+    assert {own[key] for own in known.values()} == kinds
+    assert len(usual_models(settings)) == len(kinds) - 1 + 3
+    assert set(usual_models(settings)) <= set(known)
+
+
+def test_a_name_stands_for_settings_over_those_of_all(config: RunConfig) -> None:
+    names = "ngram:order=2,ngram_smoothing=add-k, LSTM:hidden_size=12,train.rate=0.1, rnn"
+    one, two, three = candidates_of(config, names)
+    assert (one.config.model.family, one.config.model.order) == ("ngram", 2)
+    assert one.config.model.ngram_smoothing == "add-k"
+    assert (two.config.model.cell, two.config.model.hidden_size) == ("LSTM", 12)
+    assert two.config.train.rate == 0.1
+    assert (three.config.model.cell, three.config.model.hidden_size) == ("SimpleRNN", 8)
+    assert all(own.config.data == config.data for own in (one, two, three))
+    assert [own.folder for own in (one, two, three)] == [
+        "ngram-order=2-ngram_smoothing=add-k",
+        "LSTM-hidden_size=12-train.rate=0.1",
+        "rnn",
+    ]
+
+
+def test_all_stop_early_unless_somebody_says_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,label\n" + "good,1\nbad,0\n" * 20)
+
+    def patience(*settings: str) -> set[int | None]:
+        own = infer({"train": [str(path)]}, None, settings).config
+        return {found.config.train.patience for found in candidates_of(own, "plain,gru")}
+
+    assert patience() == {3}
+    assert patience("train.patience=7") == {7}
+    assert patience('train.patience="off"') == {None}
+
+
+MISTAKES = [
+    ("ngram,lsmt", OptionError, "unknown model 'lsmt': did you mean 'lstm'? Known: coupledlstm, "),
+    ("lstm", OptionError, "--models: expected two models or more to select from, got lstm; "
+     "`ensue train` trains one"),
+    ("lstm,gru,LSTM", OptionError,
+     "--models: lstm and LSTM are the same model; name each once"),
+    ("rnn,simplernn", OptionError,
+     "--models: rnn and simplernn are the same model; name each once"),
+    ("lstm,lstm:layers=1", OptionError,
+     "--models: lstm and lstm:layers=1 are the same model; name each once"),
+    ("gru,lstm:hiden_size=4", ConfigError,
+     "--models lstm:hiden_size=4: model.hiden_size: unknown key, did you mean hidden_size?"),
+    ("gru,lstm:layers=0", ConfigError,
+     "--models lstm:layers=0: model.layers: expected a number ≥ 1, got 0"),
+    ("gru,lstm:big", OptionError,
+     "--models lstm:big: expected name:key=value,key=value, such as "
+     "lstm:hidden_size=400,train.rate=0.002, got 'big'"),
+    ("gru,lstm:text.level=characters", OptionError,
+     "--models lstm:text.level=characters: text.level must be the same for all, or their scores "
+     "could not be compared; give it with --set text.level=characters"),
+    ("gru,lstm:train.watch=cost", OptionError,
+     "--models lstm:train.watch=cost: train.watch must be the same for all, or their scores "
+     "could not be compared; give it with --set train.watch=cost"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("models", "kind", "message"), MISTAKES)
+def test_mistakes_are_told_before_anything_is_trained(
+    config: RunConfig, tmp_path: Path, models: str, kind: type[EnsueError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        select(config, models, tmp_path / "s")
+    assert str(caught.value).startswith(message)
+    assert not (tmp_path / "s").exists()
+
+
+def test_pieces_of_names() -> None:
+    assert split_names(" a , b:x=1,y=2,c:z=a:b,") == ["a", "b:x=1,y=2", "c:z=a:b"]
+
+
+# --- the whole -----------------------------------------------------------------------------
+
+
+def test_from_a_text_to_a_tested_winner(config: RunConfig, tmp_path: Path) -> None:
+    place, heard = tmp_path / "s", list[str]()
+    found = select(config, "ngram:order=1,ngram,window,gru", place, heard.append)
+    scores = [row.score or 0.0 for row in found.rows]
+    assert scores == sorted(scores)
+    by_name = {row.name: row for row in found.rows}
+    assert found.winner is found.rows[0]
+    for row in found.rows:  # the score is the one that evaluate finds on the same part
+        opened = evaluate_run(RunFolder(place / row.folder), [], "validation")
+        assert opened.evaluation.scores["perplexity"].value == pytest.approx(row.score, rel=1e-4)
+        assert row.seconds > 0
+        assert row.size > 0
+    gru = by_name["gru"]
+    assert gru.parameters is not None
+    assert (gru.size, gru.epochs) == (4 * gru.parameters, 2)
+    assert gru.speed is not None
+    assert by_name["ngram"].parameters is None
+    assert by_name["ngram"].size > by_name["ngram:order=1"].size
+    openings = [json.loads(line) for line in (place / OPENINGS).read_text().splitlines()]
+    assert [own["run"] for own in openings] == [found.winner.folder]
+    assert found.test is not None
+    assert openings[0]["perplexity"] == found.test.value
+    assert found.test.baselines["unigrams"] > found.test.value
+    assert json.loads((place / "selection.json").read_text()) == found.as_json()
+    assert (place / "selection.svg").read_text() == found.picture()
+    assert heard[0] == "1 of 4: ngram:order=1"
+
+
+def test_what_is_finished_is_not_repeated(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted in the second training and continued: as if never stopped, the test opened
+    once; one more candidate is trained alone."""
+    whole = select(config, "ngram,gru,lstm", tmp_path / "whole")
+    trained: list[str] = []
+    plain = selection.train_run
+
+    def stopping(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
+        trained.append(folder.path.name)
+        if trained == ["ngram", "gru"]:
+            raise KeyboardInterrupt
+        return plain(own, folder, *more)
+
+    monkeypatch.setattr(selection, "train_run", stopping)
+    place = tmp_path / "s"
+    with pytest.raises(KeyboardInterrupt):
+        select(config, "ngram,gru,lstm", place)
+    assert json.loads((place / "selection.json").read_text())["test"] is None
+    found = select(config, "ngram,gru,lstm", place)
+    assert trained == ["ngram", "gru", "gru", "lstm"]
+    assert results(found) == results(whole)
+    again = select(config, "ngram,gru,lstm", place)
+    assert again == found
+    with pytest.raises(TrainingError, match="enough"):
+        select(config, "ngram,gru,lstm", place, _after("1 of 3"))
+    assert select(config, "ngram,gru,lstm", place) == found
+    more = select(config, "ngram,gru,lstm,rnn", place)
+    assert trained[4:] == ["rnn"]
+    assert len(more.rows) == 4
+    winners = {found.winner, more.winner}
+    assert len((place / OPENINGS).read_text().splitlines()) == len(winners)
+
+
+def _after(beginning: str) -> Callable[[str], None]:
+    """Breaks off behind the first line that begins so."""
+    heard: list[str] = []
+
+    def say(line: str) -> None:
+        if heard:
+            raise TrainingError("enough")
+        heard.extend([line] * line.startswith(beginning))
+
+    return say
+
+
+def results(found: Selection) -> Any:
+    """All but the times."""
+    return found.test, [replace(row, seconds=0.0, speed=None) for row in found.rows]
+
+
+def test_a_failure_is_shown_and_the_rest_goes_on(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = selection.train_run
+
+    def breaking(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
+        if folder.path.name in broken:
+            raise TrainingError("update 3: the cost is nan")
+        return plain(own, folder, *more)
+
+    monkeypatch.setattr(selection, "train_run", breaking)
+    broken = {"ngram"}
+    found = select(config, "ngram,gru", tmp_path / "s")
+    assert [(row.name, row.failure) for row in found.rows] == [
+        ("gru", ""),
+        ("ngram", "update 3: the cost is nan"),
+    ]
+    assert "ngram failed: update 3: the cost is nan" in str(found)
+    assert "failed: ngram" in found.picture()
+    broken = set()  # what failed is tried again
+    assert all(not row.failure for row in select(config, "ngram,gru", tmp_path / "s").rows)
+    broken = {"ngram", "gru"}
+    with pytest.raises(RunError) as caught:
+        select(config, "ngram,gru", tmp_path / "t")
+    assert str(caught.value) == (
+        "no model could be trained\n  ngram: update 3: the cost is nan\n"
+        "  gru: update 3: the cost is nan"
+    )
+
+
+def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_path: Path) -> None:
+    place = tmp_path / "s"
+    select(config, "ngram:order=2,ngram", place)
+    other = RunConfig.of({**config.tables(), "text": {**config.text.table(), "min_count": 2}})
+    with pytest.raises(RunError, match=r"text\.min_count: was 1, now 2"):
+        select(other, "ngram:order=2,ngram", place)
+    with open(config.data.train[0], "a") as file:
+        file.write("the horse sees the boat\n")
+    with pytest.raises(RunError) as caught:
+        select(config, "ngram:order=2,ngram", place)
+    assert "the content of files of this selection was " in str(caught.value)
+    assert str(caught.value).endswith(
+        "models can be compared on the same only: undo the change, or name another --run"
+    )
+    (place / "selection.json").write_text("{}")
+    with pytest.raises(RunError) as caught:
+        select(config, "ngram:order=2,ngram", place)
+    assert str(caught.value) == (
+        f"{place / 'selection.json'}: this is not a file that Ensue wrote; move it away, or name "
+        "another --run"
+    )
+    with pytest.raises(OptionError) as option:
+        select(config, "ngram,gru", place / "ngram")
+    assert str(option.value) == (
+        f"{place / 'ngram'}: this is the folder of one run; name another one with --run"
+    )
+
+
+def test_without_a_test_part_nothing_is_opened(config: RunConfig, tmp_path: Path) -> None:
+    held = tmp_path / "held.txt"
+    held.write_text("\n".join(LINES[::5]) + "\n")
+    own = replace(config, data=config.data.model_copy(update={"validation": [str(held)]}))
+    heard: list[str] = []
+    found = select(own, "ngram,ngram:order=2", tmp_path / "s", heard.append)
+    assert found.test is None
+    assert "there is no test part: give one with --test" in heard
+    assert not (tmp_path / "s" / OPENINGS).exists()
+
+
+# --- table and picture ---------------------------------------------------------------------
+
+
+def made(*rows: Entry, measure: str = "perplexity", test: Verdict | None = None) -> Selection:
+    return replace(Selection("language", measure, "0").ranked(rows), test=test)
+
+
+A = Entry("a", "a", "thing", 1000, 4000, 120.0, 3, 12.0, 900.0)
+B = Entry("b", "b", "counted", None, 2_600_000, 140.5, 0, 0.5)
+FAILED = Entry("c", "c", failure="no memory")
+
+
+@pytest.mark.parametrize(("measure", "first"), [("perplexity", "a"), ("accuracy", "b")])
+def test_the_best_comes_first(measure: str, first: str) -> None:
+    found = made(FAILED, B, A, measure=measure)
+    assert found.rows[0].name == first
+    assert found.rows[-1] is FAILED
+    assert made(FAILED).winner is None
+    tied = made(B, replace(A, score=B.score), measure=measure)
+    assert tied.rows[0] is B
+
+
+def test_the_table() -> None:
+    test = Verdict(
+        "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2
+    )
+    assert as_text(made(A, B, FAILED, test=test)).splitlines() == [
+        "   model  validation perplexity  parameters    size  epochs    time  tokens/s",
+        "1  a                     120.00       1,000    4 kB       3  12.0 s       900",
+        "2  b                     140.50           –  2.6 MB       –   0.5 s         –",
+        "c failed: no memory",
+        "",
+        "a on the test part (50 rows, opened 2 times): perplexity 118.20, "
+        "95 % interval 110.00 … 126.10",
+        "for comparison, perplexity: unigrams 640.00, 3-grams 99.00",
+        "The winner does not beat the 3-grams.",
+    ]
+
+
+@pytest.mark.parametrize("rows", [[A, B], [A, B, FAILED], [A], [A, replace(A, name="<&>")]])
+def test_the_picture_shows_each_twice(rows: list[Entry]) -> None:
+    found = made(*rows)
+    tree = ElementTree.fromstring(found.picture())
+    words = [own.text for own in tree.iter("{http://www.w3.org/2000/svg}text")]
+    for row in rows:
+        assert words.count(row.name) == (0 if row.failure else 2)
+    assert found.picture() == made(*rows).picture()
+
+
+def test_names_cover_neither_marks_nor_one_another() -> None:
+    places = {f"name {k}": (400.0 + 3 * (k % 3), 100.0 + 2 * k) for k in range(7)}
+    labels = beside(places, 440.0)
+    heights = sorted(y for _, y in labels.values())
+    assert all(b - a >= 12.5 for a, b in pairwise(heights))
+    assert all(y >= places[name][1] for name, (_, y) in labels.items())
+
+
+@pytest.mark.parametrize("values", [[3.0], [1.0, 1000.0], [5.0, 5.0], [0.91, 0.912]])
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_every_value_lies_on_its_axis(values: list[float], logarithmic: bool) -> None:
+    axis = Axis.over(values, 100, 50, logarithmic)
+    assert all(50 < axis(value) < 100 for value in values)
+    ticks = axis.ticks([[1, 10, 100]])
+    assert len(ticks) >= 2
+    assert all(50 <= axis(tick) <= 100 for tick in ticks)
+    steps = list(round_steps(axis.low, axis.high))
+    assert 3 <= len(steps) <= 11
+    assert all(axis.low <= step <= axis.high for step in steps)
+
+
+def test_the_pace_leaves_evaluations_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    pace = Pace()
+    assert pace.speed is None
+    for seconds, row in (
+        (2, Update(1, 1, 0.0, 0.1, 1.0, 5.0, 100.0)),
+        (50, Evaluation(1, 1, {}, True)),
+        (2, Update(2, 1, 0.0, 0.1, 1.0, 5.0, 100.0)),
+    ):
+        now[0] += seconds
+        pace(row)
+    assert pace.speed == 50
+
+
+def test_the_time_of_all_lives_counts(tmp_path: Path) -> None:
+    assert earlier_seconds(tmp_path) == 0
+    lines = [json.dumps({"seconds": s}) for s in (1, 5, 0.5, 2, 3)]
+    (tmp_path / "timing.jsonl").write_text("\n".join(lines) + '\n{"seco')
+    assert earlier_seconds(tmp_path) == 8
+
+
+# --- the command ---------------------------------------------------------------------------
+
+Ensue = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ensue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Ensue:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        found = capsys.readouterr()
+        return int(ended.value.code or 0), found.out, found.err
+
+    return run
+
+
+def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
+    settings = [word for own in SMALL for word in ("--set", own)]
+    wanted = ["select", "lines.txt", "--task", "language", "--run", "s", *settings]
+    code, out, err = ensue(*wanted, "--models", "ngram,gru")
+    assert code == 0, err
+    assert err.startswith("selecting a model among ngram,gru\n")
+    assert out.splitlines()[0].split() == [
+        "model", "validation", "perplexity", "parameters", "size", "epochs", "time", "tokens/s",
+    ]  # fmt: skip
+    assert "on the test part" in out
+    code, out, err = ensue(*wanted, "--models", "ngram,gru", "--json")
+    assert json.loads(out)["winner"] in ("ngram", "gru")
+    assert (tmp_path / "s" / "selection.svg").exists()
+    assert "wrote s/selection.json, s/selection.svg" in err
+
+
+def test_classifiers_are_selected_too(ensue: Ensue, tmp_path: Path) -> None:
+    rows = [f"{w} film {k},{w}" for k in range(40) for w in ("good", "bad")]
+    (tmp_path / "rows.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    small = ["--set", "model.hidden_size=4", "--set", "model.embedding_size=4"]
+    code, out, err = ensue(
+        "select", "rows.csv", "--models", "plain,gru", "--set", "train.epochs=1",
+        "--set", "train.watch=accuracy", "--quiet", "--run", "s", *small,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "validation accuracy" in out
+    assert "task: classify" in err
+    assert "update" not in err
+
+
+def test_files_must_be_named(ensue: Ensue) -> None:
+    code, _, err = ensue("select", "--models", "ngram,gru")
+    assert code == 2
+    assert err.splitlines()[-1] == (
+        "OptionError: select: name the files to learn from: "
+        "ensue select corpus.txt --task language --models ngram,lstm --run selection"
+    )
