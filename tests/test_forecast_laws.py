@@ -211,6 +211,22 @@ def test_a_rolled_step_is_a_step_of_teacher_forcing_on_the_same_numbers() -> Non
     torch.testing.assert_close(place.outward(forced), rolled)
 
 
+@pytest.mark.parametrize("case", ["recurrent, covariates", "direct, covariates"])
+def test_what_is_known_of_a_step_ahead_moves_that_step_and_none_before(case: str) -> None:
+    settings = model_of(case).model
+    torch.manual_seed(0)
+    network = NETWORKS[settings.family](settings).eval()
+    batch = random_batch(settings, 2)
+    with torch.no_grad():
+        point, costs = network.point(batch), network.costs(batch)
+        for step in range(settings.horizon):
+            other = batch._replace(ahead=batch.ahead.clone())
+            other.ahead[step] += 1
+            for before, after in ((point, network.point(other)), (costs, network.costs(other))):
+                assert torch.equal(before[:step], after[:step])
+                assert (before[step] != after[step]).all()
+
+
 @pytest.mark.parametrize("how", ["last", "mean", "instance"])
 def test_a_window_that_lies_higher_is_forecast_as_much_higher(how: str) -> None:
     settings = model_of("direct").model.model_copy(update={"normalise": how})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,3 +51,8 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_thread_each() -> dict[str, str]:
+    """The environment of a process that computes beside this one."""
+    return {**os.environ, "OMP_NUM_THREADS": "1"}

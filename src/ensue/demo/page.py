@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ensue import __version__
 from ensue.demo.trial import Share, Trial, lengths_beside
 from ensue.diagnose.alignment import alignment_picture
-from ensue.equations.drawing import FAINT, INK, QUIET, Drawing, number
+from ensue.equations.drawing import INK, QUIET, Drawing, number
 
 if TYPE_CHECKING:
     from ensue.models import Translator
@@ -22,7 +22,7 @@ WIDE, HIGH, LEFT, BELOW = 640.0, 240.0, 52.0, 36.0  # the learning curve, in pix
 
 STYLE = """
 :root { color-scheme: light; --ink: #1e293b; --quiet: #64748b; --line: #e2e8f0; --blue: #1e40af }
-* { box-sizing: border-box }
+* { box-sizing: border-box } svg { display: block; max-width: 100%; height: auto }
 body { margin: 0; color: var(--ink); background: #f8fafc;
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif }
 main { max-width: 980px; margin: 0 auto; padding: 40px 24px 80px }
@@ -48,7 +48,7 @@ def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -
     """Scores, the learning curve, where it looks, every format, mistakes. run: of the model."""
     plain = trials[0]
     sections = [
-        _cards([(own.exact, own.name, len(own.dates)) for own in trials], beside),
+        _cards(trials, beside),
         "<h2>Learning</h2>",
         f'<div class="sheet">{_curve(run)}</div>',
         "<h2>Where it looks</h2>",
@@ -78,8 +78,9 @@ def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -
     )
 
 
-def _cards(shares: Sequence[tuple[float, str, int]], beside: Trial) -> str:
-    rows = [*shares, (beside.exact, "the first of them, without attention", len(beside.dates))]
+def _cards(trials: Sequence[Trial], beside: Trial) -> str:
+    shares = [(own.exact, own.name, len(own.dates)) for own in trials]
+    rows = [*shares, (beside.exact, f"{trials[0].name}, without attention", len(beside.dates))]
     cards = [
         f'<div class="card"><b>{share:.2%}</b>{escape(name)}<br><span>of {count:,} dates exactly '
         "right</span></div>"
@@ -152,6 +153,6 @@ def _curve(run: Path) -> str:
     chart.line([place(*point) for point in points], "#2563eb", 2.4)
     chart.words((LEFT, HIGH - 14), "0", 12, QUIET, "start")
     chart.words((WIDE - 20, HIGH - 14), f"{last:,} updates", 12, QUIET, "end")
-    chart.words((LEFT + 10, 4), "validation dates exactly right", 12, INK, "start")
-    chart.words((WIDE / 2, HIGH - 14), f"best {max(y for _, y in points):.1%}", 12, FAINT, "middle")
+    best = f"validation dates exactly right, best {max(y for _, y in points):.1%}"
+    chart.words((WIDE / 2, HIGH - 14), best, 12, INK, "middle")
     return chart.svg(WIDE, HIGH, "Learning curve")

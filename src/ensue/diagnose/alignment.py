@@ -84,16 +84,20 @@ class _Matrix(Drawing):
 
 
 def alignment_picture(found: Explained) -> str:
-    """The same as SVG: the source slanted along the top, the words said with their probabilities
-    on the left, the weights as shades and, under the pointer, as numbers."""
+    """The same as SVG: the source along the top, words slanted, the words said with their
+    probabilities on the left, the weights as shades and, under the pointer, as numbers."""
     chart = _Matrix()
     source = [cut(printable(word), 2 * LONGEST_NAME) for word in found.source]
     said = [cut(printable(word), 2 * LONGEST_NAME) for word in found.tokens]
     longest = max(text_width(word, 13) for word in source)
     left = LEFT + max(text_width(word, 14) for word in said) + 52
     top = TOP + 24 + 0.77 * longest
+    letters = all(len(word) == 1 for word in source)
     for k, word in enumerate(source):
-        chart.slanted(left + k * CELL + 0.6 * CELL, top - 8, word)
+        if letters:
+            chart.words((left + (k + 0.5) * CELL - 1, top - 12), word, 14, INK, "middle")
+        else:
+            chart.slanted(left + k * CELL + 0.6 * CELL, top - 8, word)
     rows = zip(said, found.probabilities, found.alignment, strict=True)
     for line, (word, probability, weights) in enumerate(rows):
         y = top + line * CELL

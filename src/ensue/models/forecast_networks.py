@@ -168,6 +168,11 @@ class RecurrentForecast(ForecastNetwork):
         h, _ = self.recurrent(torch.cat([self.begun(batch, place), truth]))
         return self.answer(h[len(batch.past) - 1 :])
 
+    def _next(self, z: Tensor, generator: Generator | None) -> Tensor:
+        if self.says is None or generator is None:
+            return self.means(z)
+        return self.says.sample(z, generator).squeeze(-1)
+
     def rolled(self, batch: WindowBatch, count: int, generator: Generator | None) -> Tensor:
         """(count, horizon, batch, outputs): futures that go on from draws, or from means where
         there is no generator."""
@@ -178,9 +183,7 @@ class RecurrentForecast(ForecastNetwork):
         state = tuple(tuple(part.repeat(count, 1) for part in parts) for parts in state)
         found = []
         for step in range(self.horizon):
-            z = self.answer(h)  # (1, count·batch, outputs, width)
-            drawn = self.says is not None and generator is not None
-            y = self.says.sample(z, generator).squeeze(-1) if drawn else self.means(z)  # type: ignore[union-attr]
+            y = self._next(self.answer(h), generator)  # (1, count·batch, outputs)
             found.append(y.reshape(count, rows, -1))
             if step + 1 < self.horizon:
                 x = torch.cat([y, batch.ahead[step + 1 : step + 2].repeat(1, count, 1)], -1)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ensue.errors import DataError
 from ensue.models.forecast_settings import ForecastSettings
-from ensue.models.forecast_steps import Series, calendar
+from ensue.models.forecast_steps import Series
+from ensue.models.forecast_times import calendar
 
 Array = NDArray[np.float64]
 

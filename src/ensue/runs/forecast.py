@@ -12,7 +12,8 @@ from ensue.errors import DataError, OptionError
 from ensue.models.collect import Collected, Numbers
 from ensue.models.forecast_answer import ForecastStep
 from ensue.models.forecast_settings import ForecastSettings
-from ensue.models.forecast_steps import divided, joined, moment_of, read_steps, series_of
+from ensue.models.forecast_steps import divided, joined, read_steps, series_of
+from ensue.models.forecast_times import moment_of
 from ensue.models.forecaster import Forecaster
 from ensue.models.task_model import TaskModel
 from ensue.runs.config import DataSettings, RunConfig
