@@ -13,7 +13,7 @@ PEERS := .venv-peers
 .PHONY: help demo test test-optimised test-avx2 faults check bench bench-full bench-peers clean again
 
 help:
-	@echo 'make demo          see what Ensue does'
+	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
 	@echo 'make test          run all tests on all cores    make test ARGS="-k lstm"'
 	@echo 'make test-optimised  the native engine as users have it: full optimisation, more examples'
 	@echo 'make test-avx2     the native engine built for AVX2 alone'

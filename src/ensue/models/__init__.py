@@ -3,6 +3,8 @@
 from ensue.models.classifier import Classified, Classifier
 from ensue.models.estimator import Estimator
 from ensue.models.evaluation import Evaluation
+from ensue.models.forecast_settings import ForecastSettings
+from ensue.models.forecaster import Forecaster
 from ensue.models.labeller import Labelled, Labeller
 from ensue.models.language import LanguageModel, Scored
 from ensue.models.pair_settings import PairSettings
@@ -14,6 +16,8 @@ from ensue.models.settings import (
     TextSettings,
 )
 from ensue.models.spans import Span
+from ensue.models.table_model import TableModel
+from ensue.models.table_settings import TableSettings
 from ensue.models.translated import Explained, Translated
 from ensue.models.translator import Translator
 
@@ -24,6 +28,8 @@ __all__ = [
     "Estimator",
     "Evaluation",
     "Explained",
+    "ForecastSettings",
+    "Forecaster",
     "Labelled",
     "Labeller",
     "LabellerSettings",
@@ -33,6 +39,8 @@ __all__ = [
     "PairSettings",
     "Scored",
     "Span",
+    "TableModel",
+    "TableSettings",
     "TextSettings",
     "Translated",
     "Translator",
