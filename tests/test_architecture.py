@@ -45,6 +45,7 @@ FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "mana
 
 # What the extras bring, by the names they are imported under; the base install has none.
 OPTIONAL = {
+    "PIL",
     "fastapi",
     "matplotlib",
     "onnx",

@@ -300,8 +300,8 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
         "RunError: c: expected a run of a translator, got a model to classify\n"
     )
     assert mistaken(ensue, "predict", "c", "--nbest", "2", stdin=b"a\n") == (
-        "OptionError: --beam, --nbest and --alignment: expected a run of a translator, "
-        "got one to classify\n"
+        "OptionError: --beam, --nbest and --alignment: expected a run of a translator or a "
+        "captioner, got one to classify\n"
     )
 
 

@@ -80,7 +80,7 @@ def test_missing_values_are_told() -> None:
 @pytest.mark.slow
 def test_imdb_has_123_reviews_in_both_parts() -> None:
     parts = {part: [DATA / "imdb" / f"imdb.{part}.tsv.gz"] for part in ("train", "test")}
-    report = check(parts, IMDB)
+    report = check(parts, IMDB, text="text", label="label")
     assert report.ok
     facts = report.as_json()["parts"]
     assert facts["test"]["leaked"] == {"train": 123}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ensue.decoding import Hypothesis, beam, exact, greedy, reordered, sample, score
+from ensue.models.convolution_language import ConvolutionLanguage
 from ensue.models.language_network import (
     Carried,
     LanguageNetwork,
@@ -47,6 +48,10 @@ MODELS: dict[str, tuple[Callable[[], torch.nn.Module], Any]] = {
     ),
     "transformer": (transformer(40), reordered),
     "transformer, short context": (transformer(3), reordered),
+    "convolution": (
+        lambda: ConvolutionLanguage(WORDS, width=8, embedding_size=8, layers=2),
+        reordered,
+    ),
 }
 
 SEARCHES: dict[str, Any] = {

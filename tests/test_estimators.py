@@ -158,6 +158,12 @@ CASES = {
             "dropout_attention": 0.1,
         },
     ),
+    "convolution": Case(
+        Classifier, reviews, {}, {"encoder": "convolution", "layers": 2, "dropout_layers": 0.1}
+    ),
+    "convolution of vectors": Case(
+        Classifier, waves, {}, {"encoder": "convolution", "filter_size": 4, "dilated": True}
+    ),
     "two classifiers": Case(Classifier, reviews, members=2),
     "stepwise": Case(Labeller, sentences, {"numbers": "tag"}),
     "crf": Case(Labeller, sentences, {}, {"output": "crf"}),
@@ -167,6 +173,9 @@ CASES = {
         sentences,
         {},
         {"encoder": "transformer", "hidden_size": 6, "heads": 2, "inner_size": 5, "output": "crf"},
+    ),
+    "convolution with a crf": Case(
+        Labeller, sentences, {}, {"encoder": "convolution", "output": "crf"}
     ),
     "labelled vectors": Case(Labeller, steps),
     "span tags": Case(Labeller, spans, {}, {"output": "crf", "legal_only": True}),

@@ -34,6 +34,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "deep": {"family": "recurrent", "cell": "LSTM", **SMALL, "layers": 2},
     "transformer": {"family": "transformer", "heads": 2, **SMALL},
     "transformer, short context": {"family": "transformer", "heads": 2, "context": 3, **SMALL},
+    "convolution": {"family": "convolution", **SMALL, "layers": 2},
 }
 
 
@@ -134,7 +135,7 @@ def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
     assert "perplexity" in found.as_text()
 
 
-@pytest.mark.parametrize("family", ["recurrent", "transformer"])
+@pytest.mark.parametrize("family", ["recurrent", "transformer", "convolution"])
 def test_networks_learn(family: str) -> None:
     """Twelve epochs of a tiny grammar: better than counting single words."""
     model = fitted(family, epochs=12)
@@ -143,7 +144,9 @@ def test_networks_learn(family: str) -> None:
     assert found.scores["perplexity"].value < 0.7 * found.baselines["unigrams"]
 
 
-@pytest.mark.parametrize("family", ["window", "recurrent", "transformer, short context"])
+@pytest.mark.parametrize(
+    "family", ["window", "recurrent", "transformer, short context", "convolution"]
+)
 def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path) -> None:
     whole = LanguageModel(model=FAMILIES[family], train={"epochs": 4})
     whole.fit(LINES[::2], LINES[1::2], folder=tmp_path / "whole")

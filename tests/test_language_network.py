@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from ensue.errors import OptionError, ShapeError
+from ensue.models.convolution_language import ConvolutionLanguage
 from ensue.models.language_network import RecurrentLanguage, StreamBatch, WindowLanguage
 from ensue.models.transformer_language import TransformerLanguage
 
@@ -32,6 +33,11 @@ def transformer(**own: Any) -> TransformerLanguage:
     return TransformerLanguage(WORDS, **given)
 
 
+def convolution(**own: Any) -> ConvolutionLanguage:
+    given = {"width": 6, "embedding_size": 6, "layers": 3, "size": 2, **own}
+    return ConvolutionLanguage(WORDS, **given)
+
+
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "tied LSTM": recurrent,
     "wider GRU, tied": lambda: recurrent(cell="GRU", hidden_size=9),
@@ -51,6 +57,12 @@ MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "transformer, norm after, not tied": lambda: transformer(norm="after", tied=False),
     "transformer of narrow words": lambda: transformer(embedding_size=4),
     "transformer, text beyond its context": lambda: transformer(context=4),
+    "convolution": convolution,
+    "convolution, plain, not tied": lambda: convolution(dilated=False, size=4, tied=False),
+    "convolution of narrow words": lambda: convolution(embedding_size=4, size=1),
+    "convolution, all dropouts": lambda: convolution(
+        dropout_word=0.2, dropout_input=0.2, dropout_layers=0.2, dropout_output=0.2
+    ),
     "transformer, all dropouts": lambda: transformer(
         dropout_word=0.2,
         dropout_input=0.2,
@@ -140,7 +152,9 @@ def test_reordered_hypotheses(model: Any) -> None:
     assert_close(logs, model.step(tokens[1], carried)[0][order])
 
 
-@pytest.mark.parametrize("name", ["all dropouts", "transformer, all dropouts"])
+@pytest.mark.parametrize(
+    "name", ["all dropouts", "transformer, all dropouts", "convolution, all dropouts"]
+)
 def test_dropout_in_training_only(name: str) -> None:
     torch.manual_seed(3)
     model = MODELS[name]()
@@ -168,6 +182,9 @@ def test_messages() -> None:
     with pytest.raises(ShapeError) as columns:
         window()(stream(), window().begin(2))
     assert str(columns.value) == "carried: expected 3 columns, got 2"
+    with pytest.raises(ShapeError) as past:
+        convolution()(stream(), convolution().begin(2))
+    assert str(past.value) == "carried: expected 3 columns, got 2"
     with pytest.raises(ShapeError) as rows:
         transformer()(stream(), transformer().begin(2))
     assert str(rows.value) == "carried: expected 3 columns, got 2"

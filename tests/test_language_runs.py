@@ -22,6 +22,7 @@ import pytest
 from ensue.models.language import LanguageModel
 from ensue.models.streams import StreamSource
 from ensue.runs.config import DataSettings, RunConfig
+from ensue.runs.infer import infer
 from ensue.runs.parts import Reading
 from ensue.runs.train import settle, train_run
 from ensue.training import RunFolder
@@ -255,3 +256,13 @@ def same(expected: dict[str, str], found: dict[str, str]) -> bool:
 
 if __name__ == "__main__":
     nursery()
+
+
+def test_a_text_is_split_in_blocks_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("".join(f"line {k}\n" for k in range(400)), encoding="utf-8")
+    found = infer({"train": [str(path)]}, "language", [])
+    assert found.lines[-1] == (
+        "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, "
+        "so that what belongs together stays together"
+    )

@@ -39,6 +39,7 @@ ENCODER_OPTIONS = {
     "recurrent": {"cell": "LSTM", "hidden_size": 4, "bidirectional": True, "num_layers": 2},
     "plain": {},
     "transformer": {"width": 6, "heads": 2, "num_layers": 2},
+    "convolution": {"width": 4, "num_layers": 2, "size": 4, "dilated": True},
 }
 TABLE = [*product(ENCODERS, [*POOLINGS, "mean+max+last"], HEADS)]
 
@@ -140,6 +141,7 @@ def test_ten_rows_are_learned_by_heart(encoder: str, head: str) -> None:
         "recurrent": {"cell": "GRU", "hidden_size": 8},
         "plain": {},
         "transformer": {"width": 8, "heads": 2},
+        "convolution": {"width": 8},
     }
     own = ENCODERS[encoder](embed.width, **options[encoder])
     made = ClassifierNetwork(

@@ -377,6 +377,7 @@ def network(encoder: str, name: str) -> LabellerNetwork:
         "recurrent": {"cell": "GRU", "hidden_size": 3, "bidirectional": True},
         "plain": {},
         "transformer": {"width": 6, "heads": 2, "norm": "after"},
+        "convolution": {"width": 5, "num_layers": 2},
     }
     own = ENCODERS[encoder](embed.width, **options[encoder])
     kind, given = OUTPUTS[name]

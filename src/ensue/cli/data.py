@@ -114,9 +114,11 @@ def show_data(
 @data.command("make")
 def make_data(
     task: Annotated[
-        str, typer.Argument(help="dates, counting, 'temporal order', copy, parity, dyck.")
+        str, typer.Argument(help="dates, shapes, counting, 'temporal order', copy, parity, dyck.")
     ],
-    file: Annotated[Path, typer.Argument(help="dates: .conll or .tsv; the others: .jsonl.")],
+    file: Annotated[
+        Path, typer.Argument(help="dates: .conll or .tsv; shapes: a folder; the others: .jsonl.")
+    ],
     rows: Annotated[int, typer.Option("--rows", min=1, help="How many.")] = 1000,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Of a sequence.")] = 20,
     part: Annotated[

@@ -40,8 +40,8 @@ def request(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Training files, two parallel ones as train.en,train.de; none goes on with what "
-            "--run holds."
+            help="Training files, two parallel ones as train.en,train.de, or a folder with one for "
+            "each class; none goes on with what --run holds."
         ),
     ] = None,
     run: Annotated[Path, typer.Option("--run", help="The folder of the run.")] = Path("run"),
@@ -49,8 +49,8 @@ def request(
         str,
         typer.Option(
             "--task",
-            help="classify, label, translate, language, table or forecast; found out from the data "
-            "if not given.",
+            help="classify, label, translate, language, table, forecast, image or caption; "
+            "found out from the data if not given.",
         ),
     ] = "",
     text: Text = "",

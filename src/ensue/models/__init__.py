@@ -1,10 +1,15 @@
 """Models for tasks: what takes data, is fitted, evaluated, used, saved and loaded."""
 
+from ensue.models.caption_settings import CaptionSettings
+from ensue.models.captioned import Captioned, Gaze
+from ensue.models.captioner import Captioner
 from ensue.models.classifier import Classified, Classifier
 from ensue.models.estimator import Estimator
 from ensue.models.evaluation import Evaluation
 from ensue.models.forecast_settings import ForecastSettings
 from ensue.models.forecaster import Forecaster
+from ensue.models.image_model import ImageModel
+from ensue.models.image_settings import ImageSettings
 from ensue.models.labeller import Labelled, Labeller
 from ensue.models.language import LanguageModel, Scored
 from ensue.models.pair_settings import PairSettings
@@ -22,6 +27,9 @@ from ensue.models.translated import Explained, Translated
 from ensue.models.translator import Translator
 
 __all__ = [
+    "CaptionSettings",
+    "Captioned",
+    "Captioner",
     "Classified",
     "Classifier",
     "ClassifierSettings",
@@ -30,6 +38,9 @@ __all__ = [
     "Explained",
     "ForecastSettings",
     "Forecaster",
+    "Gaze",
+    "ImageModel",
+    "ImageSettings",
     "Labelled",
     "Labeller",
     "LabellerSettings",

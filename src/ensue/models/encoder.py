@@ -16,6 +16,7 @@ from ensue.errors import unknown
 from ensue.layers import Recurrent, step_mask
 from ensue.layers.positions import placed
 from ensue.layers.recurrent import as_cell
+from ensue.layers.sequence_convolution import GatedConvolutions
 from ensue.layers.transformer import Design, EncoderBlocks
 from ensue.models.embed import check_rates
 
@@ -116,15 +117,44 @@ class TransformerEncoder(nn.Module):
         return y, _last(y, lengths)
 
 
+class ConvolutionEncoder(nn.Module):
+    """Gated convolutions over the steps: y = layers(W·x + b), each step seen with those around
+    it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
+
+    size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        num_layers: int = 1,
+        size: int = 3,
+        dilated: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.enter = nn.Linear(input_size, width)
+        self.convolutions = GatedConvolutions(
+            width, num_layers, size, dilated=dilated, dropout=dropout
+        )
+        self.output_size = self.final_size = width
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y: Tensor = self.convolutions(self.enter(x), lengths)
+        return y, _last(y, lengths)
+
+
 def _last(y: Tensor, lengths: Tensor) -> Tensor:
     """(batch, width) of y (time, batch, width): at each row's last real step."""
     return (y * step_mask(lengths.to(y.device), len(y), first=-1)[..., None]).sum(0)
 
 
-Encoder = RecurrentEncoder | PlainEncoder | TransformerEncoder
+Encoder = RecurrentEncoder | PlainEncoder | TransformerEncoder | ConvolutionEncoder
 
 ENCODERS: dict[str, type[Encoder]] = {
     "recurrent": RecurrentEncoder,
     "plain": PlainEncoder,
     "transformer": TransformerEncoder,
+    "convolution": ConvolutionEncoder,
 }

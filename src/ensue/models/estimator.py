@@ -17,10 +17,17 @@ from ensue.data.tokenise import Tokeniser
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.layers.sequence_convolution import field_of
 from ensue.models.batch import Columns
 from ensue.models.collect import Collected, Examples, Numbers, pairs_of, renumbered
 from ensue.models.embed import Words
-from ensue.models.encoder import Encoder, PlainEncoder, RecurrentEncoder, TransformerEncoder
+from ensue.models.encoder import (
+    ConvolutionEncoder,
+    Encoder,
+    PlainEncoder,
+    RecurrentEncoder,
+    TransformerEncoder,
+)
 from ensue.models.evaluation import Evaluation
 from ensue.models.heads import balanced
 from ensue.models.saved import Saved, network_files, networks_of
@@ -180,6 +187,15 @@ class Estimator(TaskModel):
                 dropout=own.dropout_layers,
                 dropout_attention=own.dropout_attention,
             )
+        if own.encoder == "convolution":
+            return ConvolutionEncoder(
+                width,
+                width=own.hidden_size,
+                num_layers=own.layers,
+                size=own.filter_size,
+                dilated=own.dilated,
+                dropout=own.dropout_layers,
+            )
         return RecurrentEncoder(
             width,
             cell=own.cell,
@@ -253,6 +269,9 @@ class Estimator(TaskModel):
             return "no encoder"
         if own.encoder == "transformer":
             return f"{own.layers} × transformer of {own.hidden_size}, {own.heads} heads"
+        if own.encoder == "convolution":
+            seen = field_of(own.layers, own.filter_size, own.dilated)
+            return f"{own.layers} × convolution of {own.hidden_size}, {seen} steps seen"
         ways = "bidirectional " if own.bidirectional else ""
         return f"{own.layers} × {ways}{own.cell} of {own.hidden_size}"
 

@@ -120,7 +120,8 @@ class Evaluation:
     def _errors(self) -> str:
         wrong = [own for own in self.worst if own.predicted]
         lines = [
-            f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})  {own.text}"
+            f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})"
+            + f"  {own.text}" * bool(own.text)
             for own in wrong
         ]
         if lines:

@@ -154,7 +154,7 @@ class RecurrentForecast(ForecastNetwork):
     def answer(self, h: Tensor) -> Tensor:
         h = dropout(h, self.rate, self.training)
         z: Tensor = self.head(h)
-        return z.unflatten(-1, (self.outputs, self.width))
+        return z.reshape(*z.shape[:-1], self.outputs, self.width)
 
     def begun(self, batch: WindowBatch, place: Place) -> Tensor:
         """What the cell reads of the past, each step with what is known of the next one."""
@@ -217,7 +217,7 @@ class DirectForecast(ForecastNetwork):
         if self.known is not None:
             inner = inner + self.known(batch.ahead)
         z: Tensor = self.head(dropout(relu(inner), self.rate, self.training))
-        return z.unflatten(-1, (self.outputs, self.width))
+        return z.reshape(*z.shape[:-1], self.outputs, self.width)
 
 
 class SegmentForecast(ForecastNetwork):
@@ -237,7 +237,9 @@ class SegmentForecast(ForecastNetwork):
 
     def seen(self, batch: WindowBatch, place: Place) -> Tensor:
         y = place.inward(batch.past[..., : self.outputs])
-        cut = y.unflatten(0, (-1, self.segment)).permute(0, 2, 3, 1)  # (segments, batch, c, w)
+        cut = y.reshape(-1, self.segment, *y.shape[1:]).permute(
+            0, 2, 3, 1
+        )  # (segments, batch, c, w)
         segments, rows, own, _ = cut.shape
         s = relu(self.enter(cut.reshape(segments, rows * own, -1)))
         _, state = self.recurrent(s)
@@ -252,7 +254,7 @@ class SegmentForecast(ForecastNetwork):
         state = tuple(tuple(part.repeat(self.count, 1) for part in parts) for parts in state)
         h, _ = self.recurrent(x, state)
         z: Tensor = self.head(dropout(h[0], self.rate, self.training))
-        z = z.unflatten(-1, (self.segment, self.width)).unflatten(0, (self.count, rows, own))
+        z = z.reshape(self.count, rows, own, self.segment, self.width)
         return z.permute(0, 3, 1, 2, 4).flatten(0, 1)[: self.horizon]
 
 

@@ -1,5 +1,5 @@
-"""`LanguageModel`: given words, what follows? By counting, from a window, from all before, or by
-looking back at it."""
+"""`LanguageModel`: given words, what follows? By counting, from a window, from all before, by
+looking back at it, or by convolutions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, PAD, START, UNKNOWN, Vocabulary
 from ensue.errors import DataError, OptionError
+from ensue.layers.sequence_convolution import field_of
 from ensue.models.bootstrap import bootstrap
 from ensue.models.collect import Collected, Numbers, collected, counts_of, renumbered
+from ensue.models.convolution_language import ConvolutionLanguage
 from ensue.models.evaluation import Error, Evaluation
 from ensue.models.language_network import RecurrentLanguage, WindowLanguage
 from ensue.models.ngram_lm import NgramModel, Symbols, arrays_of, model_of
@@ -183,6 +185,8 @@ class LanguageModel(TaskModel):
                 dropout_attention=own.dropout_attention,
                 dropout_output=own.dropout_output,
             )
+        if own.family == "convolution":
+            return self._convolutions()
         return RecurrentLanguage(
             len(self.words),
             cell=own.cell,
@@ -196,6 +200,22 @@ class LanguageModel(TaskModel):
             dropout_recurrent=own.dropout_recurrent,
             dropout_output=own.dropout_output,
             init=own.init,
+        )
+
+    def _convolutions(self) -> ConvolutionLanguage:
+        own = self.model
+        return ConvolutionLanguage(
+            len(self.words),
+            width=own.hidden_size,
+            embedding_size=own.embedding_size,
+            layers=own.layers,
+            size=own.filter_size,
+            dilated=own.dilated,
+            tied=own.tied,
+            dropout_word=own.dropout_word,
+            dropout_input=own.dropout_input,
+            dropout_layers=own.dropout_layers,
+            dropout_output=own.dropout_output,
         )
 
     # ------------------------------------------------------------- how likely
@@ -349,6 +369,8 @@ class LanguageModel(TaskModel):
             "recurrent": f"{own.layers} × {own.cell} of {own.hidden_size}",
             "transformer": f"{own.layers} × transformer of {own.hidden_size}, {own.heads} heads, "
             f"{own.context} tokens back",
+            "convolution": f"{own.layers} × convolution of {own.hidden_size}, "
+            f"{field_of(own.layers, own.filter_size, own.dilated)} tokens seen",
         }[own.family]
         lines = [f"{type(self).__name__}: {what}"]
         if self.networks:

@@ -74,14 +74,16 @@ class TextSettings(Table):
 class NetworkSettings(Table):
     """What classifiers and labellers have in common."""
 
-    encoder: Literal["recurrent", "plain", "transformer"] = "recurrent"
+    encoder: Literal["recurrent", "plain", "transformer", "convolution"] = "recurrent"
     cell: str = "LSTM"
-    hidden_size: Size = 128  # of a cell's state, or the width of a transformer's blocks
+    hidden_size: Size = 128  # of a cell's state, or the width of other layers
     layers: Size = 1
     heads: Size = 4  # of a transformer's attention, as the next three
     inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
     norm_place: Literal["before", "after"] = "before"  # after each sum is the first paper's way
     dropout_attention: Rate = 0.0
+    filter_size: Size = 3  # steps that a convolution's filters see
+    dilated: bool = False  # these steps are 1, 2, 4, … apart, by layer
     bidirectional: bool = True
     init: str = "standard"
     embedding_size: Size = 100
@@ -155,7 +157,7 @@ class LabellerSettings(NetworkSettings):
 class LanguageSettings(Table):
     """The [model] table of a language model."""
 
-    family: Literal["recurrent", "window", "ngram", "transformer"] = "recurrent"
+    family: Literal["recurrent", "window", "ngram", "transformer", "convolution"] = "recurrent"
     order: Annotated[int, Field(ge=1, le=10)] = 5  # of n-grams: so many tokens
     ngram_smoothing: Literal[
         "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
@@ -164,13 +166,15 @@ class LanguageSettings(Table):
     window: Size = 4  # tokens that a fixed window sees
     one_hot: bool = False  # a window without embedding
     cell: str = "LSTM"
-    hidden_size: Size = 200  # of a cell's state, or the width of a transformer's blocks
+    hidden_size: Size = 200  # of a cell's state, or the width of other layers
     layers: Size = 2
     heads: Size = 4  # of a transformer's attention, as the next four
     inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
     norm_place: Literal["before", "after"] = "before"  # after each sum is the first paper's way
     dropout_attention: Rate = 0.0
     context: Size = 256  # tokens that each block looks back at
+    filter_size: Size = 3  # tokens that a convolution's filters see
+    dilated: bool = True  # these are 1, 2, 4, … apart, by layer
     embedding_size: Size = 200
     tied: bool = True
     init: str = "standard"

@@ -12,8 +12,10 @@ import tomli_w
 from pydantic import BaseModel, Field, ValidationError
 
 from ensue.errors import ConfigError, unknown
+from ensue.models.captioner import Captioner
 from ensue.models.classifier import Classifier
 from ensue.models.forecaster import Forecaster
+from ensue.models.image_model import ImageModel
 from ensue.models.labeller import Labeller
 from ensue.models.language import LanguageModel
 from ensue.models.settings import Table, TextSettings
@@ -25,7 +27,16 @@ from ensue.training.settings import problems
 
 TASKS: dict[str, type[TaskModel]] = {
     own.kind: own
-    for own in (Classifier, Labeller, LanguageModel, Translator, Forecaster, TableModel)
+    for own in (
+        Classifier,
+        Labeller,
+        LanguageModel,
+        Translator,
+        Forecaster,
+        TableModel,
+        ImageModel,
+        Captioner,
+    )
 }
 TABLES = ("data", "text", "model", "train")
 
@@ -128,7 +139,7 @@ class RunConfig:
     @property
     def pairs(self) -> bool:
         """Whether the label is a text, too."""
-        return self.task == Translator.kind
+        return self.task in (Translator.kind, Captioner.kind)
 
     @property
     def forecasts(self) -> bool:
@@ -139,6 +150,11 @@ class RunConfig:
     def tabular(self) -> bool:
         """Whether all columns of a row but the label are learned from."""
         return self.task == TableModel.kind
+
+    @property
+    def pictures(self) -> bool:
+        """Whether each row is a picture."""
+        return self.task == ImageModel.kind
 
     def estimator(self) -> TaskModel:
         return TASKS[self.task](self.text, self.model, self.train, members=self.members)

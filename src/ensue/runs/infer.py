@@ -15,15 +15,19 @@ from ensue.data.rows import Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, OptionError
+from ensue.models.captioner import Captioner
 from ensue.models.forecaster import Forecaster
+from ensue.models.image_model import ImageModel
 from ensue.models.language import LanguageModel
 from ensue.models.spans import scheme_of
 from ensue.models.table_model import TableModel
 from ensue.models.translator import Translator
+from ensue.runs.captions import are_captions
 from ensue.runs.config import DataSettings, RunConfig, changed
 from ensue.runs.forecast import columns_of, split_line
+from ensue.runs.images import are_pictures, refuse_columns
 from ensue.runs.parallel import PAIR, parallel, sides_of
-from ensue.runs.parts import first_rows, read_options
+from ensue.runs.parts import first_rows, plain_text, read_options, runs_on
 
 LOOKED_AT = 200  # rows
 MOST_CLASSES = 50  # of numbers that are names of classes
@@ -50,6 +54,8 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
     """data: the keys of [data] that were given."""
     given = DataSettings.of(data, "data")
     _refuse_twice(given)
+    if task == ImageModel.kind or (task is None and are_pictures(given.train)):
+        return _pictures(data, given, task, settings)
     plain = given.model_copy(
         update={"text": "", "label": "", "group": "", "sequence": "", "features": []}
     )
@@ -67,6 +73,16 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
         lines += [f"{table}.{key}: {_told(value)}" for key, value in own.items()]
     tables = {"task": guess.task, "data": {**data, **guess.data}, **guess.tables}
     config = RunConfig.of(changed(tables, settings))
+    return Inferred(config, [*lines, *_split_lines(config)])
+
+
+def _pictures(
+    data: Mapping[str, Any], given: DataSettings, task: str | None, settings: Sequence[str]
+) -> Inferred:
+    """Folders of pictures by class, or idx files: no row has columns."""
+    refuse_columns(given)
+    config = RunConfig.of(changed({"task": ImageModel.kind, "data": dict(data)}, settings))
+    lines = [] if task else [f"task: {ImageModel.kind} (pictures with a class each)"]
     return Inferred(config, [*lines, *_split_lines(config)])
 
 
@@ -102,6 +118,8 @@ def _told(value: bool | str | Sequence[str]) -> str:
 def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     """Each row has its text or sequence, and its label or labels."""
     require([given.group] if given.group else [], list(rows[0].fields), rows[0].place)
+    if task == Captioner.kind or (task is None and are_captions(rows)):
+        return _pairs(rows, given)._replace(task=Captioner.kind, why="pictures with captions")
     if task == Translator.kind or (task is None and _are_pairs(rows, given)):
         return _pairs(rows, given)
     if task == TableModel.kind or (task is None and _is_table(rows, given)):
@@ -275,6 +293,10 @@ def _split_lines(config: RunConfig) -> list[str]:
     if config.forecasts and not data.validation:
         return [split_line(config)]
     by = f"the hash of {data.group or ('each source' if config.pairs else 'each row')}"
+    if config.pictures:
+        by = "the hash of each picture"
+    elif runs_on(data) and all(plain_text(path, data.format) for path in data.train):
+        by = "blocks of lines, so that what belongs together stays together"
     if not data.validation and not data.test:
         return [f"split: 80 % train, 10 % validation, 10 % test, by {by}"]
     if not data.validation:

@@ -47,13 +47,14 @@ class Example(NamedTuple):
 class Reading:
     """The rows of a run's files. steps: each step has a label; tell: who hears of bad rows; pairs:
     the label is a text too, and neither is empty; table: all columns but the label and the group
-    are learned from."""
+    are learned from; seen: what an input stands for, such as the picture of a file's name."""
 
     data: DataSettings
     steps: bool
     tell: Tell | None = None
     pairs: bool = False
     table: bool = False
+    seen: Callable[[Place, Input], Any] | None = None
     rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
     def rows(self, part: str) -> Iterator[Example]:
@@ -103,7 +104,7 @@ class Reading:
         """Rows with INPUT and LABEL; those of other parts without fields."""
         options = read_options(self.data, self.steps, grouped=shares is not None)
         name = "features" if self.data.sequence else self.data.text
-        running = plain_text(path, self.data.format) and not (self.data.label or self.data.group)
+        running = runs_on(self.data) and plain_text(path, self.data.format)
         for row in read_any(path, options, tell):
             at = name
             try:
@@ -115,10 +116,12 @@ class Reading:
                     raise Unfit(EMPTY)
                 at = self.data.label
                 label = self._label(row, value)
+                at = name
+                given = value if self.seen is None else self.seen(row.place, value)
             except Unfit as unfit:
                 tell(Problem(row.place, f"{at}: {unfit}"))
                 continue
-            yield Row(row.place, {INPUT: value, LABEL: label})
+            yield Row(row.place, {INPUT: given, LABEL: label})
 
     def _value(self, row: Row, name: str) -> Input:
         if self.table:
@@ -142,6 +145,11 @@ class Reading:
             return part_of_line(row.place.line - 1, shares, self.data.split_seed, name)
         content = str(row.fields[self.data.group]) if self.data.group else hashed(value)
         return part_of(content, shares, self.data.split_seed)
+
+
+def runs_on(data: DataSettings) -> bool:
+    """Whether the lines of a plain text are one text that goes on, not rows of their own."""
+    return not (data.label or data.group)
 
 
 def plain_text(path: str, format: str) -> bool:

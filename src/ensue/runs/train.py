@@ -10,11 +10,14 @@ from pathlib import Path
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, RunError
 from ensue.models.collect import Collected, Numbers
+from ensue.models.image_model import shape_of
 from ensue.models.labels import known_rows
 from ensue.models.task_model import TaskModel
 from ensue.models.translator import Translator
+from ensue.runs.captions import run_captions
 from ensue.runs.config import RunConfig
 from ensue.runs.forecast import series_steps
+from ensue.runs.images import run_pictures
 from ensue.runs.parts import Reading
 from ensue.training import Outcome, RunFolder, Watcher, processes
 from ensue.training.disk import disk_errors
@@ -105,11 +108,17 @@ def _parts(
     """What is trained on, and what is validated on."""
     if steps := series_steps(config):
         return steps.collect("train", numbers), steps.collect("validation", numbers)
-    reading = _reading(config)
-    train = _training_part(model, reading, numbers)
-    if reading.rejected:
-        say(f"{reading.rejected:,} bad row{'s' * (reading.rejected > 1)} left out")
-    held = reading.collect("validation", numbers, model.tokeniser, label_tokeniser(model))
+    if pictures := run_pictures(config) or run_captions(config.data, model):
+        train = pictures.collect("train", numbers)
+        rejected = pictures.rejected
+        held = pictures.collect("validation", numbers, shape_of(train))
+    else:
+        reading = _reading(config)
+        train = _training_part(model, reading, numbers)
+        rejected = reading.rejected
+        held = reading.collect("validation", numbers, model.tokeniser, label_tokeniser(model))
+    if rejected:
+        say(f"{rejected:,} bad row{'s' * (rejected > 1)} left out")
     _check_sizes(config, train, held)
     seen = config.pairs or config.tabular  # texts and numbers need not have been seen
     return train, held if seen else _known(train, held, numbers, say)
@@ -117,9 +126,10 @@ def _parts(
 
 def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
     """A learning rate for this model and data, with the curve it comes from."""
-    model, numbers, steps = config.estimator(), Numbers(), series_steps(config)
-    if steps:
-        train = steps.collect("train", numbers)
+    model, numbers = config.estimator(), Numbers()
+    own = series_steps(config) or run_pictures(config) or run_captions(config.data, model)
+    if own:
+        train = own.collect("train", numbers)
     else:
         train = _training_part(model, _reading(config), numbers)
     say(f"{len(train):,} rows; trying rates")

@@ -12,14 +12,18 @@ from typing import Any, TypeVar
 
 from ensue.data.rows import Tell
 from ensue.errors import DataError, EnsueError, OptionError, RunError
+from ensue.models.captioner import Captioner
 from ensue.models.collect import Collector, Numbers
 from ensue.models.evaluation import Evaluation
 from ensue.models.forecaster import Forecaster
+from ensue.models.image_model import ImageModel
 from ensue.models.saved import read_model
 from ensue.models.task_model import TaskModel
 from ensue.models.translator import Translator
+from ensue.runs.captions import Captions, describe, rows_to_describe
 from ensue.runs.config import TASKS, RunConfig
 from ensue.runs.forecast import Steps
+from ensue.runs.images import Pictures, predict_pictures, rows_to_predict
 from ensue.runs.parallel import sides_of
 from ensue.runs.parts import Example, Reading, digest_of, inputs_of
 from ensue.runs.train import label_tokeniser
@@ -75,6 +79,10 @@ def evaluate_run(
     if isinstance(model, Forecaster):
         steps = Steps(data, model.model, model.history)
         rows = steps.collect("validated" if part == "validation" else part, numbers)
+    elif isinstance(model, ImageModel):
+        rows = Pictures(data, model.model).collect(part, numbers, model.shape)
+    elif isinstance(model, Captioner):
+        rows = Captions(data, model).collect(part, numbers, model.shape)
     else:
         reading = Reading(data, config.steps, pairs=config.pairs, table=config.tabular)
         rows = reading.collect(part, numbers, model.tokeniser, label_tokeniser(model))
@@ -145,11 +153,11 @@ def _together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
         yield some
 
 
-def searching(model: TaskModel, width: int, n_best: int, alignment: bool) -> Translator:
-    """A translator that searches by these options; 0 leaves the width as it was."""
-    if not isinstance(model, Translator):
+def searching(model: TaskModel, width: int, n_best: int, alignment: bool) -> Translator | Captioner:
+    """A model that searches by these options; 0 leaves the width as it was."""
+    if not isinstance(model, Translator | Captioner):
         raise OptionError(
-            "--beam, --nbest and --alignment: expected a run of a translator, "
+            "--beam, --nbest and --alignment: expected a run of a translator or a captioner, "
             f"got one to {model.kind}"
         )
     own = model.search
@@ -173,6 +181,14 @@ def predict_files(
 ) -> Iterator[tuple[Example, Any]]:
     """(row, answer) for each row of files that look like the training files; labels are not
     needed and not read. tell: who hears of bad rows."""
+    if isinstance(model, ImageModel):
+        for seen in _together(rows_to_predict(list(paths), config.data, tell), AT_ONCE):
+            yield from predict_pictures(model, seen, Numbers())
+        return
+    if isinstance(model, Captioner):
+        for seen in _together(rows_to_describe(list(paths), config.data, tell), AT_ONCE):
+            yield from describe(model, seen)
+        return
     rows = inputs_of(config.data, config.steps, paths, tell, config.tabular)
     for some in _together(rows, AT_ONCE):
         numbers = Numbers()

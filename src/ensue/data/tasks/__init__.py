@@ -2,6 +2,7 @@
 
 from ensue.data.tasks.dates import DATE_TAGS, FORMATS, Date, dates
 from ensue.data.tasks.memory import TASKS
+from ensue.data.tasks.shapes import Scene, shapes
 from ensue.data.tasks.task import Task, TaskBatch
 
-__all__ = ["DATE_TAGS", "FORMATS", "TASKS", "Date", "Task", "TaskBatch", "dates"]
+__all__ = ["DATE_TAGS", "FORMATS", "TASKS", "Date", "Scene", "Task", "TaskBatch", "dates", "shapes"]

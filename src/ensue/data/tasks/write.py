@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from ensue.data.images import write_image
 from ensue.data.tasks.dates import dates
 from ensue.data.tasks.memory import TASKS
+from ensue.data.tasks.shapes import shapes
 from ensue.data.tasks.task import PARTS
 from ensue.errors import OptionError, unknown
 
-DATES = "dates"
+DATES, SHAPES = "dates", "shapes"
+CAPTIONS = "captions.tsv"
 AT_ONCE = 1000  # rows in memory
 FORMATS = {DATES: (".conll", ".tsv")}
 
@@ -22,11 +25,14 @@ def write_task(
     """Writes rows of a part, which no other part has; says in one line what they are.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form;
+    shapes: a folder of pictures, with captions.tsv beside them;
     the others: .jsonl with `features` (steps, n) and `label`, or one label for each step."""
-    if name != DATES and name not in TASKS:
-        raise unknown("task", name, (DATES, *TASKS))
+    if name not in (DATES, SHAPES, *TASKS):
+        raise unknown("task", name, (DATES, SHAPES, *TASKS))
     if part not in PARTS:
         raise unknown("part", part, PARTS)
+    if name == SHAPES:
+        return _write_shapes(path, seed, part, rows)
     known = FORMATS.get(name, (".jsonl",))
     if path.suffix not in known:
         raise OptionError(f"{path}: expected a file name that ends in {' or '.join(known)}")
@@ -42,6 +48,25 @@ def write_task(
     except OSError as problem:
         raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
     return about
+
+
+def _write_shapes(folder: Path, seed: int, part: str, rows: int) -> str:
+    """The pictures first, so that every line of the captions has one."""
+    if folder.suffix:
+        raise OptionError(f"{folder}: expected the name of a folder, which has no ending")
+    width = len(str(rows))
+    lines = ["file\tcaption\n"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for first, count in _blocks(rows):
+            for number, scene in enumerate(shapes(seed, part, count, first=first), first + 1):
+                file = f"{number:0{width}}.png"
+                write_image(folder / file, scene.picture)
+                lines.append(f"{file}\t{scene.caption}\n")
+        (folder / CAPTIONS).write_text("".join(lines), encoding="utf-8")
+    except OSError as problem:
+        raise OptionError(f"{folder} cannot be written: {problem.strerror}") from problem
+    return f"drawn shapes, their captions in {folder / CAPTIONS}"
 
 
 def _blocks(rows: int) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,235 @@
+"""Drawn pictures of one or two shapes with captions: "a small red circle left of a blue square".
+
+A shape is small, large, or of middle size, which is not said. Of two shapes the smaller is named
+first; of two that are equal, the one on the left or the upper one. They are left of, right of,
+above or below each other by the axis on which their centres are further apart, by far.
+
+Some colours go with some shapes in one part only: no training caption speaks of a red circle,
+but every test picture has a shape of `HELD["test"]`, and every validation picture one of
+`HELD["validation"]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.split import SHARES
+from ensue.data.tasks.draws import Draws, below, draws, key_of, uniform
+from ensue.data.tasks.shape_drawing import KINDS, SIDE, Placed, boxes, coverage, painted
+from ensue.errors import OptionError, unknown
+
+COLOURS: dict[str, tuple[int, int, int]] = {
+    "red": (220, 38, 38),
+    "yellow": (250, 204, 21),
+    "green": (34, 150, 70),
+    "blue": (37, 99, 235),
+    "purple": (126, 34, 206),
+    "pink": (247, 140, 196),
+    "brown": (120, 72, 36),
+    "black": (28, 28, 32),
+    "grey": (130, 132, 138),
+    "cyan": (34, 190, 205),
+}
+SIZES: dict[str, float] = {"small": 4.2, "middle": 5.8, "large": 8.0}  # radius of a circle
+RELATIONS = ("left of", "right of", "above", "below")
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "colour": tuple(COLOURS),
+    "shape": tuple(KINDS),
+    "size": ("small", "large"),
+    "relation": ("left", "right", "above", "below"),
+}
+HELD: dict[str, tuple[tuple[str, str], ...]] = {
+    "train": (),
+    "validation": (
+        ("pink", "circle"),
+        ("brown", "square"),
+        ("black", "triangle"),
+        ("grey", "cross"),
+        ("cyan", "star"),
+    ),
+    "test": (
+        ("red", "circle"),
+        ("yellow", "square"),
+        ("green", "triangle"),
+        ("blue", "cross"),
+        ("purple", "star"),
+    ),
+}
+ALONE = 0.25  # of the pictures have one shape
+GAP, MARGIN = 2.0, 1.0  # pixels between shapes, and to the edge
+ASIDE = 0.4  # how far off the axis at most, by the distance along it
+VARIED, TURNED = 0.05, 0.2  # of a size, and radians
+TINTED, PAPER, NOISE = 14.0, 12.0, 6.0  # of 255: colours, the ground, each pixel
+AT_ONCE = 1000  # pictures drawn together
+
+
+class Shape(NamedTuple):
+    """box: left, top, right, bottom in pixels, right and bottom just outside."""
+
+    kind: str
+    colour: str
+    size: str
+    box: tuple[int, int, int, int]
+
+    def __str__(self) -> str:
+        said = [self.size] if self.size in ATTRIBUTES["size"] else []
+        return " ".join(["a", *said, self.colour, self.kind])
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A picture (3, height, width) of bytes, and its shapes in the order in which they are named;
+    relation: of the first to the second, "" where there is but one."""
+
+    picture: NDArray[np.uint8]
+    shapes: tuple[Shape, ...]
+    relation: str
+
+    @property
+    def caption(self) -> str:
+        if not self.relation:
+            return str(self.shapes[0])
+        return f"{self.shapes[0]} {self.relation} {self.shapes[1]}"
+
+
+def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
+    """Scenes first … first + count − 1 of "train", "validation" or "test"; each is a pure function
+    of seed, part and number."""
+    if part not in SHARES:
+        raise unknown("part", part, SHARES)
+    if first < 0 or count < 1:
+        raise OptionError(f"expected first ≥ 0 and count ≥ 1, got {first} and {count}")
+    found: list[Scene] = []
+    for start in range(first, first + count, AT_ONCE):
+        numbers = np.arange(start, min(start + AT_ONCE, first + count))
+        found += _scenes(key_of("shapes", seed, part), part, numbers)
+    return found
+
+
+# --- what is on a picture ------------------------------------------------------------------
+
+
+@cache
+def _combinations(part: str) -> list[tuple[int, int]]:
+    """Numbers of the colours and kinds that a part may show, its own ones first."""
+    others = {own for held in HELD.values() for own in held}
+    own = list(HELD[part])
+    own += [(c, k) for c in COLOURS for k in KINDS if (c, k) not in others]
+    return [(list(COLOURS).index(colour), list(KINDS).index(kind)) for colour, kind in own]
+
+
+class _Pair(NamedTuple):
+    """The first and the second shape of each picture, (2, pictures) each; the second is not drawn
+    where a picture has one only."""
+
+    colour: NDArray[np.int64]
+    size: NDArray[np.int64]
+    placed: Placed
+    alone: NDArray[np.bool_]
+    relation: NDArray[np.int64]
+
+
+def _pair(drawn: Draws, part: str) -> _Pair:
+    """drawn (pictures, 14)."""
+    known = np.array(_combinations(part))
+    own = below(drawn[:, 0], len(HELD[part]) or len(known))
+    other = below(drawn[:, 1], len(known) - 1)
+    other += other >= own  # another one
+    colour, kind = known[np.stack([own, other])].transpose(2, 0, 1)
+    size = np.stack([below(drawn[:, column], len(SIZES)) for column in (2, 3)])
+    varied = 1 + VARIED * (2 * uniform(drawn[:, 4:6]).T - 1)
+    reach = np.array([kind.reach for kind in KINDS.values()])[kind]
+    extent = np.array([kind.extent for kind in KINDS.values()])[kind]
+    radius = np.array(list(SIZES.values()))[size] * reach * varied
+    turned = TURNED * (2 * uniform(drawn[:, 6:8]).T - 1)
+    alone = uniform(drawn[:, 8]) < ALONE
+    relation = below(drawn[:, 9], len(RELATIONS))
+    x, y = _places(radius * extent, alone, relation, uniform(drawn[:, 10:14]).T)
+    # the smaller first; of equals the left or upper one
+    later = (size[0] > size[1]) | ((size[0] == size[1]) & (relation % 2 == 1))
+    swapped = later & ~alone
+    relation = np.where(swapped, relation ^ 1, relation)
+    placed = Placed(*(_swapped(values, swapped) for values in (kind, radius, x, y, turned)))
+    return _Pair(_swapped(colour, swapped), _swapped(size, swapped), placed, alone, relation)
+
+
+def _swapped(values: NDArray[Any], where: NDArray[np.bool_]) -> NDArray[Any]:
+    return np.where(where, values[::-1], values)
+
+
+def _places(
+    extent: NDArray[np.float64],
+    alone: NDArray[np.bool_],
+    relation: NDArray[np.int64],
+    drawn: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """x and y (2, pictures) of the centres: within the picture, the pairs apart along one axis.
+    extent (2, pictures), drawn (4, pictures)."""
+    low, high = MARGIN + extent, SIDE - MARGIN - extent
+    room, both = SIDE - 2 * MARGIN, extent.sum(0)
+    apart = both + GAP + drawn[0] * np.maximum(room - 2 * both - GAP, 0)
+    sign = np.where(relation % 2 == 0, 1.0, -1.0)  # the second lies right of or below the first
+    along = _fitting(low, high, sign * apart, drawn[1])
+    aside = _fitting(low, high, ASIDE * apart * (2 * drawn[2] - 1), drawn[3])
+    single = low + drawn[[1, 3]][:, None] * (high - low)  # (axes, 2, pictures)
+    along, aside = np.where(alone, single, np.stack([along, aside]))
+    level = relation < 2
+    return np.where(level, along, aside), np.where(level, aside, along)
+
+
+def _fitting(
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    drawn: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(2, pictures): a place for the first, and one for the second that is so far from it."""
+    least, most = np.maximum(low[0], low[1] - offset), np.minimum(high[0], high[1] - offset)
+    at = least + drawn * (most - least)
+    return np.stack([at, at + offset])
+
+
+# --- drawn ---------------------------------------------------------------------------------
+
+
+def _scenes(key: int, part: str, numbers: NDArray[np.int64]) -> list[Scene]:
+    noise_columns = SIDE * SIDE * 3 // 8  # a byte each
+    drawn = draws(key, numbers, 14 + 9 + noise_columns)
+    pair = _pair(drawn[:, :14], part)
+    tints = 2 * uniform(drawn[:, 14:23]) - 1
+    paper = 238 + PAPER * tints[:, :3]
+    pictures = np.empty((len(numbers), SIDE, SIDE, 3), np.float32)
+    pictures[:] = paper[:, None, None]
+    colours = np.array(list(COLOURS.values()))
+    found = []
+    for k in range(2):
+        covered = coverage(Placed(*(values[k] for values in pair.placed)))
+        found.append(boxes(covered))
+        if k:
+            covered[pair.alone] = 0
+        colour = colours[pair.colour[k]] + TINTED * tints[:, 3 * k + 3 : 3 * k + 6]
+        painted(pictures, covered, colour.astype(np.float32))
+    grains = np.ascontiguousarray(drawn[:, 23:]).view(np.uint8).reshape(pictures.shape)
+    pictures += (grains.astype(np.float32) - 127.5) * np.float32(NOISE / 127.5)
+    found_bytes = np.clip(np.rint(pictures), 0, 255).astype(np.uint8)
+    volumes = np.ascontiguousarray(found_bytes.transpose(0, 3, 1, 2))
+    return [_scene(volumes[row], pair, np.stack(found), row) for row in range(len(numbers))]
+
+
+def _scene(picture: NDArray[np.uint8], pair: _Pair, found: NDArray[np.int64], row: int) -> Scene:
+    colours, kinds, sizes = list(COLOURS), list(KINDS), list(SIZES)
+    alone = bool(pair.alone[row])
+    named = tuple(
+        Shape(
+            kinds[int(pair.placed.kind[k, row])],
+            colours[pair.colour[k, row]],
+            sizes[pair.size[k, row]],
+            tuple(found[k, row].tolist()),
+        )
+        for k in range(1 if alone else 2)
+    )
+    return Scene(picture, named, "" if alone else RELATIONS[pair.relation[row]])

@@ -1,0 +1,249 @@
+"""Convolution and pooling over volumes (rows, channels, height, width), and networks of them.
+
+    z[o, i, j] = b[o] + Σ_{c,u,v} w[o, c, u, v] · x[c, s·i + u − p, s·j + v − p]
+
+The filter is not flipped (cross-correlation): each has a slice w[o, c] for every channel of its
+input, and one bias. s is the stride, p the zeros on each side. Of n places a filter of k takes
+⌊(n + 2p − k)/s⌋ + 1. Pooling looks at each channel by itself and has no parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ensue.errors import OptionError, ShapeError, unknown
+from ensue.layers.feedforward import MLP
+
+PART = re.compile(
+    r"(?:(?P<channels>\d+)(?:x(?P<size>\d+))?|(?P<kind>max|mean)(?P<of>\d+)?)(?:/(?P<stride>\d+))?"
+)
+FILTER, POOL = 3, 2  # how wide, where the text does not say
+NORMS = ("batch", "none")
+
+
+def places(length: int, size: int, stride: int = 1, padding: int = 0, what: str = "filter") -> int:
+    """How many places a filter takes along one axis: ⌊(n + 2p − k)/s⌋ + 1, one or more.
+
+    4 pixels, a filter of 2: stride 1 → 3; stride 2 → 2; stride 2, padding 1 → 3."""
+    room = length + 2 * padding - size
+    if room < 0:
+        around = f" with {padding} zeros on each side" if padding else ""
+        raise ShapeError(
+            f"a {what} of {size} does not fit: expected {size - 2 * padding} or more pixels in "
+            f"height and width{around}, got {length}. Give larger images, or fewer or smaller "
+            "filters and pools before it"
+        )
+    return room // stride + 1
+
+
+def _check(least: dict[str, tuple[int, int]]) -> None:
+    for name, (value, bound) in least.items():
+        if value < bound:
+            raise OptionError(f"{name}: expected a number ≥ {bound}, got {value}")
+
+
+def _volumes(x: Tensor, channels: int | None, what: str) -> None:
+    if x.dim() != 4 or (channels is not None and x.shape[1] != channels):
+        wanted = "channels" if channels is None else channels
+        raise ShapeError(
+            f"{what}: expected x of shape (rows, {wanted}, height, width), got {tuple(x.shape)}"
+        )
+
+
+class Convolution(nn.Module):
+    """Filters over volumes: (rows, channels_in, height, width) → (rows, channels_out, …).
+
+    weight (channels_out, channels_in, size, size) begins He-normal, bias at 0. A filter of 3 over
+    3 channels has 3·3·3 + 1 parameters, whatever the size of the picture."""
+
+    def __init__(
+        self,
+        channels_in: int,
+        channels_out: int,
+        size: int,
+        stride: int = 1,
+        padding: int = 0,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        counts = {"channels_in": channels_in, "channels_out": channels_out, "size": size}
+        bounds = {name: (value, 1) for name, value in {**counts, "stride": stride}.items()}
+        _check({**bounds, "padding": (padding, 0)})
+        self.size, self.stride, self.padding = size, stride, padding
+        self.weight = nn.Parameter(torch.empty(channels_out, channels_in, size, size))
+        self.bias = nn.Parameter(torch.zeros(channels_out)) if bias else None
+        with torch.no_grad():
+            nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
+
+    def shape(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        """Of its output, for an input of this shape."""
+        tall, wide = (places(n, self.size, self.stride, self.padding) for n in (height, width))
+        return len(self.weight), tall, wide
+
+    def forward(self, x: Tensor) -> Tensor:
+        _volumes(x, self.weight.shape[1], "Convolution")
+        self.shape(*x.shape[1:])
+        return functional.conv2d(x, self.weight, self.bias, self.stride, self.padding)
+
+    def extra_repr(self) -> str:
+        out, into = self.weight.shape[:2]
+        return f"{into}, {out}, {self.size}, stride={self.stride}, padding={self.padding}"
+
+
+POOLS: dict[str, Callable[[Tensor, int, int], Tensor]] = {
+    "max": functional.max_pool2d,
+    "mean": functional.avg_pool2d,
+}
+
+
+class VolumePooling(nn.Module):
+    """The largest number, or the mean, of each square of `size`, in each channel by itself.
+
+    2×2 with stride 2 leaves a quarter of the numbers. Of equal numbers one gets the derivative."""
+
+    def __init__(self, kind: str = "max", size: int = POOL, stride: int | None = None) -> None:
+        super().__init__()
+        if kind not in POOLS:
+            raise unknown("pooling", kind, POOLS)
+        self.kind, self.size, self.stride = kind, size, size if stride is None else stride
+        _check({"size": (size, 1), "stride": (self.stride, 1)})
+
+    def shape(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
+        tall, wide = (places(n, self.size, self.stride, what="pool") for n in (height, width))
+        return channels, tall, wide
+
+    def forward(self, x: Tensor) -> Tensor:
+        _volumes(x, None, "VolumePooling")
+        self.shape(*x.shape[1:])
+        return POOLS[self.kind](x, self.size, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"{self.kind}, {self.size}, stride={self.stride}"
+
+
+class ChannelNorm(nn.BatchNorm2d):
+    """Each channel to mean 0 and variance 1 over a batch in training, by the means of training
+    afterwards; then a gain and a shift. A single number has no variance: it is taken as
+    afterwards."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and x.numel() > x.shape[1]:
+            return super().forward(x)
+        return functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, False, eps=self.eps
+        )
+
+
+class Part(NamedTuple):
+    """One word of a description: so many filters, or a pool of that kind."""
+
+    channels: int
+    kind: str
+    size: int
+    stride: int
+
+
+def parts_of(description: str) -> list[Part]:
+    """ "32 32x5 64/2 max mean3/1": 32 filters of 3×3, 32 of 5×5, 64 of 3×3 with stride 2; pools
+    of 2×2, and of 3×3 with stride 1."""
+    found = []
+    for word in description.split():
+        own = PART.fullmatch(word)
+        if own is None or any(
+            n and not int(n) for n in own.group("channels", "size", "of", "stride")
+        ):
+            raise OptionError(
+                f"blocks {description!r}: expected words such as 32 (filters of 3×3), 32x5 (of "
+                f"5×5), 64/2 (with stride 2), max or mean (pools of 2×2), max3/2, got {word!r}"
+            )
+        kind, stride = own["kind"] or "", int(own["stride"] or 0)
+        size = int((own["of"] or POOL) if kind else (own["size"] or FILTER))
+        found.append(Part(int(own["channels"] or 0), kind, size, stride or (size if kind else 1)))
+    return found
+
+
+class ConvolutionBlocks(nn.Module):
+    """Convolutions and pools one behind another, as `parts_of` reads their description.
+
+    A convolution keeps the size (padding ⌊k/2⌋) but for its stride, and is followed by the norm
+    ("batch", or "none") and ReLU."""
+
+    def __init__(self, channels: int, description: str, *, norm: str = "batch") -> None:
+        super().__init__()
+        _check({"channels": (channels, 1)})
+        if norm not in NORMS:
+            raise unknown("norm", norm, NORMS)
+        self.description, self.channels_in = description, channels
+        layers: list[nn.Module] = []
+        for own in parts_of(description):
+            if own.kind:
+                layers.append(VolumePooling(own.kind, own.size, own.stride))
+                continue
+            layers.append(
+                Convolution(
+                    channels, own.channels, own.size, own.stride, own.size // 2, bias=norm == "none"
+                )
+            )
+            if norm == "batch":
+                layers.append(ChannelNorm(own.channels))
+            layers.append(nn.ReLU())
+            channels = own.channels
+        self.layers = nn.Sequential(*layers)
+
+    def shape(self, height: int, width: int) -> tuple[int, int, int]:
+        """Channels, height and width of what comes out."""
+        found = self.channels_in, height, width
+        for layer in self.layers:
+            if isinstance(layer, Convolution | VolumePooling):
+                found = layer.shape(*found)
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        _volumes(x, self.channels_in, "ConvolutionBlocks")
+        # this order of the same numbers in memory is the one that the kernels are fastest with
+        found: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
+        return found
+
+
+class ConvolutionNet(nn.Module):
+    """Blocks, then an MLP: (rows, channels, height, width) → (rows, outputs).
+
+    shape: channels, height and width of the pictures. hidden: units of the MLP's hidden layers,
+    which sees all numbers of the last volume. dropout: of these and of the hidden units.
+
+    ConvolutionNet((1, 28, 28), "6x5 max 16x5 max", 10, norm="none") has 10,422 parameters."""
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        description: str,
+        outputs: int,
+        *,
+        hidden: Sequence[int] = (),
+        dropout: float = 0.0,
+        norm: str = "batch",
+    ) -> None:
+        super().__init__()
+        channels, height, width = self.shape = shape
+        self.blocks = ConvolutionBlocks(channels, description, norm=norm)
+        tall = self.blocks.shape(height, width)
+        self.dropout = dropout
+        flat = tall[0] * tall[1] * tall[2]
+        self.head = MLP([flat, *hidden, outputs], init="he", dropout=dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if tuple(x.shape[1:]) != self.shape:
+            wanted = ", ".join(map(str, self.shape))
+            raise ShapeError(
+                f"ConvolutionNet: expected x of shape (rows, {wanted}), got {tuple(x.shape)}"
+            )
+        flat = functional.dropout(self.blocks(x).flatten(1), self.dropout, self.training)
+        found: Tensor = self.head(flat)
+        return found

@@ -1,0 +1,112 @@
+"""The network of a captioner: convolutions make regions of a picture, a decoder looks at them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.errors import ShapeError
+from ensue.layers.convolution import ConvolutionBlocks
+from ensue.models.attention_decoder import AttentionDecoder, DecoderState
+from ensue.models.bridge import VectorBridge
+from ensue.models.caption_settings import CaptionSettings
+from ensue.models.pairs import PairBatch
+
+MIDDLE = 127.5  # bytes become numbers from −1 to 1
+
+
+class Regions(nn.Module):
+    """Pictures, line by line, one channel below the other (channels·height, rows, width), of bytes
+    → regions (rows, positions, width of a region), row by row from the top left:
+
+        f = blocks(picture);  region_ij = norm(f_ij + top_i + left_j)
+
+    with learned top and left, so that words can tell where a region lies. shape: channels, height
+    and width of the pictures."""
+
+    def __init__(self, shape: tuple[int, int, int], description: str, norm: str) -> None:
+        super().__init__()
+        self.shape = channels, height, width = shape
+        self.blocks = ConvolutionBlocks(channels, description, norm=norm)
+        self.width, tall, wide = self.blocks.shape(height, width)
+        self.grid = (tall, wide)
+        self.top = nn.Parameter(torch.randn(tall, 1, self.width) * 0.1)
+        self.left = nn.Parameter(torch.randn(wide, self.width) * 0.1)
+        self.norm = nn.LayerNorm(self.width)
+
+    def forward(self, lines: Tensor) -> Tensor:
+        channels, height, width = self.shape
+        if len(lines) != channels * height or lines.shape[2] != width:
+            raise ShapeError(
+                f"lines: expected ({channels * height}, rows, {width}), channels · height and "
+                f"width, got {tuple(lines.shape)}"
+            )
+        pictures = lines.unflatten(0, (channels, height)).permute(2, 0, 1, 3)
+        x = pictures.to(self.top.dtype) / MIDDLE - 1  # (rows, channels, height, width)
+        found = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
+        regions: Tensor = self.norm((found + self.top + self.left).flatten(1, 2))
+        return regions
+
+
+class CaptionNetwork(nn.Module):
+    """p(w_t | w_1 … w_{t−1}, picture) as `AttentionDecoder`, whose memory are the picture's
+    `Regions` and which begins in tanh(P·mean region + b), or in zero.
+
+    A `PairNetwork` whose sources are lines of pictures; all are of one shape, so that the lengths
+    say nothing."""
+
+    def __init__(self, words: int, shape: tuple[int, int, int], own: CaptionSettings) -> None:
+        super().__init__()
+        self.dropout_regions, self.sampling = own.dropout_regions, own.sampling
+        self.regions = Regions(shape, own.blocks, own.norm)
+        self.decoder = AttentionDecoder(
+            words,
+            memory_size=self.regions.width,
+            cell=own.cell,
+            embedding_size=own.embedding_size,
+            hidden_size=own.hidden_size,
+            layers=own.layers,
+            attention=own.attention,
+            project=own.project,
+            input_feeding=own.input_feeding,
+            tied=own.tied,
+            dropout_input=own.dropout_input,
+            dropout_layers=own.dropout_layers,
+            dropout_output=own.dropout_output,
+            dropout_recurrent=own.dropout_recurrent,
+            smoothing=own.smoothing,
+            init=own.init,
+        )
+        mean = own.begin == "mean"
+        self.bridge = VectorBridge(self.regions.width, self.decoder.recurrent) if mean else None
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """How many regions lie below and beside each other."""
+        return self.regions.grid
+
+    def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        memory = self.regions(source)
+        memory = dropout(memory, self.dropout_regions, self.training)
+        cells = None if self.bridge is None else self.bridge(memory.mean(1))
+        real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
+        return self.decoder.begin(len(memory), cells, memory, real)
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        state = self.begin(batch.source, batch.lengths)
+        sampling = self.sampling if self.training else 0.0
+        r, _ = self.decoder(batch.before, state, batch.wanted_lengths, sampling)
+        return self.decoder.cost(r, batch.wanted, batch.wanted_lengths)
+
+    @torch.no_grad()
+    def costs(self, batch: PairBatch) -> Tensor:
+        state = self.begin(batch.source, batch.lengths)
+        r, _ = self.decoder(batch.before, state, batch.wanted_lengths)
+        return self.decoder.costs(r, batch.wanted, batch.wanted_lengths)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        return self.decoder.step(tokens, state)
+
+    def alignment(self, state: DecoderState) -> Tensor | None:
+        return state.weights

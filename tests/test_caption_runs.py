@@ -1,0 +1,181 @@
+"""Captions from the command line, as a user walks it, every mistake made on purpose; and, slow, the
+bar that the built-in pictures set."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from ensue import cli
+from ensue.data.tasks import Scene, shapes
+from ensue.models import Captioner, Gaze
+
+SMALL = [
+    "model.blocks=4x5/3 6x5/3",
+    "model.hidden_size=8",
+    "model.embedding_size=6",
+    "model.longest=12",
+    "train.epochs=1",
+]
+TRAIN = ("train", "train/captions.tsv", "--validation", "held/captions.tsv")
+Ensue = Callable[..., tuple[int, str, str]]
+
+
+def settings(*more: str) -> list[str]:
+    return [word for setting in (*SMALL, *more) for word in ("--set", setting)]
+
+
+@pytest.fixture
+def ensue(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, walked: Path
+) -> Ensue:
+    """Runs a command in the folder that was walked; gives exit code, standard output and error."""
+    monkeypatch.chdir(walked)
+
+    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as ending:
+            cli.main(arguments)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return int(ending.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pictures to train on and to test, and a finished run r."""
+    folder = tmp_path_factory.mktemp("walk")
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        for arguments in (
+            ["data", "make", "shapes", "train", "--rows", "80"],
+            ["data", "make", "shapes", "held", "--rows", "12", "--part", "validation"],
+            ["data", "make", "shapes", "test", "--rows", "12", "--part", "test"],
+            [*TRAIN, "--test", "test/captions.tsv", "--run", "r", *settings()],
+        ):
+            with pytest.raises(SystemExit) as ending:
+                cli.main(arguments)
+            assert not ending.value.code
+    finally:
+        os.chdir(before)
+    return folder
+
+
+def mistaken(ensue: Ensue, *arguments: str) -> str:
+    code, out, err = ensue(*arguments)
+    assert (code, out) == (2, "")
+    return err
+
+
+def test_the_task_is_found_out_and_told(ensue: Ensue) -> None:
+    code, out, err = ensue("train", "train/captions.tsv", "--run", "x", "--dry-run")
+    assert code == 0
+    assert err.splitlines() == [
+        "text: file",
+        "label: caption",
+        "task: caption (pictures with captions)",
+        "split: 80 % train, 10 % validation, 10 % test, by the hash of each source",
+    ]
+    assert 'task = "caption"' in out
+
+
+def test_evaluating_opens_the_test_part(ensue: Ensue) -> None:
+    code, out, _ = ensue("evaluate", "r", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["rows"], found["opened_by_this_run"]) == (12, 1)
+    assert {"colour right", "shape right", "size right", "relation right"} <= set(found["others"])
+    assert set(found["baselines"]) == {"frequent caption"}
+    assert ensue("evaluate", "r", "--validation")[0] == 0
+
+
+def test_pictures_and_tables_are_described(ensue: Ensue) -> None:
+    code, out, _ = ensue("predict", "r", "test/03.png", "test/04.png")
+    assert code == 0
+    described = out.splitlines()
+    assert len(described) == 2
+    assert ensue("predict", "r", "test/captions.tsv")[1].splitlines()[2:4] == described
+    named = ensue("predict", "r", stdin=b"test/03.png\ntest/04.png\n")
+    assert named[1].splitlines() == described
+    own = json.loads(ensue("predict", "r", "test/03.png", "--nbest", "2", "--json")[1])
+    assert own["input"] == "test/03.png"
+    assert own["text"] == described[0]
+    assert len(own["alternatives"]) == 2
+    seen = ensue("predict", "r", "test/03.png", "--alignment")[1].split("\t")
+    assert seen[0] == described[0]
+    assert len(seen[1].split()) == len(described[0].split())
+
+
+def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
+    asked = ("explain", "r", "--image", "test/03.png")
+    code, out, err = ensue(*asked, "--picture", "gaze.svg")
+    assert (code, err) == (0, "wrote gaze.svg\n")
+    assert out.startswith(ensue("predict", "r", "test/03.png")[1] + "\n")
+    ElementTree.parse(walked / "gaze.svg")
+    found = json.loads(ensue(*asked, "--json")[1])
+    assert found["grid"] == [6, 6]
+    assert len(found["attention"]) == len(found["tokens"])
+
+
+def test_mistakes(ensue: Ensue, walked: Path) -> None:
+    assert mistaken(ensue, "explain", "r") == (
+        "OptionError: expected --text of a translator, or --image of a captioner: one of them\n"
+    )
+    assert mistaken(ensue, "explain", "r", "--text", "a") == (
+        "RunError: r: expected a run of a translator, got a model to caption\n"
+    )
+    table = walked / "train" / "some.tsv"
+    lines = (walked / "train" / "captions.tsv").read_text("utf-8").splitlines()
+    table.write_text("\n".join([*lines, "nowhere.png\ta red circle", "\ta star"]) + "\n")
+    asked = ("train", str(table), "--validation", "held/captions.tsv", "--task", "caption")
+    told = mistaken(ensue, *asked, "--run", "y", *settings())
+    assert "DataError: 2 problems in" in told
+    missing = walked / "train" / "nowhere.png"
+    assert f"some.tsv:82: file: {missing}: no such file: check the name." in told
+    assert "some.tsv:83: file: expected a text on both sides, got an empty one" in told
+    code, _, err = ensue(*asked, "--run", "y", "--skip-bad", *settings())
+    assert code == 0
+    assert "2 bad rows left out" in err
+
+
+# --- the bar -----------------------------------------------------------------------------------
+
+
+def looked_at(scene: Scene, found: Gaze, side: int) -> list[bool]:
+    """For each colour and kind that was named: whether the word looked most at a region within a
+    region's reach of the shape that it names."""
+    tall, wide = found.grid
+    high, broad = side / tall, side / wide
+    hits, which = [], 0
+    for word, weights in zip(found.tokens, found.attention, strict=False):
+        which += word in ("left", "right", "above", "below")
+        own = scene.shapes[min(which, len(scene.shapes) - 1)]
+        if word in (own.colour, own.kind):
+            row, column = divmod(max(range(len(weights)), key=weights.__getitem__), wide)
+            x, y = (column + 0.5) * broad, (row + 0.5) * high
+            left, top, right, bottom = own.box
+            inside = left - broad <= x <= right + broad and top - high <= y <= bottom + high
+            hits.append(inside)
+    return hits
+
+
+@pytest.mark.slow
+def test_unseen_combinations_are_described_and_looked_at() -> None:
+    model = Captioner(train={"watch": "exact", "warmup": 300}).fit(
+        [(own.picture, own.caption) for own in shapes(1, "train", 20_000)],
+        [(own.picture, own.caption) for own in shapes(1, "validation", 1000)],
+    )
+    test = shapes(1, "test", 1000)
+    found = model.evaluate([(own.picture, own.caption) for own in test])
+    assert found.scores["exact"].value > 0.95
+    hits = [hit for own in test[:300] for hit in looked_at(own, model.explain(own.picture), 48)]
+    assert sum(hits) / len(hits) > 0.9

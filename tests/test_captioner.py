@@ -1,0 +1,434 @@
+"""The captioner: laws over every kind of it, from pictures in memory and from files."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from ensue.data.images import write_image
+from ensue.data.ragged import Ragged
+from ensue.decoding import score
+from ensue.diagnose.gaze import gaze_picture, gaze_text
+from ensue.errors import ConfigError, DataError, OptionError, ShapeError
+from ensue.layers.convolution import ConvolutionBlocks
+from ensue.models import Captioned, Captioner, Gaze
+from ensue.models.caption_judge import judge_captions
+from ensue.models.caption_network import CaptionNetwork, Regions
+from ensue.models.caption_settings import CaptionSettings
+from ensue.models.caption_source import lines_of
+from ensue.models.collect import Names
+from ensue.models.pair_judge import Counting, Judged
+from ensue.models.pair_search import Ensemble
+from ensue.models.pair_source import START_NUMBER, PairColumns
+from ensue.training import Stopped, Update
+
+SIDE = 12
+COLOURS = {"red": (230, 30, 30), "green": (30, 180, 60), "blue": (40, 60, 220)}
+PLACES = {"top left": (1, 1), "top right": (1, 7), "bottom left": (7, 1), "bottom right": (7, 7)}
+Pairs = list[tuple[np.ndarray, str]]
+
+
+def blocks(count: int, seed: int, most: int = 2) -> Pairs:
+    """One coloured square or more in the quarters of a picture."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        picture = draw.integers(235, 256, (3, SIDE, SIDE)).astype(np.uint8)
+        places = draw.permutation(list(PLACES))[: int(draw.integers(1, most + 1))].tolist()
+        said = []
+        for place in sorted(places, key=list(PLACES).index):
+            colour = str(draw.choice(list(COLOURS)))
+            top, left = PLACES[place]
+            picture[:, top : top + 4, left : left + 4] = np.reshape(COLOURS[colour], (3, 1, 1))
+            said.append(f"{place} {colour}")
+        found.append((picture, " and ".join(said)))
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of captioner."""
+
+    model: dict[str, Any] = field(default_factory=dict)
+    text: dict[str, Any] = field(default_factory=dict)
+    members: int = 1
+
+    def new(self, **train: Any) -> Captioner:
+        small = {
+            **{"blocks": "6/2 8/2", "hidden_size": 8, "embedding_size": 6, "batch_rows": 12},
+            **{"longest": 8, "validation_rows": 4},
+        }
+        settings = {"epochs": 2, "rate": 0.01, **train}
+        return Captioner(self.text, {**small, **self.model}, settings, members=self.members)
+
+    def fitted(self, **train: Any) -> Captioner:
+        return self.new(**train).fit(blocks(40, 1), blocks(12, 2))
+
+    @property
+    def attends(self) -> bool:
+        return self.model.get("attention") != "none"
+
+
+CASES = {
+    "additive": Case(),
+    "general, LSTM": Case({"attention": "general", "cell": "LSTM", "layers": 2}),
+    "dot, from zero": Case({"attention": "dot", "project": True, "begin": "zero"}),
+    "concat, fed": Case({"attention": "concat", "input_feeding": True, "norm": "none"}),
+    "no attention": Case({"attention": "none", "tied": False}),
+    "characters, grey": Case({"channels": "grey", "longest": 30}, {"level": "characters"}),
+    "two members": Case(members=2),
+}
+PICTURES = [picture for picture, _ in blocks(7, 3)]
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Callable[[str], Captioner]:
+    known: dict[str, Captioner] = {}
+
+    def find(name: str) -> Captioner:
+        if name not in known:
+            known[name] = CASES[name].fitted()
+        known[name].search = CASES[name].new().search
+        return known[name]
+
+    return find
+
+
+# --- laws over all of them -------------------------------------------------------------------
+
+
+@every_case
+def test_saved_and_loaded_it_answers_the_same(
+    name: str, fitted: Callable[[str], Captioner], tmp_path: Path
+) -> None:
+    model = fitted(name)
+    model.save(tmp_path / "model")
+    other = Captioner.load(tmp_path / "model")
+    assert other.predict(PICTURES) == model.predict(PICTURES)
+    assert other.evaluate(blocks(9, 5)) == model.evaluate(blocks(9, 5))
+    assert other.summary() == model.summary()
+
+
+@every_case
+def test_a_picture_by_itself_gets_the_answer_it_gets_among_others(
+    name: str, fitted: Callable[[str], Captioner]
+) -> None:
+    model = fitted(name)
+    for own, among in zip(PICTURES, model.predict(PICTURES), strict=True):
+        alone = model.predict([own])[0]
+        assert alone.tokens == among.tokens
+        assert alone.score == pytest.approx(among.score, abs=1e-4)
+    assert model.predict([]) == []
+
+
+class Stop:
+    """A watcher that sends a signal to its own process after so many updates."""
+
+    def __init__(self, updates: int) -> None:
+        self.left = updates
+
+    def __call__(self, row: object) -> None:
+        self.left -= isinstance(row, Update)
+        if not self.left:
+            self.left = 10**9
+            signal.raise_signal(signal.SIGTERM)
+
+
+@every_case
+def test_interrupted_and_continued_is_never_stopped(
+    name: str, fitted: Callable[[str], Captioner], tmp_path: Path
+) -> None:
+    case, data = CASES[name], (blocks(40, 1), blocks(12, 2))
+    with pytest.raises(Stopped):
+        case.new().fit(*data, folder=tmp_path / "run", watchers=[Stop(3 * case.members)])
+    again = case.new().fit(*data, folder=tmp_path / "run")
+    for one, other in zip(again.networks, fitted(name).networks, strict=True):
+        own = other.state_dict()
+        assert all(torch.equal(value, own[key]) for key, value in one.state_dict().items())
+
+
+@every_case
+def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Captioner]) -> None:
+    model = fitted(name)
+    part, numbers = model.collect(blocks(5, 4))
+    batch = model.columns(part, numbers).batch(range(5))
+    ensemble = Ensemble(model.caption_networks())
+    at_once = ensemble.log_probabilities(batch)
+    state = ensemble.begin(batch.source, batch.lengths)
+    start = torch.full((5,), START_NUMBER)
+    stepped = score(ensemble.step, start, state, batch.wanted, batch.wanted_lengths)
+    assert torch.allclose(stepped, at_once.double(), atol=1e-5)
+
+
+@every_case
+def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
+    name: str, fitted: Callable[[str], Captioner]
+) -> None:
+    model = fitted(name)
+    model.search = replace(model.search, n_best=2)
+    part, _ = model.collect([(own, None) for own in PICTURES])
+    lines = lines_of(part.inputs)
+    for row, own in enumerate(model.predict(PICTURES)):
+        first, second = own.alternatives
+        assert (first.text, first.score) == (own.text, own.score)
+        assert first.score >= second.score
+        lines_said = [f"{one.score:.4f}\t{one.text}" for one in own.alternatives]
+        assert own.as_line("").splitlines() == lines_said
+        target = Ragged.of([model.words.ids(own.tokens)], np.int32)
+        batch = PairColumns(lines.take([row]), target).batch([0])
+        logs = Ensemble(model.caption_networks()).log_probabilities(batch)
+        cut = len(own.tokens) == model.model.longest + 1  # the end was not said
+        assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
+
+
+@every_case
+def test_each_word_looks_at_all_regions_with_weights_that_sum_to_one(
+    name: str, fitted: Callable[[str], Captioner]
+) -> None:
+    model = fitted(name)
+    model.search = replace(model.search, aligned=True)
+    if not CASES[name].attends:
+        with pytest.raises(OptionError, match="this model has no attention"):
+            model.predict(PICTURES)
+        return
+    for own in model.predict(PICTURES):
+        assert own.attention is not None
+        assert [len(row) for row in own.attention] == [9] * len(own.tokens)
+    gaze = model.explain(PICTURES[0])
+    assert gaze.text == model.predict(PICTURES[:1])[0].text
+    assert gaze.grid == (3, 3)
+    assert np.shape(gaze.attention) == (len(gaze.tokens), 9)
+    assert np.sum(gaze.attention, 1) == pytest.approx(1)
+    assert np.min(gaze.attention) >= 0
+    product = math.prod(gaze.probabilities)
+    assert product == pytest.approx(math.exp(model.predict(PICTURES[:1])[0].score), rel=1e-3)
+
+
+# --- regions ---------------------------------------------------------------------------------
+
+
+def test_regions_are_the_blocks_of_the_picture_row_by_row() -> None:
+    pictures = np.random.default_rng(1).integers(0, 256, (4, 3, 8, 12)).astype(np.uint8)
+    regions = Regions((3, 8, 12), "5/2 7/2", "none").eval()
+    lines = lines_of(Ragged(pictures, np.arange(5)))
+    found = regions(torch.from_numpy(lines.padded(range(4)).astype(np.int64)))
+    assert regions.grid == (2, 3)
+    plain = ConvolutionBlocks(3, "5/2 7/2", norm="none")
+    plain.load_state_dict(regions.blocks.state_dict())
+    volume = plain(torch.from_numpy(pictures).float() / 127.5 - 1)
+    for row in range(2):
+        for column in range(3):
+            own = volume[:, :, row, column] + regions.top[row, 0] + regions.left[column]
+            torch.testing.assert_close(found[:, 3 * row + column], regions.norm(own))
+
+
+def test_what_a_pixel_changes_lies_where_the_pixel_lies() -> None:
+    pictures = np.full((5, 1, 16, 16), 128, np.uint8)
+    corners = {1: (0, 0), 2: (0, 15), 3: (15, 0), 4: (15, 15)}
+    for row, (y, x) in corners.items():
+        pictures[row, 0, y, x] = 255
+    regions = Regions((1, 16, 16), "4/2 4/2", "none").eval()
+    lines = lines_of(Ragged(pictures, np.arange(6))).padded(range(5))
+    found = regions(torch.from_numpy(lines)).detach()  # (pictures, 4 × 4, width)
+    for row, (y, x) in corners.items():
+        changed = (found[row] - found[0]).abs().sum(-1).reshape(4, 4) > 1e-6
+        assert changed[:2, :2].any() == (y == 0 and x == 0)
+        assert changed[2:, 2:].any() == (y == 15 and x == 15)
+        assert changed[:2, 2:].any() == (y == 0 and x == 15)
+
+
+def test_equal_places_differ_by_their_positions_alone() -> None:
+    regions = Regions((1, 8, 8), "4x1/2 4x1/2", "none").eval()
+    lines = torch.zeros(8, 1, 8)
+    found = regions(lines)[0].reshape(2, 2, 4).detach()
+    assert not torch.allclose(found[0, 0], found[0, 1])
+    assert not torch.allclose(found[0, 0], found[1, 0])
+    with torch.no_grad():
+        regions.top.zero_()
+        regions.left.zero_()
+    found = regions(lines)[0]
+    assert torch.allclose(found, found[:1].expand_as(found))
+
+
+def test_lines_of_another_shape_are_refused() -> None:
+    with pytest.raises(ShapeError) as told:
+        Regions((3, 8, 12), "5/2", "none")(torch.zeros(24, 2, 8))
+    assert str(told.value) == (
+        "lines: expected (24, rows, 12), channels · height and width, got (24, 2, 8)"
+    )
+
+
+def test_every_parameter_learns() -> None:
+    own = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
+    network = CaptionNetwork(9, (3, 12, 12), own)
+    lines = lines_of(Ragged(np.stack(PICTURES), np.arange(len(PICTURES) + 1)))
+    targets = Ragged.of([[5, 6, 7]] * len(PICTURES), np.int32)
+    network(PairColumns(lines, targets).batch(range(len(PICTURES)))).backward()
+    assert [name for name, p in network.named_parameters() if not p.grad.abs().sum()] == []
+
+
+# --- what it learns --------------------------------------------------------------------------
+
+
+def test_it_learns_to_say_what_is_where() -> None:
+    model = Captioner(
+        model={"blocks": "8/2 16/2", "hidden_size": 32, "embedding_size": 16, "batch_rows": 10},
+        train={"epochs": 20, "rate": 0.01, "schedule": "linear", "watch": "exact"},
+    ).fit(blocks(200, 1, most=1), blocks(40, 2, most=1))
+    found = model.evaluate(blocks(100, 7, most=1))
+    assert found.main == "exact"
+    assert found.scores["exact"].value > 0.9 > 0.3 > found.baselines["frequent caption"]
+    assert found.others["colour right"] >= found.scores["exact"].value
+
+
+def test_pictures_come_as_arrays_or_as_files_of_any_size(
+    fitted: Callable[[str], Captioner], tmp_path: Path
+) -> None:
+    model = fitted("additive")
+    write_image(tmp_path / "p.png", PICTURES[0])
+    large = np.kron(PICTURES[0], np.ones((1, 2, 2), np.uint8)).astype(np.uint8)
+    told, small, from_large = model.predict([str(tmp_path / "p.png"), PICTURES[0], large])
+    assert told == small
+    assert isinstance(from_large, Captioned)
+
+
+# --- scores ----------------------------------------------------------------------------------
+
+
+def judged(pairs: list[tuple[str, str]]) -> Judged:
+    """(found, wanted) as an evaluation takes them."""
+    words: dict[str, int] = {}
+
+    def numbers(texts: list[str]) -> Ragged:
+        rows = [[words.setdefault(w, len(words)) for w in text.split()] for text in texts]
+        return Ragged.of(rows, np.int32)
+
+    found, wanted = [f for f, _ in pairs], [w for _, w in pairs]
+    count = len(pairs)
+    names = Names(("row",), np.zeros(count, np.int32), np.arange(1, count + 1))
+    tokens = numbers(wanted)
+    return Judged(
+        names, [""] * count, wanted, found, tokens, numbers(found), tokens.lengths, [0.5] * count
+    )
+
+
+def test_attributes_are_right_where_their_words_are() -> None:
+    rows = judged(
+        [
+            ("a red circle", "a red circle"),
+            ("a red circle", "a blue circle"),
+            ("a red star left of a cross", "a red cross left of a star"),
+            ("a small red star", "a red star"),
+        ]
+    )
+    how = Counting("13a", False, True, 1)
+    asked = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
+    found = judge_captions(rows, "a red circle", how, asked)
+    assert found.others["colour right"] == 0.75
+    assert found.others["kind right"] == 0.75
+    assert "size right" not in found.others  # no caption that was expected speaks of it
+    assert found.scores["exact"].value == 0.25
+    assert found.baselines == {"frequent caption": 0.25}
+    assert "source" not in found.as_text()
+    assert "    expected  a blue circle\n    got       a red circle" in found.as_text()
+    assert [own.name for own in found.buckets] == ["1–5", "6–10"]
+
+
+# --- drawn -----------------------------------------------------------------------------------
+
+
+def gaze() -> Gaze:
+    weights = ((0.7, 0.1, 0.1, 0.1), (0.1, 0.1, 0.4, 0.4), (0.25, 0.25, 0.25, 0.25))
+    return Gaze("red <b>", ("red", "<b>", "</s>"), (0.9, 0.8, 1.0), (2, 2), weights)
+
+
+def test_the_terminal_shows_where_words_look() -> None:
+    assert gaze_text(gaze()).splitlines() == [
+        "red  90%  <b>  80%  </… 100%",
+        "██░░      ░░░░      ████",
+        "░░░░      ████      ████",
+    ]
+    narrow = gaze_text(gaze(), 9).split("\n\n")
+    assert len(narrow) == 3
+    assert all(len(line) <= 9 for block in narrow for line in block.splitlines())
+    assert "\x1b[48;5;" in gaze_text(gaze(), colour=True)
+
+
+def test_the_picture_is_whole_and_frames_where_a_word_looks_most() -> None:
+    svg = gaze_picture(gaze(), PICTURES[0])
+    root = ElementTree.fromstring(svg)
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f"{space}image")) == 4  # the picture, and one for each word
+    assert svg == gaze_picture(gaze(), PICTURES[0])
+    texts = [own.text for own in root.iter(f"{space}text")]
+    assert "<b>" in texts
+    assert "90%" in texts
+    frames = [own for own in root.findall(f"{space}rect") if own.get("fill") == "none"]
+    images = root.findall(f"{space}image")[1:]
+    offsets = [
+        (float(f.get("x")) - float(i.get("x")), float(f.get("y")) - float(i.get("y")))
+        for f, i in zip(frames, images, strict=True)
+    ]
+    assert offsets == [(0, 0), (0, 60), (0, 0)]
+    assert "<title>red: 0.700</title>" in svg
+
+
+# --- mistakes --------------------------------------------------------------------------------
+
+
+def told_by(action: Callable[[], Any], kind: type[Exception]) -> str:
+    with pytest.raises(kind) as told:
+        action()
+    return str(told.value)
+
+
+def test_mistakes_in_settings() -> None:
+    assert told_by(lambda: Captioner(model={"blocks": "8 x"}), ConfigError).startswith(
+        "model: blocks: blocks '8 x': expected words such as 32 (filters of 3×3)"
+    )
+    assert told_by(lambda: Captioner(model={"size": [3]}), ConfigError) == (
+        "model: size: expected height and width, [28, 28], or [], got [3]"
+    )
+    nothing = {"begin": "zero", "attention": "none"}
+    assert told_by(lambda: Captioner(model=nothing), ConfigError) == (
+        "model: begin: expected 'mean' without attention, got 'zero': the decoder would know "
+        "nothing of the picture"
+    )
+    assert "unknown cell 'GRUU'" in told_by(lambda: Captioner(model={"cell": "GRUU"}), ConfigError)
+
+
+def test_mistakes_in_rows(fitted: Callable[[str], Captioner]) -> None:
+    case, rows = CASES["additive"], blocks(6, 1)
+    assert told_by(lambda: case.new().fit([*rows, (rows[0][0], None)], rows), DataError) == (
+        "the training part: expected pictures with captions, got 7 rows, the first without a "
+        "caption is row:7"
+    )
+    assert told_by(lambda: case.new().fit(rows, [(rows[0][0], " ")]), DataError) == (
+        "the validation part: 1 picture has an empty caption, the first of them row:1: nothing "
+        "can be learned from it; leave it out"
+    )
+    assert told_by(lambda: case.new().fit([*rows, (3, "a")], rows), DataError) == (
+        "row:7: expected a picture as an array of bytes, or the name of a file, got int"
+    )
+    other = np.zeros((3, 9, 9), np.uint8)
+    assert told_by(lambda: case.new().fit([*rows, (other, "a")], rows), DataError) == (
+        "row:7: expected a picture of 12×12 pixels, colour, as row:1, got 9×9 pixels, colour; set "
+        "model.size = [28, 28] to bring all to one"
+    )
+    assert told_by(lambda: case.new().predict(PICTURES), OptionError) == (
+        "this caption model has not been fitted: call fit or load first"
+    )
+    assert told_by(lambda: fitted("no attention").explain(PICTURES[0]), OptionError) == (
+        "this model has no attention, so that nothing shows where its words look; train one with "
+        "--set model.attention=additive (dot, general, concat)"
+    )
