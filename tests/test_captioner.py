@@ -84,7 +84,7 @@ CASES = {
     "dot, from zero": Case({"attention": "dot", "project": True, "begin": "zero"}),
     "concat, fed": Case({"attention": "concat", "input_feeding": True, "norm": "none"}),
     "no attention": Case({"attention": "none", "tied": False}),
-    "characters, grey": Case({"channels": "grey", "longest": 30}, {"level": "characters"}),
+    "characters, grey": Case({"channels": "grey", "longest": 12}, {"level": "characters"}),
     "two members": Case(members=2),
 }
 PICTURES = [picture for picture, _ in blocks(7, 3)]

@@ -15,6 +15,7 @@ from torch.testing import assert_close
 
 from ensue.errors import DataError, OptionError
 from ensue.models.language import LanguageModel
+from ensue.models.task_model import Fitting
 from ensue.models.writing import Choice, Writer
 from ensue.training import RunFolder
 
@@ -155,7 +156,7 @@ def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path)
         own.prepare([])
         if epochs == 4:  # what the first half did must be allowed to go on
             pieces = _collected(own)
-            own.fit_parts(*pieces, folder=RunFolder(tmp_path / "halves"), allow=["train.epochs"])
+            own.fit_parts(*pieces, Fitting(RunFolder(tmp_path / "halves"), allow=["train.epochs"]))
         else:
             own.fit(LINES[::2], LINES[1::2], folder=tmp_path / "halves")
     for one, other in zip(

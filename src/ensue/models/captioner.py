@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -37,7 +37,7 @@ from ensue.models.pair_validation import PairValidation, References
 from ensue.models.pairs import PairNetwork
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table, TextSettings
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.models.translated import Alternative
 from ensue.training import Outcome, RateCurve, RunFolder, TrainSettings, Watcher, find_rate
 
@@ -106,7 +106,7 @@ class Captioner(TaskModel):
         else:
             held = self._collected(pairs_of(validation), numbers, shape_of(own))
         place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
 
     def collected(self, rows: Iterable[Row], numbers: Numbers, shape: Shape | None) -> Collected:
@@ -149,11 +149,7 @@ class Captioner(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Mapping[str, Any] | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         for name, part in (("training", train), ("validation", validation)):
             check_captions(part, name)
@@ -163,10 +159,7 @@ class Captioner(TaskModel):
         return self.fit_members(
             lambda seed: self._source(data, train, seed),
             lambda network: self._validation(cast(Taught, network), held, references),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
 
     def columns(self, part: Collected, numbers: Numbers) -> PairColumns:

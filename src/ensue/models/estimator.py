@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -34,11 +34,10 @@ from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.scale import Scale
 from ensue.models.settings import NetworkSettings
 from ensue.models.source import Scored, SequenceSource
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.training import (
     Outcome,
     RateCurve,
-    RunFolder,
     Said,
     Watcher,
     find_rate,
@@ -104,11 +103,7 @@ class Estimator(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Mapping[str, Any] | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         """Learns from collected rows; one outcome for each member."""
         for name, part in (("training", train), ("validation", validation)):
@@ -120,17 +115,14 @@ class Estimator(TaskModel):
                 )
         self.learn(train, numbers)
         data, held = self.columns(train, numbers), self.columns(validation, numbers)
-        for watcher in watchers:
+        for watcher in how.watchers:
             for text in self.remarks(train):
                 watcher(Said(text))
         few = held.taken(np.argsort(held.lengths)[-FEW:])
         return self.fit_members(
             lambda seed: self._source(data, train, seed),
             lambda network: Scored(lambda own: self.score(network, own), held, few),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
 
     def _source(self, data: Columns, part: Collected, seed: int) -> SequenceSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -37,7 +37,7 @@ from ensue.models.forecast_steps import (
 )
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table as Settings
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.training import Outcome, RateCurve, RunFolder, Said, Watcher, find_rate, fit
 
 Array = NDArray[np.float64]
@@ -94,7 +94,7 @@ class Forecaster(TaskModel):
         else:
             own, held = part, steps_of(validation, self.model, numbers)[0]
         place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
 
     def fit_parts(
@@ -102,11 +102,7 @@ class Forecaster(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Mapping[str, Any] | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         """validation: the steps right behind the training part."""
         own = self.model
@@ -118,13 +114,13 @@ class Forecaster(TaskModel):
                 f"got {len(validation)}"
             )
         for text in leaks(series, own, len(train)):
-            for watcher in watchers:
+            for watcher in how.watchers:
                 watcher(Said(text))
         windows, held = self._windows(series), np.arange(len(train), ends)
-        outcomes = self._trained(windows, steps, held, series, folder, watchers, config, allow)
+        outcomes = self._trained(windows, steps, held, series, how)
         self._calibrate(series, len(train))
         if own.refit:
-            self._refit(windows, series, outcomes, folder, config)
+            self._refit(windows, series, outcomes, how)
         self._fitted = True
         return outcomes
 
@@ -156,10 +152,7 @@ class Forecaster(TaskModel):
         origins: Origins,
         held: Origins,
         series: Series,
-        folder: RunFolder | None,
-        watchers: Sequence[Watcher],
-        config: Mapping[str, Any] | None,
-        allow: Collection[str],
+        how: Fitting,
     ) -> list[Outcome]:
         if self.model.family == "linear":
             network = cast(LinearForecast, self.fresh(self.train.seed))
@@ -170,10 +163,7 @@ class Forecaster(TaskModel):
         return self.fit_members(
             lambda seed: WindowSource(windows, origins, series.names, seed),
             lambda network: WindowScores(cast(ForecastNetwork, network), windows, held),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
 
     def _refit(
@@ -181,8 +171,7 @@ class Forecaster(TaskModel):
         windows: Windows,
         series: Series,
         outcomes: Sequence[Outcome],
-        folder: RunFolder | None,
-        config: Mapping[str, Any] | None,
+        how: Fitting,
     ) -> None:
         """All again on every window, for as many updates as were best; nothing is left to stop
         by. Scales and intervals stay as they are."""
@@ -195,9 +184,11 @@ class Forecaster(TaskModel):
             changed = {"seed": self.train.seed + member, "most_updates": outcome.best_update}
             settings = self.train.model_copy(update={**changed, "patience": None})
             network = self.fresh(settings.seed)
-            place = None if folder is None else RunFolder(folder.path / "refit" / str(member + 1))
+            place = None
+            if how.folder is not None:
+                place = RunFolder(how.folder.path / "refit" / str(member + 1))
             source = WindowSource(windows, origins, series.names, settings.seed)
-            fit(network, source, None, settings, place, config=config or self.config())
+            fit(network, source, None, settings, place, config=how.config or self.config())
             self.networks[member] = network.eval()
 
     def _calibrate(self, series: Series, train: int) -> None:

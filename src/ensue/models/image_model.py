@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -36,7 +36,7 @@ from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table
 from ensue.models.table_classes import ClassTarget
 from ensue.models.table_targets import Asked
-from ensue.models.task_model import Given, TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, Given, TaskModel
 from ensue.models.temperature import temperature
 from ensue.training import Outcome, RateCurve, RunFolder, Said, Watcher, find_rate
 
@@ -100,7 +100,7 @@ class ImageModel(TaskModel):
         else:
             held = self._read(validation, numbers, shape_of(own))
         place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
 
     def evaluate(self, pictures: Path | str | Pairs) -> Evaluation:
@@ -136,11 +136,7 @@ class ImageModel(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Given | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         for name, part in (("training", train), ("validation", validation)):
             if not len(part) or part.labels is None:
@@ -150,14 +146,11 @@ class ImageModel(TaskModel):
                     + (" with some of them missing" + where) * bool(len(part))
                 )
         arrays = self._learn(train, numbers)
-        held = self._arrays(self._known(train, validation, numbers, watchers), numbers)
+        held = self._arrays(self._known(train, validation, numbers, how.watchers), numbers)
         outcomes = self.fit_members(
             lambda seed: self._source(arrays, train, seed),
             lambda network: ScoredRows(lambda own: self._score(network, own), held),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
         outputs = [self._outputs(own, held["pictures"]) for own in self.networks]
         self.temperature = temperature(outputs, torch.from_numpy(held["targets"]))

@@ -4,7 +4,7 @@ looking back at it, or by convolutions."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -28,9 +28,9 @@ from ensue.models.ngram_lm import NgramModel, Symbols, arrays_of, model_of
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import LanguageSettings, Table
 from ensue.models.streams import Perplexity, StreamSource, Tokens, scores_of, stream_of
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.models.transformer_language import TransformerLanguage
-from ensue.training import Outcome, RateCurve, RunFolder, Watcher, find_rate
+from ensue.training import Outcome, RateCurve, Watcher, find_rate
 
 SPECIALS = (PAD, UNKNOWN, START, END)
 END_NUMBER = SPECIALS.index(END)
@@ -111,11 +111,7 @@ class LanguageModel(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Mapping[str, Any] | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         own, rows = self.model, self.learn(train, numbers)
         held = self._rows(validation, numbers)
@@ -136,10 +132,7 @@ class LanguageModel(TaskModel):
         outcomes = self.fit_members(
             lambda seed: self._source(stream),
             lambda network: Perplexity(network, other),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
         self._fitted = True
         return outcomes

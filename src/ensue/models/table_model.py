@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,8 +25,8 @@ from ensue.models.table_columns import TableColumns
 from ensue.models.table_network import TableNetwork
 from ensue.models.table_settings import TableSettings
 from ensue.models.table_targets import Asked, NumberTarget, Target
-from ensue.models.task_model import Given, TaskModel
-from ensue.training import Outcome, RateCurve, RunFolder, Said, Watcher, find_rate
+from ensue.models.task_model import IN_MEMORY, Fitting, Given, TaskModel
+from ensue.training import Outcome, RateCurve, Said, Watcher, find_rate
 
 AT_ONCE = 4096  # rows that the networks see together when they answer
 BASELINE_CATEGORIES = 50  # of a column, that the linear model sees
@@ -106,11 +106,7 @@ class TableModel(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Given | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         for name, part in (("training", train), ("validation", validation)):
             if not len(part) or part.labels is None:
@@ -121,19 +117,16 @@ class TableModel(TaskModel):
                 )
         arrays = self._learn(train, numbers)
         if self.goal.kind != "number":
-            validation = self._known(train, validation, numbers, watchers)
+            validation = self._known(train, validation, numbers, how.watchers)
         held = self._arrays(validation, numbers)
         wanted = arrays["targets"][:, 0] if self.goal.kind == "number" else None
-        for watcher in watchers:
+        for watcher in how.watchers:
             for text in self.columns.remarks(arrays, wanted):
                 watcher(Said(text))
         return self.fit_members(
             lambda seed: self._source(arrays, train, seed),
             lambda network: ScoredRows(lambda own: self._score(network, own), held),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
 
     def _known(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -31,6 +32,21 @@ from ensue.training import (
 )
 
 Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a model is fitted. folder: keeps the run, None leaves it in memory; watchers: hear of its
+    rows; config: what must be the same when it goes on, None the model's own settings; allow:
+    what of it may have changed."""
+
+    folder: RunFolder | None = None
+    watchers: Sequence[Watcher] = ()
+    config: Given | None = None
+    allow: Collection[str] = ()
+
+
+IN_MEMORY = Fitting()
 
 
 class TaskModel(ABC):
@@ -90,7 +106,7 @@ class TaskModel(ABC):
         else:
             held = collected(validation, numbers, tokenise)
         place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
 
     @abstractmethod
@@ -99,11 +115,7 @@ class TaskModel(ABC):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Given | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         """Learns from collected rows; one outcome for each member."""
 
@@ -121,22 +133,30 @@ class TaskModel(ABC):
         self,
         source: Callable[[int], Source],
         validation: Callable[[nn.Module], Validation],
-        folder: RunFolder | None,
-        watchers: Sequence[Watcher],
-        config: Given | None,
-        allow: Collection[str],
+        how: Fitting,
     ) -> list[Outcome]:
         """Trains each member with a seed of its own. source: the data of a seed; validation: of a
         network."""
-        config = self.config() if config is None else config
+        config = self.config() if how.config is None else how.config
         self.networks, outcomes = [], []
         for member in range(self.members):
             settings = self.train.model_copy(update={"seed": self.train.seed + member})
             network = self.fresh(settings.seed)
-            place = folder if member == 0 or folder is None else folder.member(member + 1)
+            place = how.folder
+            if member and how.folder is not None:
+                place = how.folder.member(member + 1)
             data, scored = source(settings.seed), validation(network)
             outcomes.append(
-                fit(network, data, scored, settings, place, watchers, config=config, allow=allow)
+                fit(
+                    network,
+                    data,
+                    scored,
+                    settings,
+                    place,
+                    how.watchers,
+                    config=config,
+                    allow=how.allow,
+                )
             )
             network.eval()
             self.networks.append(network)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -40,7 +40,7 @@ from ensue.models.pair_validation import PairValidation, References
 from ensue.models.pairs import PairNetwork
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table, TextSettings
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.models.translated import Alternative, Explained, Translated
 from ensue.training import (
     Outcome,
@@ -122,7 +122,7 @@ class Translator(TaskModel):
         else:
             held = collected(self._cut(pairs_of(validation)), numbers, self.tokeniser)
         place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, folder=place, watchers=watchers)
+        self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
 
     def _cut(self, rows: Examples) -> Examples:
@@ -164,16 +164,12 @@ class Translator(TaskModel):
         train: Collected,
         validation: Collected,
         numbers: Numbers,
-        *,
-        folder: RunFolder | None = None,
-        watchers: Sequence[Watcher] = (),
-        config: Mapping[str, Any] | None = None,
-        allow: Collection[str] = (),
+        how: Fitting = IN_MEMORY,
     ) -> list[Outcome]:
         for name, part in (("training", train), ("validation", validation)):
             check_sides(part, name)
         train, said = shortened(train, self.text.max_length)
-        for watcher in watchers if said else ():
+        for watcher in how.watchers if said else ():
             watcher(Said(said))
         self.learn(train, numbers)
         data, held = self.columns(train, numbers), self.columns(validation, numbers)
@@ -181,10 +177,7 @@ class Translator(TaskModel):
         return self.fit_members(
             lambda seed: self._source(data, train, seed),
             lambda network: self._validation(cast(Taught, network), held, references),
-            folder,
-            watchers,
-            config,
-            allow,
+            how,
         )
 
     def columns(self, part: Collected, numbers: Numbers) -> PairColumns:

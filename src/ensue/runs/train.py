@@ -12,7 +12,7 @@ from ensue.errors import DataError, RunError
 from ensue.models.collect import Collected, Numbers
 from ensue.models.image_model import shape_of
 from ensue.models.labels import known_rows
-from ensue.models.task_model import TaskModel
+from ensue.models.task_model import Fitting, TaskModel
 from ensue.models.translator import Translator
 from ensue.runs.captions import run_captions
 from ensue.runs.config import RunConfig
@@ -88,7 +88,7 @@ def train_run(
     train, held = _parts(config, model, numbers, say)
     say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
     outcomes = model.fit_parts(
-        train, held, numbers, folder=folder, watchers=watchers, config=config.flat(), allow=allow
+        train, held, numbers, Fitting(folder, watchers, config.flat(), allow)
     )
     if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
         say(
