@@ -14,6 +14,7 @@ import pytest
 
 from ensue import cli
 from ensue.data.tasks import Scene, shapes
+from ensue.diagnose.gaze import gaze_picture, gaze_text
 from ensue.models import Captioner, Gaze
 
 SMALL = [
@@ -24,6 +25,7 @@ SMALL = [
     "train.epochs=1",
 ]
 TRAIN = ("train", "train/captions.tsv", "--validation", "held/captions.tsv")
+PICTURE = shapes(1, "test", 1)[0].picture
 Ensue = Callable[..., tuple[int, str, str]]
 
 
@@ -145,6 +147,45 @@ def test_mistakes(ensue: Ensue, walked: Path) -> None:
     code, _, err = ensue(*asked, "--run", "y", "--skip-bad", *settings())
     assert code == 0
     assert "2 bad rows left out" in err
+
+
+# --- drawn -----------------------------------------------------------------------------------
+
+
+def gaze() -> Gaze:
+    weights = ((0.7, 0.1, 0.1, 0.1), (0.1, 0.1, 0.4, 0.4), (0.25, 0.25, 0.25, 0.25))
+    return Gaze("red <b>", ("red", "<b>", "</s>"), (0.9, 0.8, 1.0), (2, 2), weights)
+
+
+def test_the_terminal_shows_where_words_look() -> None:
+    assert gaze_text(gaze()).splitlines() == [
+        "red  90%  <b>  80%  </… 100%",
+        "██░░      ░░░░      ████",
+        "░░░░      ████      ████",
+    ]
+    narrow = gaze_text(gaze(), 9).split("\n\n")
+    assert len(narrow) == 3
+    assert all(len(line) <= 9 for block in narrow for line in block.splitlines())
+    assert "\x1b[48;5;" in gaze_text(gaze(), colour=True)
+
+
+def test_the_picture_is_whole_and_frames_where_a_word_looks_most() -> None:
+    svg = gaze_picture(gaze(), PICTURE)
+    root = ElementTree.fromstring(svg)
+    space = "{http://www.w3.org/2000/svg}"
+    assert len(root.findall(f"{space}image")) == 4  # the picture, and one for each word
+    assert svg == gaze_picture(gaze(), PICTURE)
+    texts = [own.text for own in root.iter(f"{space}text")]
+    assert "<b>" in texts
+    assert "90%" in texts
+    frames = [own for own in root.findall(f"{space}rect") if own.get("fill") == "none"]
+    images = root.findall(f"{space}image")[1:]
+    offsets = [
+        (float(f.get("x")) - float(i.get("x")), float(f.get("y")) - float(i.get("y")))
+        for f, i in zip(frames, images, strict=True)
+    ]
+    assert offsets == [(0, 0), (0, 60), (0, 0)]
+    assert "<title>red: 0.700</title>" in svg
 
 
 # --- the bar -----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ import torch
 from ensue.data.images import write_image
 from ensue.data.ragged import Ragged
 from ensue.decoding import score
-from ensue.diagnose.gaze import gaze_picture, gaze_text
 from ensue.errors import ConfigError, DataError, OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
-from ensue.models import Captioned, Captioner, Gaze
+from ensue.models import Captioned, Captioner
 from ensue.models.caption_judge import judge_captions
 from ensue.models.caption_network import CaptionNetwork, Regions
 from ensue.models.caption_settings import CaptionSettings
@@ -342,45 +340,6 @@ def test_attributes_are_right_where_their_words_are() -> None:
     assert "source" not in found.as_text()
     assert "    expected  a blue circle\n    got       a red circle" in found.as_text()
     assert [own.name for own in found.buckets] == ["1–5", "6–10"]
-
-
-# --- drawn -----------------------------------------------------------------------------------
-
-
-def gaze() -> Gaze:
-    weights = ((0.7, 0.1, 0.1, 0.1), (0.1, 0.1, 0.4, 0.4), (0.25, 0.25, 0.25, 0.25))
-    return Gaze("red <b>", ("red", "<b>", "</s>"), (0.9, 0.8, 1.0), (2, 2), weights)
-
-
-def test_the_terminal_shows_where_words_look() -> None:
-    assert gaze_text(gaze()).splitlines() == [
-        "red  90%  <b>  80%  </… 100%",
-        "██░░      ░░░░      ████",
-        "░░░░      ████      ████",
-    ]
-    narrow = gaze_text(gaze(), 9).split("\n\n")
-    assert len(narrow) == 3
-    assert all(len(line) <= 9 for block in narrow for line in block.splitlines())
-    assert "\x1b[48;5;" in gaze_text(gaze(), colour=True)
-
-
-def test_the_picture_is_whole_and_frames_where_a_word_looks_most() -> None:
-    svg = gaze_picture(gaze(), PICTURES[0])
-    root = ElementTree.fromstring(svg)
-    space = "{http://www.w3.org/2000/svg}"
-    assert len(root.findall(f"{space}image")) == 4  # the picture, and one for each word
-    assert svg == gaze_picture(gaze(), PICTURES[0])
-    texts = [own.text for own in root.iter(f"{space}text")]
-    assert "<b>" in texts
-    assert "90%" in texts
-    frames = [own for own in root.findall(f"{space}rect") if own.get("fill") == "none"]
-    images = root.findall(f"{space}image")[1:]
-    offsets = [
-        (float(f.get("x")) - float(i.get("x")), float(f.get("y")) - float(i.get("y")))
-        for f, i in zip(frames, images, strict=True)
-    ]
-    assert offsets == [(0, 0), (0, 60), (0, 0)]
-    assert "<title>red: 0.700</title>" in svg
 
 
 # --- mistakes --------------------------------------------------------------------------------

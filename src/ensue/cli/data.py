@@ -28,7 +28,12 @@ Text = Annotated[
     str, typer.Option("--text", "--source", help="The column of the text or the tokens.")
 ]
 Label = Annotated[
-    str, typer.Option("--label", "--target", help="The column of the label, or of the target text.")
+    str,
+    typer.Option(
+        "--label",
+        "--target",
+        help="The column of the label or the target; of a series those to forecast, a,b.",
+    ),
 ]
 
 

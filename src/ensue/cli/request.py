@@ -74,9 +74,6 @@ def request(
     group: Annotated[
         str, typer.Option("--group", help="Rows with the same value stay together.")
     ] = "",
-    target: Annotated[
-        str, typer.Option("--target", help="Of a series: the columns to forecast, a,b.")
-    ] = "",
     horizon: Annotated[
         int, typer.Option("--horizon", min=0, help="Of a series: so many steps ahead.")
     ] = 0,
@@ -115,11 +112,13 @@ def request(
         "no_quote": no_quote,
         "skip_bad": skip_bad,
     }
-    given = {key: value for key, value in data.items() if value}
-    series: dict[str, Any] = {"targets": names_of(target), "horizon": horizon, "time": time}
+    series: dict[str, Any] = {"horizon": horizon, "time": time}
     series |= {"covariates": names_of(covariates), "known": names_of(known)}
+    task = task or ("forecast" if any(series.values()) else "")
+    if task == "forecast":
+        series["targets"] = names_of(str(data.pop("label")))
+    given = {key: value for key, value in data.items() if value}
     asked = [f"model.{key}={json.dumps(value)}" for key, value in series.items() if value]
-    task = task or ("forecast" if asked else "")
     return Request(files or [], run, task, given, [*asked, *(settings or [])])
 
 

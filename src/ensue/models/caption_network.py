@@ -42,7 +42,7 @@ class Regions(nn.Module):
                 f"lines: expected ({channels * height}, rows, {width}), channels · height and "
                 f"width, got {tuple(lines.shape)}"
             )
-        pictures = lines.unflatten(0, (channels, height)).permute(2, 0, 1, 3)
+        pictures = lines.reshape(channels, height, -1, width).permute(2, 0, 1, 3)
         x = pictures.to(self.top.dtype) / MIDDLE - 1  # (rows, channels, height, width)
         found = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
         regions: Tensor = self.norm((found + self.top + self.left).flatten(1, 2))

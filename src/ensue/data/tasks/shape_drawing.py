@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 SIDE = 48  # pixels of a picture, each way
+SLOPE = np.sqrt(np.float32(0.75))  # of a triangle: the cosine of 30°
 INNER = 0.45  # of a star: its inner corners' distance from the centre, by that of its points
 
 
@@ -23,7 +24,9 @@ def _square(x: Floats, y: Floats, r: Floats) -> Floats:
 
 def _triangle(x: Floats, y: Floats, r: Floats) -> Floats:
     """Equilateral, on its base: its corners are r away from the centre, its edges r/2."""
-    return np.maximum(np.float32(np.sqrt(0.75)) * abs(x) - y / 2, y) - r / 2
+    half = np.float32(0.5)
+    found: Floats = np.maximum(SLOPE * abs(x) - half * y, y) - half * r
+    return found
 
 
 def _cross(x: Floats, y: Floats, r: Floats) -> Floats:
@@ -41,7 +44,8 @@ def _star(x: Floats, y: Floats, r: Floats) -> Floats:
     far = np.sqrt(x * x + y * y)
     edge = np.array([INNER * np.cos(fifth / 2) - 1, INNER * np.sin(fifth / 2)], np.float32)
     across, along = edge[::-1] / np.float32(np.hypot(*edge))
-    return (far * np.cos(angle) - r) * across - far * abs(np.sin(angle)) * along
+    found: Floats = (far * np.cos(angle) - r) * across - far * abs(np.sin(angle)) * along
+    return found
 
 
 class Kind(NamedTuple):
@@ -95,7 +99,7 @@ def boxes(covered: Floats) -> NDArray[np.int64]:
     inside = covered >= 0.5
     ends = []
     for axis in (1, 2):  # what is left are columns, then rows
-        lines = inside.any(axis)
+        lines = np.logical_or.reduce(inside, axis)
         ends.append((lines.argmax(1), SIDE - lines[:, ::-1].argmax(1)))
     (left, right), (top, bottom) = ends
     return np.stack([left, top, right, bottom], 1)

@@ -38,9 +38,9 @@ SIZES: dict[str, float] = {"small": 4.2, "middle": 5.8, "large": 8.0}  # radius 
 RELATIONS = ("left of", "right of", "above", "below")
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "colour": tuple(COLOURS),
+    "relation": ("left", "right", "above", "below"),
     "shape": tuple(KINDS),
     "size": ("small", "large"),
-    "relation": ("left", "right", "above", "below"),
 }
 HELD: dict[str, tuple[tuple[str, str], ...]] = {
     "train": (),
