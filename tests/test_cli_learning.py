@@ -202,7 +202,7 @@ def test_mistakes_in_naming(ensue: Ensue, tmp_path: Path) -> None:
         f"DataError: {path}:2: unknown column 'movie'. Known: film, review, stars\n"
     )
     assert mistaken(ensue, "train", "reviews.csv", "--task", "clasify").startswith(
-        "ConfigError: unknown task 'clasify': did you mean 'classify'? Known: classify, "
+        "ConfigError: unknown task 'clasify': did you mean 'classify'? Known: caption, classify, "
     )
     assert mistaken(ensue, "train", "reviews.csv", "--format", "cvs").startswith(
         "OptionError: unknown format 'cvs': did you mean 'csv'?"

@@ -43,7 +43,7 @@ DOCUMENTS = [
 
 SHOWN_ONLY = {"cpp", "csv", "diff", "html", "latex", "mermaid", "tsv"}
 # No `head`: it closes the pipe early, and whether the writer notices is a matter of luck.
-EXECUTED = {"ensue", "python", "cat", "echo", "grep", "ls", "printf", "sort", "tail", "wc"}
+EXECUTED = {"head", "ensue", "python", "cat", "echo", "grep", "ls", "printf", "sort", "tail", "wc"}
 PARSED = {"pip", "git", "cd"}
 LONGEST = 300  # seconds for one command
 

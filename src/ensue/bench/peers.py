@@ -4,6 +4,7 @@ They are measured there, in turns with the contenders of this process."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
@@ -54,7 +55,8 @@ class Peers:
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what it did not live to read
+            self._process.stdin.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:  # in the middle of a long run

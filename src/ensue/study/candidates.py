@@ -33,18 +33,23 @@ class Candidate:
 
 def known_models(settings: type[Table]) -> dict[str, dict[str, str]]:
     """What each name stands for: every family, or encoder, of this task's models, and every cell
-    for the recurrent one."""
-    key = "family" if "family" in settings.model_fields else "encoder"
-    kinds: tuple[str, ...] = get_args(settings.model_fields[key].annotation)
+    for the recurrent one; `model` where there is one kind only, which settings tell apart."""
+    fields = settings.model_fields
+    key = next((own for own in ("family", "encoder") if own in fields), "")
+    kinds: tuple[str, ...] = get_args(fields[key].annotation) if key else ()
     found = {kind: {key: kind} for kind in kinds if kind != RECURRENT}
-    found |= {name.lower(): {key: RECURRENT, "cell": name} for name in CELLS}
-    return found | {"rnn": found["simplernn"]}
+    if "cell" in fields:
+        own = {key: RECURRENT} if key else {}
+        found |= {name.lower(): {**own, "cell": name} for name in CELLS}
+        found["rnn"] = found["simplernn"]
+    return found or {"model": {}}
 
 
 def usual_models(settings: type[Table]) -> list[str]:
     """What is compared where nothing is named: each family, and the best-known cells."""
     cells = {name.lower() for name in CELLS} | {"rnn"}
-    return [name for name in known_models(settings) if name not in cells] + list(USUAL_CELLS)
+    known = known_models(settings)
+    return [name for name in known if name not in cells] + [n for n in USUAL_CELLS if n in known]
 
 
 def split_names(models: str) -> list[str]:
