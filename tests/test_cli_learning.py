@@ -419,3 +419,28 @@ def test_answers_for_files_that_are_written_otherwise(ensue: Ensue, walked: Path
     fault = "  b.csv:3: expected 1 columns, found 2 (unquoted comma?)\n"
     assert err.startswith(f"DataError: 1 problem in b.csv\n{fault}")
     assert ensue("predict", run, "b.csv", "--skip-bad") == (0, out, f"left out\n{fault}")
+
+
+def test_findings_of_new_users(ensue: Ensue, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    lines = [f"{k * 7 % 90},{'ABC'[k % 3]},{k * 13 % 50}" for k in range(90)]
+    table.write_text("\n".join(["area,town,price", *lines]) + "\n")
+    assert mistaken(ensue, "train", "table.csv", "--run", "t").startswith(
+        f"DataError: {table}:2: no column looks like a text among area, town, price; say what is "
+        "to be predicted with --label, and the others are read as a table"
+    )
+    series = tmp_path / "series.csv"
+    series.write_text("y\n" + "1\n" * 60)
+    assert mistaken(
+        ensue, "train", "series.csv", "--task", "forecast", "--target", "y", "--skip-bad"
+    ).startswith("OptionError: --skip-bad: a series cannot leave steps out")
+    pairs = tmp_path / "pairs.tsv"
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+    pairs.write_text("en\tde\n" + "".join(f"{a} {b}\t{b} {a}\n" for a in words for b in words))
+    assert mistaken(
+        ensue, "train", "pairs.tsv", "--task", "translate", "--source", "en", "--target", "en"
+    ).startswith(
+        f"DataError: {pairs}:2: --source and --target: expected two columns, got 'en' twice"
+    )
+    _, out, _ = ensue("train", "pairs.tsv", "--source", "en", "--target", "de", "--dry-run")
+    assert 'task = "translate"' in out

@@ -331,7 +331,7 @@ ROWS = with_target("number", houses(30))
             {},
             "row:31: expected a value of 'target', got None",
         ),
-        ([*ROWS, {**ROWS[0], "target": "n"}], {"target": "number"}, "row:31: column 'target'"),
+        ([*ROWS, {**ROWS[0], "target": "n"}], {"target": "number"}, "row:31: what is to be"),
         ([*ROWS, 3], {}, "row:31: expected a row by column name, such as {'age': 39}, got 3"),
         (
             [*ROWS, {**ROWS[0], "area": [1]}],
@@ -483,3 +483,23 @@ def test_a_class_that_training_has_not_is_left_out_of_validation() -> None:
     assert "1 of the validation rows left out, with classes not seen" in heard
     with pytest.raises(DataError, match="expected rows with classes of the training part"):
         made.fit(rows[:50], held_out[-1:], target="target")
+
+
+def test_one_row_alone_with_a_gap_is_answered_as_among_others() -> None:
+    rows = [{"a": k / 30 if k % 5 else None, "c": "xy"[k % 2], "y": k} for k in range(40)]
+    model = TableModel(model={"missing": "indicator"}, train={"epochs": 1}).fit(rows, target="y")
+    asked = [{"a": None, "c": "x"}, {"a": 0.5, "c": "y"}]
+    alone = [model.predict([row])[0].value for row in asked]
+    assert alone == pytest.approx([own.value for own in model.predict(asked)], abs=1e-5)
+
+
+def test_a_row_in_place_of_rows_is_told() -> None:
+    model = TableModel(train={"epochs": 1}).fit(ROWS, target="target")
+    with pytest.raises(DataError, match=r"expected a list of values, .*; one row alone is \[row\]"):
+        model.predict({"a": 0.5, "b": "x"})
+
+
+def test_a_run_s_folder_is_its_model(tmp_path: Path) -> None:
+    model = TableModel(train={"epochs": 1}).fit(ROWS, target="target")
+    model.save(tmp_path / "run" / "model")
+    assert TableModel.load(tmp_path / "run").summary() == model.summary()

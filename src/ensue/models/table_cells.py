@@ -55,6 +55,12 @@ def cell_text(value: Any, name: str, place: str) -> str:
 def rows_of(given: Rows) -> list[Mapping[str, Any]]:
     """A list of rows by column name, also from a mapping of columns."""
     if isinstance(given, Mapping):
+        for name, column in given.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise DataError(
+                    f"column {name!r}: expected a list of values, one for each row, got "
+                    f"{repr(column)[:60]}; one row alone is [row]"
+                )
         lengths = {name: len(column) for name, column in given.items()}
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name} {count}" for name, count in lengths.items())

@@ -34,6 +34,8 @@ class NumberColumn:
     def learn(cls, column: Column, own: TableSettings) -> NumberColumn:
         values = read_numbers(column, own)[column.index]
         known = values[~np.isnan(values)]
+        if not len(known):
+            raise DataError(f"column {column.name!r}: expected numbers, got empty cells only")
         spread = float(known.std())
         return cls(
             column.name,
@@ -178,8 +180,6 @@ def read_numbers(column: Column, own: TableSettings) -> NDArray[np.float64]:
         raise DataError(f"{place}: {not_a_number(column.name, text)}")
     if gone.any() and own.missing == "error":
         raise _gap(column, gone)
-    if gone.all():
-        raise DataError(f"column {column.name!r}: expected numbers, got empty cells only")
     return values
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.series import not_a_number, number_of
+from ensue.data.series import number_of
 from ensue.errors import DataError
 from ensue.models import metrics
 from ensue.models.bootstrap import bootstrap
@@ -210,5 +210,7 @@ def label_values(part: Collected, numbers: Numbers) -> NDArray[np.float64]:
     if len(wrong := np.flatnonzero(np.isnan(found))):
         row = int(wrong[0])
         text = texts[part.labels.values[row]]
-        raise DataError(f"{part.names[row]}: {not_a_number('target', text)}")
+        raise DataError(
+            f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
+        )
     return np.asarray(found, np.float64)

@@ -206,7 +206,9 @@ class TaskModel(ABC):
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
-        saved = read_model(Path(folder))
+        """A model that was saved, or that of a run by the run's folder."""
+        own = Path(folder)
+        saved = read_model(own / "model" if (own / "model").is_dir() else own)
         if saved.kind != cls.kind:
             raise OptionError(
                 f"{folder}: expected a {cls.kind} model, got a {saved.kind} model; "

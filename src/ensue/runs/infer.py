@@ -61,6 +61,11 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
     )
     rows = first_rows(given.train, read_options(plain), LOOKED_AT)
     if task == Forecaster.kind:
+        if given.skip_bad:
+            raise OptionError(
+                "--skip-bad: a series cannot leave steps out, for those behind them would move; "
+                "fill the cells in"
+            )
         model = changed({}, settings).get("model", {})
         guess = Guess(task, "", {}, {"model": columns_of(rows, model)})
     else:
@@ -129,6 +134,11 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
         return Guess(task, "", {"text": roles.text}, {})
     if roles.label is None:
         raise no_label(rows, _header_lines(rows, given))
+    if task is None and not given.text and _numeric(rows, roles.text):
+        raise DataError(
+            f"{rows[0].place}: no column looks like a text among {', '.join(rows[0].fields)}; say "
+            "what is to be predicted with --label, and the others are read as a table"
+        )
     if task is None and not given.separator:
         _refuse_numbers(rows, roles.label)
     pairs = [(row.fields.get(roles.text), row.fields.get(roles.label)) for row in rows]
@@ -152,11 +162,13 @@ def _are_pairs(rows: Sequence[Row], given: DataSettings) -> bool:
     """Two parallel files, or two texts by their names; a target that repeats is a class."""
     if parallel(given.train):
         return True
-    if given.text not in ("", PAIR[0]) or given.label not in ("", PAIR[1]) or given.separator:
+    if given.separator:
         return False
-    targets = [row.fields.get(PAIR[1]) for row in rows if PAIR[0] in row.fields]
-    texts = all(isinstance(own, str) for own in targets)
-    return texts and len(set(targets)) > max(2, len(targets) // 2)
+    source, target = given.text or PAIR[0], given.label or PAIR[1]
+    pairs = [(own.fields.get(source), own.fields.get(target)) for own in rows]
+    if not all(isinstance(own, str) and number_of(own) is None for pair in pairs for own in pair):
+        return False
+    return len({own for _, own in pairs}) > max(2, len(pairs) // 2)
 
 
 def _pairs(rows: Sequence[Row], given: DataSettings) -> Guess:
@@ -178,6 +190,10 @@ def _pairs(rows: Sequence[Row], given: DataSettings) -> Guess:
         raise DataError(
             f"{rows[0].place}: which columns are the text and what it is to become? Name them with "
             f"{missing}. Columns: {', '.join(names)}"
+        )
+    if source == target:
+        raise DataError(
+            f"{rows[0].place}: --source and --target: expected two columns, got {source!r} twice"
         )
     return Guess(Translator.kind, "pairs of texts", {"text": source, "label": target}, {})
 

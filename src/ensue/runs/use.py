@@ -18,6 +18,7 @@ from ensue.models.evaluation import Evaluation
 from ensue.models.forecaster import Forecaster
 from ensue.models.image_model import ImageModel
 from ensue.models.saved import read_model
+from ensue.models.table_model import TableModel
 from ensue.models.task_model import TaskModel
 from ensue.models.translator import Translator
 from ensue.runs.captions import Captions, describe, rows_to_describe
@@ -173,7 +174,22 @@ def predict_texts(
 ) -> Iterator[tuple[str, Any]]:
     """(text, answer) for each line, so many at a time."""
     for some in _together(texts, at_once):
-        yield from zip(some, model.predict(some), strict=True)
+        asked = [_cells(line) for line in some] if model.kind == TableModel.kind else some
+        yield from zip(some, model.predict(asked), strict=True)
+
+
+def _cells(line: str) -> dict[str, Any]:
+    """A row of a table as a line of JSON."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(
+            'standard input: expected a row as JSON, such as {"age": 39}, '
+            f"got {line[:60]!r}; or give a file with a header"
+        )
+    return found
 
 
 def predict_files(
