@@ -203,11 +203,10 @@ def _say_scores(console: Console, trials: Sequence[Trial], beside: Trial) -> Non
 
     formats = trials[0].by_format()
     worst = min(formats, key=lambda own: own.share)
-    note(
-        console,
-        f"""Of {len(formats)} formats the hardest is “{worst.name}”: {worst.share:.1%} of
-        {worst.count}. All of them are in the report.""",
-    )
+    hardest = f"Of {len(formats)} formats the hardest is “{worst.name}”: {worst.share:.1%} right"
+    if worst.share == 1:
+        hardest = f"In none of the {len(formats)} formats is one wrong"
+    note(console, f"{hardest}. All of them are in the report.")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("characters", justify="right")
     table.add_column("dates", justify="right")
