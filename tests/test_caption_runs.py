@@ -3,14 +3,13 @@ bar that the built-in pictures set."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from commands import Ensue, commands_in
 
 from ensue import cli
 from ensue.data.tasks import Scene, shapes
@@ -26,7 +25,6 @@ SMALL = [
 ]
 TRAIN = ("train", "train/captions.tsv", "--validation", "held/captions.tsv")
 PICTURE = shapes(1, "test", 1)[0].picture
-Ensue = Callable[..., tuple[int, str, str]]
 
 
 def settings(*more: str) -> list[str]:
@@ -37,18 +35,7 @@ def settings(*more: str) -> list[str]:
 def ensue(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, walked: Path
 ) -> Ensue:
-    """Runs a command in the folder that was walked; gives exit code, standard output and error."""
-    monkeypatch.chdir(walked)
-
-    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ending:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return int(ending.value.code or 0), out, err
-
-    return run
+    return commands_in(walked, capsys, monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import Ensue, commands_in
 
 from ensue import cli
 
 SMALL = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=1"]
-Ensue = Callable[..., tuple[int, str, str]]
 
 
 def settings(*more: str) -> list[str]:
@@ -28,18 +26,7 @@ def settings(*more: str) -> list[str]:
 def ensue(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Ensue:
-    """Runs a command in an empty folder; gives exit code, standard output and error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ending:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return int(ending.value.code or 0), out, err
-
-    return run
+    return commands_in(tmp_path, capsys, monkeypatch)
 
 
 def write_reviews(path: Path, count: int = 60) -> Path:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from commands import Ensue, commands_in
 
 from ensue import cli
 from ensue.diagnose.alignment import alignment_picture, alignment_text
@@ -25,7 +24,6 @@ SMALL = [
     "model.longest_extra=4",
     "train.epochs=1",
 ]
-Ensue = Callable[..., tuple[int, str, str]]
 
 
 def settings(*more: str) -> list[str]:
@@ -36,18 +34,7 @@ def settings(*more: str) -> list[str]:
 def ensue(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Ensue:
-    """Runs a command in an empty folder; gives exit code, standard output and error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as ending:
-            cli.main(arguments)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return int(ending.value.code or 0), out, err
-
-    return run
+    return commands_in(tmp_path, capsys, monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ Keys are made of it once (`prepare`), so that a step costs one score for each po
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -24,17 +25,17 @@ class Memory(NamedTuple):
     real: Tensor
 
 
-class Score(nn.Module):
+class Score(nn.Module, ABC):
     """score(s, h_i) of every query with every position, in two parts."""
 
+    @abstractmethod
     def keys(self, memory: Tensor) -> Tensor:
         """What does not depend on the query: memory (rows, positions, width) → (…, key width)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """queries (rows, queries, width), keys (rows, positions, key width) → (rows, queries,
         positions)."""
-        raise NotImplementedError
 
 
 class Dot(Score):

@@ -16,6 +16,7 @@ falls below `floor`: a point that is fitted exactly would otherwise be worth an 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -62,11 +63,12 @@ class Distribution(Protocol):
         ...
 
 
-class Central:
+class Central(ABC):
     """Intervals between two quantiles, with as much probability below as above."""
 
+    @abstractmethod
     def quantile(self, z: Tensor, q: float) -> Tensor:
-        raise NotImplementedError
+        """As `Distribution` has it."""
 
     def interval(self, z: Tensor, share: float) -> tuple[Tensor, Tensor]:
         inside("share", share)
