@@ -101,6 +101,8 @@ def test_what_is_drawn_can_be_followed() -> None:
         ({"cost": "cubes"}, "unknown cost 'cubes'"),
         ({"weights": [1.0]}, "weights: expected 13 numbers, got 1"),
         ({"x": [1.0]}, "x: expected 2 numbers, got 1"),
+        ({"y": [5.0]}, "y: expected probabilities from 0 to 1 with cross-entropy, got [5.0]"),
+        ({"output": "softmax"}, "widths: expected two outputs or more with softmax, got 1"),
     ],
 )
 def test_wrong_walks_are_told(given: dict[str, object], message: str) -> None:

@@ -208,6 +208,16 @@ def walk_through(
     wanted[0] = 1
     if y is not None:
         wanted = _given("y", y, widths[-1])
+    if cost == "cross-entropy" and not bool(((wanted >= 0) & (wanted <= 1)).all()):
+        raise OptionError(
+            f"y: expected probabilities from 0 to 1 with cross-entropy, got {wanted.tolist()}; "
+            "for other numbers choose --cost squares"
+        )
+    if output == "softmax" and widths[-1] == 1:
+        raise OptionError(
+            "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
+            "is always 1"
+        )
     return backpropagate(network, activation, output, cost, inputs, wanted)
 
 
