@@ -14,7 +14,6 @@ from torch import nn
 
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Row
-from ensue.data.split import by_share
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, Vocabulary
 from ensue.decoding import Hypothesis
@@ -39,7 +38,7 @@ from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table, TextSettings
 from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
 from ensue.models.translated import Alternative
-from ensue.training import Outcome, RateCurve, RunFolder, TrainSettings, Watcher, find_rate
+from ensue.training import Outcome, RateCurve, TrainSettings, Watcher, find_rate
 
 
 class Captioner(TaskModel):
@@ -100,14 +99,10 @@ class Captioner(TaskModel):
         rows, numbers = pairs_of(train), Numbers()
         self.prepare(caption for _, caption in rows if caption is not None)
         own = self._collected(rows, numbers)
-        if validation is None:
-            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
-            own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
+        held = None
+        if validation is not None:
             held = self._collected(pairs_of(validation), numbers, shape_of(own))
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, Fitting(place, watchers))
-        return self
+        return self._fit_collected(own, held, numbers, folder, watchers)
 
     def collected(self, rows: Iterable[Row], numbers: Numbers, shape: Shape | None) -> Collected:
         """Rows {"image", "label"}, the label a caption or None. shape: what the pictures are
@@ -306,8 +301,6 @@ class Captioner(TaskModel):
         found.tokeniser = Tokeniser.from_dict(own["tokeniser"])
         found.frequent = tuple(own["frequent"])
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         return found
 
     def summary(self) -> str:
@@ -318,7 +311,6 @@ class Captioner(TaskModel):
         if self.networks:
             tall, wide = cast(CaptionNetwork, self.caption_networks()[0]).grid
             lines.append(f"  pictures of {told(self.shape)} → {tall} × {wide} regions")
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
             lines.append(f"  {len(self.words):,} tokens in the vocabulary")
         return "\n".join(lines)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding
 
 from ensue.errors import ShapeError
 from ensue.layers.sequence_convolution import GatedConvolutions
 from ensue.models.embed import check_rates
-from ensue.models.language_network import Carried, StreamBatch
+from ensue.models.language_network import Carried, LanguageNetwork
 from ensue.models.output import Output
 
 
-class ConvolutionLanguage(nn.Module):
+class ConvolutionLanguage(LanguageNetwork):
     """y = convolutions(E(w_1 … w_t)), causal; p(w_{t+1}) = softmax(W·y_t + b).
 
     A layer carries the last inputs that its filters still reach, (size − 1)·distance of them: a
@@ -60,7 +59,7 @@ class ConvolutionLanguage(nn.Module):
             weight = weight * dropout(weight.new_ones(len(weight), 1), self.rates["word"])
         return dropout(self.enter(embedding(tokens, weight)), self.rates["input"], self.training)
 
-    def _run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y (time, batch, width)."""
         own = carried or self.begin(tokens.shape[1])
         past = tuple(own[str(k)] for k in range(len(self.convolutions.layers)))
@@ -70,19 +69,5 @@ class ConvolutionLanguage(nn.Module):
         y = self.between(dropout(y, self.rates["output"], self.training))
         return y, {str(k): memory for k, memory in enumerate(kept)}
 
-    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch.targets, batch.real), carried
-
-    @torch.no_grad()
-    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.costs(y, batch.targets), carried
-
     def begin(self, batch: int) -> Carried:
         return {str(k): own for k, own in enumerate(self.convolutions.begin(batch))}
-
-    @torch.no_grad()
-    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(tokens[None], carried)
-        return self.output.log_probabilities(y[0]), carried

@@ -236,8 +236,6 @@ class Estimator(TaskModel):
         found._word_width = own["word_width"]
         found.own_restore(known, saved)
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         return found
 
     def fitted(self) -> bool:
@@ -251,8 +249,7 @@ class Estimator(TaskModel):
             names = self.labels.tokens
             more = ", …" if len(names) > SHOWN_LABELS else ""
             lines.append(f"  {len(names)} labels: {', '.join(names[:SHOWN_LABELS])}{more}")
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
         return "\n".join(lines)
 
     def describe(self) -> str:

@@ -360,7 +360,7 @@ class Forecaster(TaskModel):
         found.widening, found.units = saved.arrays["widening"], Units(**saved.part("units"))
         found.scale = ForecastScale(own.transform, own.difference, **saved.part("scale"))
         found.baselines = Baselines.of_arrays(saved.part("baselines"), facts["season"], own)
-        found.networks = [network.eval() for network in networks_of(saved, found.build)]
+        found.networks = networks_of(saved, found.build)
         found._fitted = True
         return found
 
@@ -378,8 +378,7 @@ class Forecaster(TaskModel):
     def summary(self) -> str:
         lines = [f"{type(self).__name__}: {self.describe()}"]
         if self._fitted:
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
             steps = self.baselines.season
             season = f"a season of {steps} steps" if steps > 1 else "no season"
             lines.append(f"  {', '.join(self.model.targets)}: {season}")

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.read import Gathered
-from ensue.data.split import by_share
 from ensue.errors import DataError, OptionError
 from ensue.models.classifier import Classified
 from ensue.models.collect import Collected, Numbers
@@ -38,7 +37,7 @@ from ensue.models.table_classes import ClassTarget
 from ensue.models.table_targets import Asked
 from ensue.models.task_model import IN_MEMORY, Fitting, Given, TaskModel
 from ensue.models.temperature import temperature
-from ensue.training import Outcome, RateCurve, RunFolder, Said, Watcher, find_rate
+from ensue.training import Outcome, RateCurve, Said, Watcher, find_rate
 
 AT_ONCE = 500  # pictures that the networks see together when they answer
 LEVELS = np.arange(256)
@@ -94,14 +93,10 @@ class ImageModel(TaskModel):
         tenth is held out."""
         numbers = Numbers()
         own = self._read(pictures, numbers)
-        if validation is None:
-            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
-            own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
+        held = None
+        if validation is not None:
             held = self._read(validation, numbers, shape_of(own))
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, Fitting(place, watchers))
-        return self
+        return self._fit_collected(own, held, numbers, folder, watchers)
 
     def evaluate(self, pictures: Path | str | Pairs) -> Evaluation:
         """Scores with intervals, baselines, confusion, calibration, the surest mistakes."""
@@ -261,8 +256,6 @@ class ImageModel(TaskModel):
         found.linear = Regression(linear["weight"].shape[1], found.goal.width, "softmax")
         found.linear.load_state_dict(linear)
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         return found
 
     # ------------------------------------------------------------- to be looked at
@@ -272,8 +265,7 @@ class ImageModel(TaskModel):
         lines = [f"{type(self).__name__}: {self.model.blocks}{behind}"]
         if self.networks:
             lines.append(f"  {told(self.shape)} → {self.goal.described()}")
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
         return "\n".join(lines)
 
 

@@ -349,8 +349,6 @@ class LanguageModel(TaskModel):
         found.tokeniser = Tokeniser.from_dict(own["tokeniser"])
         found.ngrams = model_of(saved.part("ngrams"))
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         found._fitted = True
         return found
 
@@ -367,8 +365,7 @@ class LanguageModel(TaskModel):
         }[own.family]
         lines = [f"{type(self).__name__}: {what}"]
         if self.networks:
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
         if self._fitted:
             lines.append(f"  {len(self.words):,} tokens in the vocabulary")
         return "\n".join(lines)

@@ -6,9 +6,9 @@ Both read streams: tokens (time, batch), each column a text that goes on in the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,25 +35,39 @@ class StreamBatch:
     real: Tensor | None = None
 
 
-class LanguageNetwork(Protocol):
-    """What training, scoring and decoding see of any of them."""
+class LanguageNetwork(nn.Module, ABC):
+    """What training, scoring and decoding see of any of them: p(w_{t+1}) is read off y_t, which
+    `run` finds."""
 
-    def __call__(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]: ...
+    output: Output
 
-    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        """−log p of each target (time, batch)."""
-        ...
+    @abstractmethod
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y (time, batch, width) of tokens (time, batch), and what is carried on."""
 
+    @abstractmethod
     def begin(self, batch: int) -> Carried:
         """What is carried before the first token."""
-        ...
 
+    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
+        """The cost of the targets that are real, summed."""
+        y, carried = self.run(batch.tokens, carried)
+        return self.output.cost(y, batch.targets, batch.real), carried
+
+    @torch.no_grad()
+    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
+        """−log p of each target (time, batch)."""
+        y, carried = self.run(batch.tokens, carried)
+        return self.output.costs(y, batch.targets), carried
+
+    @torch.no_grad()
     def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """log p (batch, words) of what follows tokens (batch,)."""
-        ...
+        y, carried = self.run(tokens[None], carried)
+        return self.output.log_probabilities(y[0]), carried
 
 
-class RecurrentLanguage(nn.Module):
+class RecurrentLanguage(LanguageNetwork):
     """y_t = cells(e(w_1) … e(w_t)); p(w_{t+1}) = softmax(W·y_t + b).
 
     tied: W is the embedding; where the cells are wider or narrower, a linear map without bias
@@ -107,7 +121,7 @@ class RecurrentLanguage(nn.Module):
             weight = weight * dropout(weight.new_ones(len(weight), 1), self.rates["word"])
         return _over_time(embedding(tokens, weight), self.rates["input"], self.training)
 
-    def _run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         y, state = self.recurrent(self._embedded(tokens), self._state(carried))
         y = self.between(_over_time(y, self.rates["output"], self.training))
         return y, _flat(state)
@@ -118,26 +132,12 @@ class RecurrentLanguage(nn.Module):
         counts = [len(way.cell.parts) for way in self.recurrent.ways]
         return [tuple(carried[f"{k}.{p}"] for p in range(n)) for k, n in enumerate(counts)]
 
-    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch.targets, batch.real), carried
-
-    @torch.no_grad()
-    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.costs(y, batch.targets), carried
-
     def begin(self, batch: int) -> Carried:
         like = self.table.weight.new_zeros(1, batch, self.table.embedding_dim)
         return _flat(self.recurrent(like[:0])[1])
 
-    @torch.no_grad()
-    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(tokens[None], carried)
-        return self.output.log_probabilities(y[0]), carried
 
-
-class WindowLanguage(nn.Module):
+class WindowLanguage(LanguageNetwork):
     """p(w_{t+1}) = softmax(W·tanh(H·[e(w_t); …; e(w_{t−n+1})] + d) + b): n words are seen.
 
     Before a text begins, the window holds the word number `before`. one_hot: e is the word's own
@@ -180,7 +180,7 @@ class WindowLanguage(nn.Module):
             words, embedding_size if tied else hidden_size, self.table if tied else None
         )
 
-    def _run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y (time, batch, width); carried: the last window − 1 tokens."""
         past = carried["past"] if carried else self.begin(tokens.shape[1])["past"]
         if past.shape[1] != tokens.shape[1]:
@@ -197,22 +197,8 @@ class WindowLanguage(nn.Module):
         y = self.between(dropout(z.tanh(), self.rates["output"], self.training))
         return y, {"past": whole[count:]}
 
-    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch.targets, batch.real), carried
-
-    @torch.no_grad()
-    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.costs(y, batch.targets), carried
-
     def begin(self, batch: int) -> Carried:
         return {"past": torch.full((self.window - 1, batch), self.before, dtype=torch.int64)}
-
-    @torch.no_grad()
-    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(tokens[None], carried)
-        return self.output.log_probabilities(y[0]), carried
 
 
 def _over_time(x: Tensor, rate: float, training: bool) -> Tensor:

@@ -95,7 +95,7 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
 
 
 def networks_of(saved: Saved, build: Callable[[], nn.Module]) -> list[nn.Module]:
-    """Networks with the saved weights."""
+    """Networks with the saved weights, ready to answer."""
     found = []
     for weights in saved.networks:
         network = build()
@@ -103,5 +103,5 @@ def networks_of(saved: Saved, build: Callable[[], nn.Module]) -> list[nn.Module]
             network.load_state_dict(dict(weights))
         except RuntimeError as error:
             raise RunError(f"the weights do not fit the model: {error}") from None
-        found.append(network)
+        found.append(network.eval())
     return found

@@ -234,8 +234,6 @@ class TableModel(TaskModel):
         found.linear = found._regression(linear["weight"].shape[1])
         found.linear.load_state_dict(linear)
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         return found
 
     # ------------------------------------------------------------- to be looked at
@@ -249,8 +247,7 @@ class TableModel(TaskModel):
             numbers, names = self.columns.numbers, self.columns.categories
             told = f"{len(numbers)} columns of numbers, {len(names)} of categories"
             lines.append(f"  {told} → {self.goal.described()}")
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
         return "\n".join(lines)
 
 

@@ -100,11 +100,21 @@ class TaskModel(ABC):
         numbers = Numbers()
         tokenise = self.prepare(value for value, _ in train)
         own = collected(train, numbers, tokenise)
-        if validation is None:
+        held = None if validation is None else collected(validation, numbers, tokenise)
+        return self._fit_collected(own, held, numbers, folder, watchers)
+
+    def _fit_collected(
+        self,
+        own: Collected,
+        held: Collected | None,
+        numbers: Numbers,
+        folder: Path | str | None,
+        watchers: Sequence[Watcher],
+    ) -> Self:
+        """held: the validation part; None takes a tenth of the rows."""
+        if held is None:
             split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
             own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
-            held = collected(validation, numbers, tokenise)
         place = None if folder is None else RunFolder(folder)
         self.fit_parts(own, held, numbers, Fitting(place, watchers))
         return self
@@ -234,6 +244,11 @@ class TaskModel(ABC):
         """Every setting by `table.key`."""
         tables = {"text": self.text, "model": self.model, "train": self.train}
         return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.table().items()}
+
+    def size_line(self) -> str:
+        """How many parameters a fitted model has, as a line of its summary."""
+        count = sum(p.numel() for p in self.networks[0].parameters())
+        return f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1)
 
     @abstractmethod
     def summary(self) -> str:

@@ -12,11 +12,11 @@ from ensue.errors import ShapeError
 from ensue.layers.positions import placed
 from ensue.layers.transformer import CausalBlocks, Design
 from ensue.models.embed import check_rates
-from ensue.models.language_network import Carried, StreamBatch
+from ensue.models.language_network import Carried, LanguageNetwork
 from ensue.models.output import Output
 
 
-class TransformerLanguage(nn.Module):
+class TransformerLanguage(LanguageNetwork):
     """y = blocks(√width·E(w_1 … w_t) + positions); p(w_{t+1}) = softmax(W·y_t + b).
 
     Each block looks at the last `context` tokens, the present one included, and carries the keys
@@ -71,7 +71,7 @@ class TransformerLanguage(nn.Module):
         x = self.enter(embedding(tokens, weight)) * math.sqrt(self.width)
         return dropout(placed(x, first, self.context), self.rates["input"], self.training)
 
-    def _run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y (time, batch, width). carried: for each block, keys and values (batch, before,
         2·width); position (batch,), the same in all rows, of the token to come."""
         own = carried or self.begin(tokens.shape[1])
@@ -85,23 +85,9 @@ class TransformerLanguage(nn.Module):
         memories = {str(k): memory for k, memory in enumerate(kept)}
         return y, {**memories, "position": (position + len(tokens)) % self.context}
 
-    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.cost(y, batch.targets, batch.real), carried
-
-    @torch.no_grad()
-    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(batch.tokens, carried)
-        return self.output.costs(y, batch.targets), carried
-
     def begin(self, batch: int) -> Carried:
         weight = self.table.weight
         nothing = weight.new_zeros(batch, 0, 2 * self.width)
         position = torch.zeros(batch, dtype=torch.int64, device=weight.device)
         memories = {str(k): nothing for k in range(len(self.blocks.layers))}
         return {**memories, "position": position}
-
-    @torch.no_grad()
-    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
-        y, carried = self._run(tokens[None], carried)
-        return self.output.log_probabilities(y[0]), carried

@@ -14,7 +14,6 @@ import numpy as np
 from torch import nn
 
 from ensue.data.ragged import Ragged
-from ensue.data.split import by_share
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, Vocabulary
 from ensue.decoding import Hypothesis
@@ -45,7 +44,6 @@ from ensue.models.translated import Alternative, Explained, Translated
 from ensue.training import (
     Outcome,
     RateCurve,
-    RunFolder,
     Said,
     TrainSettings,
     Watcher,
@@ -116,14 +114,10 @@ class Translator(TaskModel):
         rows, numbers = pairs_of(train), Numbers()
         self.prepare_pairs((s for s, _ in rows), (t for _, t in rows if t is not None))
         own = collected(self._cut(rows), numbers, self.tokeniser)
-        if validation is None:
-            split = by_share(len(own), {"train": 0.9, "validation": 0.1}, self.train.seed)
-            own, held = own.taken(split["train"]), own.taken(split["validation"])
-        else:
+        held = None
+        if validation is not None:
             held = collected(self._cut(pairs_of(validation)), numbers, self.tokeniser)
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(own, held, numbers, Fitting(place, watchers))
-        return self
+        return self._fit_collected(own, held, numbers, folder, watchers)
 
     def _cut(self, rows: Examples) -> Examples:
         """The rows with the tokens of their targets."""
@@ -341,8 +335,6 @@ class Translator(TaskModel):
         found.target_tokeniser = Tokeniser.from_dict(own["target_tokeniser"])
         found.frequent = tuple(own["frequent"])
         found.networks = networks_of(saved, found.build)
-        for network in found.networks:
-            network.eval()
         return found
 
     def summary(self) -> str:
@@ -355,8 +347,7 @@ class Translator(TaskModel):
             what = f"{own.layers} × {ways}{own.cell} of {own.hidden_size}, {looks} attention"
         lines = [f"{type(self).__name__}: {what}"]
         if self.networks:
-            count = sum(p.numel() for p in self.networks[0].parameters())
-            lines.append(f"  {count:,} parameters" + f" × {self.members}" * (self.members > 1))
+            lines.append(self.size_line())
             sizes = f"{len(self.source_words):,} source and {len(self.target_words):,} target"
             both = f"{len(self.target_words):,} shared"
             lines.append(f"  {both if own.shared else sizes} tokens in the vocabulary")
