@@ -11,7 +11,7 @@ from ensue.layers.convolution import ConvolutionBlocks
 from ensue.models.attention_decoder import AttentionDecoder, DecoderState
 from ensue.models.bridge import VectorBridge
 from ensue.models.caption_settings import CaptionSettings
-from ensue.models.pairs import PairBatch
+from ensue.models.decoded_pairs import DecodedPairs
 
 MIDDLE = 127.5  # bytes become numbers from −1 to 1
 
@@ -49,7 +49,7 @@ class Regions(nn.Module):
         return regions
 
 
-class CaptionNetwork(nn.Module):
+class CaptionNetwork(DecodedPairs):
     """p(w_t | w_1 … w_{t−1}, picture) as `AttentionDecoder`, whose memory are the picture's
     `Regions` and which begins in tanh(P·mean region + b), or in zero.
 
@@ -92,21 +92,3 @@ class CaptionNetwork(nn.Module):
         cells = None if self.bridge is None else self.bridge(memory.mean(1))
         real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
         return self.decoder.begin(len(memory), cells, memory, real)
-
-    def forward(self, batch: PairBatch) -> Tensor:
-        state = self.begin(batch.source, batch.lengths)
-        sampling = self.sampling if self.training else 0.0
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths, sampling)
-        return self.decoder.cost(r, batch.wanted, batch.wanted_lengths)
-
-    @torch.no_grad()
-    def costs(self, batch: PairBatch) -> Tensor:
-        state = self.begin(batch.source, batch.lengths)
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths)
-        return self.decoder.costs(r, batch.wanted, batch.wanted_lengths)
-
-    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        return self.decoder.step(tokens, state)
-
-    def alignment(self, state: DecoderState) -> Tensor | None:
-        return state.weights

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import dropout
 
 from ensue.engine.rows import check_lengths, reverse_time
@@ -16,12 +15,12 @@ from ensue.models.attention_decoder import (
     with_dropout,
 )
 from ensue.models.bridge import StateBridge
-from ensue.models.pairs import PairBatch
+from ensue.models.decoded_pairs import DecodedPairs
 
 BRIDGES = ("states", "zero")
 
 
-class RecurrentPairs(nn.Module):
+class RecurrentPairs(DecodedPairs):
     """h_1 … h_n = encoder(x_1 … x_n); p(w_t | w_1 … w_{t−1}, x) as `AttentionDecoder`, which looks
     at h, has the encoder's layers and begins in its end states (bridge "states") or in zero.
 
@@ -113,24 +112,6 @@ class RecurrentPairs(nn.Module):
         # a row's positions lie together: every step reads them
         memory = memory.transpose(0, 1).contiguous()
         return self.decoder.begin(len(plain), cells, memory, real.T.contiguous())
-
-    def forward(self, batch: PairBatch) -> Tensor:
-        state = self.begin(batch.source, batch.lengths)
-        sampling = self.sampling if self.training else 0.0
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths, sampling)
-        return self.decoder.cost(r, batch.wanted, batch.wanted_lengths)
-
-    @torch.no_grad()
-    def costs(self, batch: PairBatch) -> Tensor:
-        state = self.begin(batch.source, batch.lengths)
-        r, _ = self.decoder(batch.before, state, batch.wanted_lengths)
-        return self.decoder.costs(r, batch.wanted, batch.wanted_lengths)
-
-    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        return self.decoder.step(tokens, state)
-
-    def alignment(self, state: DecoderState) -> Tensor | None:
-        return state.weights
 
 
 def _check(

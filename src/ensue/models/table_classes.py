@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from ensue.models.bootstrap import bootstrap
 from ensue.models.calibration import reliability, reliability_lines
 from ensue.models.classifier import THRESHOLD, Classified
 from ensue.models.collect import Collected, Numbers
-from ensue.models.distributions import Bernoulli, Categorical
+from ensue.models.distributions import Bernoulli, Categorical, Distribution
 from ensue.models.evaluation import Evaluation
 from ensue.models.judge import class_rows, log_loss_of_known, surest_mistakes
 from ensue.models.labels import label_numbers, learned_labels, unknown_rows, with_unknown
@@ -27,16 +27,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class ClassTarget:
-    """One class of two or more."""
+class LabelTarget:
+    """Labels that were learned from the training part, a number of the output for each."""
 
     labels: Vocabulary
-    distribution: ClassVar[Categorical] = Categorical()
-    kind: ClassVar[str] = "class"
-    regression: ClassVar[str] = "softmax"
+    distribution: ClassVar[Distribution]
 
     @classmethod
-    def learn(cls, train: Collected, numbers: Numbers) -> ClassTarget:
+    def learn(cls, train: Collected, numbers: Numbers) -> Self:
         return cls(learned_labels(train, numbers))
 
     @property
@@ -45,11 +43,27 @@ class ClassTarget:
 
     answers_wide = width
 
-    def encode(self, part: Collected, numbers: Numbers) -> NDArray[np.int64]:
-        return classes_of(part, numbers, self.labels.tokens)
-
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         return self.distribution.cost(z, y)
+
+    def facts(self) -> dict[str, Any]:
+        return {"labels": self.labels.to_dict()}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any]) -> Self:
+        return cls(Vocabulary.from_dict(facts["labels"]))
+
+
+@dataclass(frozen=True)
+class ClassTarget(LabelTarget):
+    """One class of two or more."""
+
+    distribution: ClassVar[Distribution] = Categorical()
+    kind: ClassVar[str] = "class"
+    regression: ClassVar[str] = "softmax"
+
+    def encode(self, part: Collected, numbers: Numbers) -> NDArray[np.int64]:
+        return classes_of(part, numbers, self.labels.tokens)
 
     def probabilities(self, outputs: Outputs) -> Floats:
         """(rows, classes), the mean over the members."""
@@ -106,41 +120,20 @@ class ClassTarget:
             notes=reliability_lines(reliability(gold == guess, p.max(1))),
         )
 
-    def facts(self) -> dict[str, Any]:
-        return {"labels": self.labels.to_dict()}
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> ClassTarget:
-        return cls(Vocabulary.from_dict(facts["labels"]))
-
     def described(self) -> str:
         return f"one of {_listed(self.labels)}"
 
 
 @dataclass(frozen=True)
-class SeveralTarget:
+class SeveralTarget(LabelTarget):
     """Any of two labels or more, each there or not."""
 
-    labels: Vocabulary
-    distribution: ClassVar[Bernoulli] = Bernoulli()
+    distribution: ClassVar[Distribution] = Bernoulli()
     kind: ClassVar[str] = "several"
     regression: ClassVar[str] = "logistic"
 
-    @classmethod
-    def learn(cls, train: Collected, numbers: Numbers) -> SeveralTarget:
-        return cls(learned_labels(train, numbers))
-
-    @property
-    def width(self) -> int:
-        return len(self.labels)
-
-    answers_wide = width
-
     def encode(self, part: Collected, numbers: Numbers) -> NDArray[np.float32]:
         return _marks(part, numbers, self.labels.tokens).astype(np.float32)
-
-    def cost(self, z: Tensor, y: Tensor) -> Tensor:
-        return self.distribution.cost(z, y)
 
     def probabilities(self, outputs: Outputs) -> Floats:
         return np.asarray(np.mean([z.double().sigmoid().numpy() for z in outputs], 0))
@@ -191,13 +184,6 @@ class SeveralTarget:
             unknown=len(unknown_rows(part, self.labels.tokens, numbers)),
             notes=reliability_lines(reliability((gold == guess).ravel(), sure.ravel())),
         )
-
-    def facts(self) -> dict[str, Any]:
-        return {"labels": self.labels.to_dict()}
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any]) -> SeveralTarget:
-        return cls(Vocabulary.from_dict(facts["labels"]))
 
     def described(self) -> str:
         return f"any of {_listed(self.labels)}"
