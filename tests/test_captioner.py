@@ -160,7 +160,7 @@ def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Captione
     model = fitted(name)
     part, numbers = model.collect(blocks(5, 4))
     batch = model.columns(part, numbers).batch(range(5))
-    ensemble = Ensemble(model.caption_networks())
+    ensemble = Ensemble(model.pair_networks())
     at_once = ensemble.log_probabilities(batch)
     state = ensemble.begin(batch.source, batch.lengths)
     start = torch.full((5,), START_NUMBER)
@@ -184,7 +184,7 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
         assert own.as_line("").splitlines() == lines_said
         target = Ragged.of([model.words.ids(own.tokens)], np.int32)
         batch = PairColumns(lines.take([row]), target).batch([0])
-        logs = Ensemble(model.caption_networks()).log_probabilities(batch)
+        logs = Ensemble(model.pair_networks()).log_probabilities(batch)
         cut = len(own.tokens) == model.model.longest + 1  # the end was not said
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 

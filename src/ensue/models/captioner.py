@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
 from torch import nn
 
-from ensue.data.ragged import Ragged
 from ensue.data.rows import Row
 from ensue.data.tokenise import Tokeniser
-from ensue.data.vocabulary import END, Vocabulary
+from ensue.data.vocabulary import Vocabulary
 from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.models.caption_judge import judge_captions
@@ -27,21 +22,17 @@ from ensue.models.collect import Collected, Examples, Numbers, counts_of, pairs_
 from ensue.models.evaluation import Evaluation
 from ensue.models.image_model import shape_of
 from ensue.models.image_rows import PictureCollector, Shape, rows_of_pairs, told
-from ensue.models.language import SPECIALS
-from ensue.models.pair_judge import Counting, Judged
 from ensue.models.pair_parts import targets_of
-from ensue.models.pair_search import Ensemble, Search, searched
+from ensue.models.pair_search import Search, searched
 from ensue.models.pair_source import PairColumns, PairSource, Taught
-from ensue.models.pair_validation import PairValidation, References
-from ensue.models.pairs import PairNetwork
 from ensue.models.saved import Saved, network_files, networks_of
 from ensue.models.settings import Table, TextSettings
-from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
-from ensue.models.translated import Alternative
+from ensue.models.speaker import Speaker
+from ensue.models.task_model import IN_MEMORY, Fitting
 from ensue.training import Outcome, RateCurve, TrainSettings, Watcher, find_rate
 
 
-class Captioner(TaskModel):
+class Captioner(Speaker):
     """p(caption | picture) = Π p(word | words before it, picture), the end included.
 
     model = Captioner().fit([(picture, "a small red circle left of a blue square"), …])
@@ -60,10 +51,8 @@ class Captioner(TaskModel):
     }
     model: CaptionSettings
 
-    search: Search  # as the settings say, until another one is set
     words: Vocabulary
     shape: Shape  # of the pictures that it has learned from
-    frequent: tuple[str, ...]  # the tokens of the most frequent caption
 
     def __init__(
         self,
@@ -83,8 +72,9 @@ class Captioner(TaskModel):
             extra=own.longest,
         )
 
-    def fitted(self) -> bool:
-        return bool(self.networks)
+    @property
+    def spoken(self) -> tuple[Tokeniser, Vocabulary]:
+        return self.tokeniser, self.words
 
     # ------------------------------------------------------------- learning
     def fit(
@@ -127,17 +117,8 @@ class Captioner(TaskModel):
     def learn(self, train: Collected, numbers: Numbers) -> None:
         """The shape of the pictures, the vocabulary, and the caption that is most frequent."""
         self.shape = shape_of(train)
-        captions = targets_of(train)
-        counts = {**counts_of(captions, numbers.labels), END: len(train)}
-        # min_count is that of the settings, unless all words are rarer
-        least = min(self.text.min_count, max(n for word, n in counts.items() if word != END))
-        self.words = Vocabulary.build(
-            counts, min_count=least, max_size=self.text.max_words, specials=SPECIALS
-        )
-        names = list(numbers.labels)
-        rows = Counter(captions.row(k).tobytes() for k in range(len(captions)))
-        most, _ = rows.most_common(1)[0]
-        self.frequent = tuple(names[token] for token in np.frombuffer(most, np.int32))
+        self.words = self.vocabulary(counts_of(targets_of(train), numbers.labels), len(train))
+        self.frequent = self.most_frequent(train, numbers)
 
     def fit_parts(
         self,
@@ -149,68 +130,38 @@ class Captioner(TaskModel):
         for name, part in (("training", train), ("validation", validation)):
             check_captions(part, name)
         self.learn(train, numbers)
-        data, held = self.columns(train, numbers), self.columns(validation, numbers)
-        references = self._references(validation, numbers, held)
-        return self.fit_members(
-            lambda seed: self._source(data, train, seed),
-            lambda network: self._validation(cast(Taught, network), held, references),
-            how,
-        )
+        return self.fit_pairs(train, validation, numbers, how)
 
     def columns(self, part: Collected, numbers: Numbers) -> PairColumns:
         captions = renumbered(targets_of(part), numbers.labels, self.words.numbers)
         return PairColumns(lines_of(part.inputs), captions)
 
-    def _source(self, data: PairColumns, part: Collected, seed: int) -> PairSource:
+    def source(self, data: PairColumns, part: Collected, seed: int) -> PairSource:
         rows = self.model.batch_rows
         budget = rows * int(data.lengths.max())  # of steps: the rows alone decide
         return PairSource(data, part.names, seed=seed, budget=budget, most_rows=rows)
 
-    def _references(self, part: Collected, numbers: Numbers, columns: PairColumns) -> References:
-        """Pictures that every evaluation describes, from all over the part."""
-        count = min(self.model.validation_rows, len(part))
-        rows = np.linspace(0, len(part) - 1, count).astype(np.int64)
-        return References(columns.source.take(rows), self._captions(part.taken(rows), numbers))
-
-    def _validation(
-        self, network: Taught, held: PairColumns, references: References
-    ) -> PairValidation:
-        own = self.model
-        width = own.beam if own.validation_search == "beam" else 1
-        return PairValidation(
-            network,
-            held,
-            references,
-            replace(self.search, width=width),
-            lambda found: self._text(found.content),
-            bleu=self.train.watch in ("bleu", "chrf"),
-            counting=self._counting(),
-        )
-
     def find_rate(self, train: Collected, numbers: Numbers) -> RateCurve:
         check_captions(train, "training")
         self.learn(train, numbers)
-        source = self._source(self.columns(train, numbers), train, self.train.seed)
+        source = self.source(self.columns(train, numbers), train, self.train.seed)
         return find_rate(self.fresh(self.train.seed), source, self.train)
 
     def build(self) -> nn.Module:
         return Taught(CaptionNetwork(len(self.words), self.shape, self.model))
 
     # ------------------------------------------------------------- answers
-    def caption_networks(self) -> list[PairNetwork]:
-        return [cast(Taught, own).pairs for own in self.networks]
-
     def answers(self, part: Collected, numbers: Numbers) -> list[Captioned]:
         if self.search.aligned:
             self._must_attend()
         if not len(part):
             return []
-        found = searched(self.caption_networks(), lines_of(part.inputs), self.search)
+        found = searched(self.pair_networks(), lines_of(part.inputs), self.search)
         return [self._answer(own) for own in found]
 
     def _answer(self, found: list[Hypothesis]) -> Captioned:
         best = found[0]
-        several = [Alternative(self._text(own.content), own.log_probability) for own in found]
+        several = self.alternatives(found)
         attention = None
         if self.search.aligned and best.watched is not None:
             rows = best.watched[: len(best.content)].tolist()
@@ -219,12 +170,9 @@ class Captioner(TaskModel):
             several[0].text,
             best.log_probability,
             tuple(self.words.tokens_of(best.content)),
-            tuple(several) if self.search.n_best > 1 else (),
+            several if self.search.n_best > 1 else (),
             attention,
         )
-
-    def _text(self, numbers: Iterable[int]) -> str:
-        return self.tokeniser.text_of(self.words.tokens_of(numbers))
 
     def _must_attend(self) -> None:
         if self.model.attention == "none":
@@ -237,52 +185,24 @@ class Captioner(TaskModel):
         """The best caption, with the probability of each word and where it looked."""
         part, _ = self.collect([(picture, None)])
         self._must_attend()
-        networks, lines = self.caption_networks(), lines_of(part.inputs)
-        best = searched(networks, lines, replace(self.search, aligned=True))[0][0]
+        best, probabilities = self.explained(lines_of(part.inputs))
         assert best.watched is not None
-        said = PairColumns(lines, Ragged.of([best.content], np.int32)).batch([0])
-        logs = Ensemble(networks).log_probabilities(said)[: len(best.tokens), 0]
         return Gaze(
-            self._text(best.content),
+            self.text_of(best.content),
             tuple(self.words.tokens_of(best.tokens)),
-            tuple(math.exp(value) for value in logs.tolist()),
-            cast(CaptionNetwork, networks[0]).grid,
+            probabilities,
+            cast(CaptionNetwork, self.pair_networks()[0]).grid,
             tuple(tuple(row) for row in best.watched.tolist()),
         )
 
     # ------------------------------------------------------------- how good
-    def evaluate(self, examples: Examples) -> Evaluation:
-        """Exact captions, BLEU, errors, words by what they answer, the baseline, the worst."""
-        part, numbers = self.collect(pairs_of(examples))
-        return self.judge(part, numbers)
-
     def judge(self, part: Collected, numbers: Numbers) -> Evaluation:
         check_captions(part, "test")
         answers = self.answers(part, numbers)
-        said = [[numbers.labels[token] for token in own.tokens] for own in answers]
-        captions = targets_of(part)
-        rows = Judged(
-            part.names,
-            [""] * len(part),
-            self._captions(part, numbers),
-            [own.text for own in answers],
-            captions,
-            Ragged.of(said, np.int32),
-            captions.lengths,
-            [math.exp(own.score) for own in answers],
-        )
+        lengths = targets_of(part).lengths
+        rows = self.judged(part, numbers, answers, [""] * len(part), lengths)
         frequent = self.tokeniser.text_of(self.frequent)
-        return judge_captions(rows, frequent, self._counting(), self.model.attributes)
-
-    def _captions(self, part: Collected, numbers: Numbers) -> list[str]:
-        """As they were written, but for what the tokeniser folds."""
-        names, captions = list(numbers.labels), targets_of(part)
-        rows = ([names[k] for k in captions.row(row)] for row in range(len(captions)))
-        return [self.tokeniser.text_of(row) for row in rows]
-
-    def _counting(self) -> Counting:
-        own, exact_first = self.model, self.train.watch == "exact"
-        return Counting(own.bleu_tokenize, own.bleu_lowercase, exact_first, self.train.seed)
+        return judge_captions(rows, frequent, self.counting(), self.model.attributes)
 
     # ------------------------------------------------------------- as files
     def state(self) -> Saved:
@@ -309,7 +229,7 @@ class Captioner(TaskModel):
         what = f"{own.layers} × {own.cell} of {own.hidden_size}, {looks} attention"
         lines = [f"{type(self).__name__}: {own.blocks} → {what}"]
         if self.networks:
-            tall, wide = cast(CaptionNetwork, self.caption_networks()[0]).grid
+            tall, wide = cast(CaptionNetwork, self.pair_networks()[0]).grid
             lines.append(f"  pictures of {told(self.shape)} → {tall} × {wide} regions")
             lines.append(self.size_line())
             lines.append(f"  {len(self.words):,} tokens in the vocabulary")

@@ -18,9 +18,9 @@ from ensue.models.evaluation import Evaluation
 from ensue.models.forecaster import Forecaster
 from ensue.models.image_model import ImageModel
 from ensue.models.saved import read_model
+from ensue.models.speaker import Speaker
 from ensue.models.table_model import TableModel
 from ensue.models.task_model import TaskModel
-from ensue.models.translator import Translator
 from ensue.runs.captions import Captions, describe, rows_to_describe
 from ensue.runs.config import TASKS, RunConfig
 from ensue.runs.forecast import Steps
@@ -154,9 +154,9 @@ def _together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
         yield some
 
 
-def searching(model: TaskModel, width: int, n_best: int, alignment: bool) -> Translator | Captioner:
+def searching(model: TaskModel, width: int, n_best: int, alignment: bool) -> Speaker:
     """A model that searches by these options; 0 leaves the width as it was."""
-    if not isinstance(model, Translator | Captioner):
+    if not isinstance(model, Speaker):
         raise OptionError(
             "--beam, --nbest and --alignment: expected a run of a translator or a captioner, "
             f"got one to {model.kind}"
