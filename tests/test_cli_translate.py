@@ -78,7 +78,7 @@ def test_from_pairs_to_translations(ensue: Ensue, walked: Path) -> None:
     assert code == 0, err
     for words in ("  exact ", "  BLEU ", "  letter errors ", "copied source", "frequent target"):
         assert words in out
-    assert "The network does not beat the copied source: use that, or train longer." in out
+    assert "The model does not beat the copied source: use that, or train longer." in out
     assert "\nThis test part has been opened once, 1 by this run.\n" in out
     code, out, _ = ensue("evaluate", run, "--json")
     facts = json.loads(out)

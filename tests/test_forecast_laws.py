@@ -390,7 +390,7 @@ def test_a_network_that_does_not_beat_the_baseline_says_so() -> None:
     model = Forecaster(model=settings, train={"epochs": 1, "most_updates": 1})
     model.fit(between(columns, 0, 90), between(columns, 90, 100))
     text = model.evaluate(between(columns, 80, 120)).as_text()
-    assert "The network does not beat the " in text
+    assert "The model does not beat the " in text
     assert "seasonal naive" in text
 
 

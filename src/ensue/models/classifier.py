@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from ensue.data.ragged import Ragged
@@ -24,14 +24,24 @@ from ensue.models.embed import Embed
 from ensue.models.estimator import Estimator, mean_of, vocabulary_rows
 from ensue.models.evaluation import Evaluation, preview
 from ensue.models.heads import Bernoulli, Categorical
-from ensue.models.judge import class_rows, log_loss_of_known, surest_mistakes
+from ensue.models.judge import (
+    class_rows,
+    log_loss_of_known,
+    surest_mistaken_sets,
+    surest_mistakes,
+)
 from ensue.models.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.models.linear import LinearModel, fit_linear
+from ensue.models.mixture import EQUAL, Mixture, fitted_mixture
 from ensue.models.pooling import Pooling
 from ensue.models.saved import Saved
 from ensue.models.scale import Scale
 from ensue.models.settings import ClassifierSettings, NetworkSettings
 from ensue.models.source import in_batches
+from ensue.models.task_model import IN_MEMORY, Fitting
+from ensue.training import Outcome
+
+T = TypeVar("T", np.int64, np.float64)
 
 THRESHOLD = 0.5  # of several labels, those more probable are there
 
@@ -70,12 +80,14 @@ class Classifier(Estimator):
 
     ngram_words: Vocabulary | None = None
     linear: LinearModel | None = None
+    mixture: Mixture | None = None  # of network and linear model, where both answer
 
     # ------------------------------------------------------------- learning
     def learn(self, train: Collected, numbers: Numbers) -> None:
         assert train.labels is not None
         self.labels = learned_labels(train, numbers)
         self.words, self.ngram_words, self.linear, self.scale = None, None, None, None
+        self.mixture = None
         targets = self._targets(train, numbers, self.labels.tokens)
         if train.inputs.values.ndim == 2:
             self.scale = Scale.of(train.inputs.values)
@@ -91,6 +103,26 @@ class Classifier(Estimator):
             longest=self.model.ngrams or 2,
             min_rows=2,
         )
+        share = self.model.ngram_share
+        if share:
+            self.mixture = EQUAL if share == "fitted" else Mixture(1 - share, share)
+
+    def fit_parts(
+        self,
+        train: Collected,
+        validation: Collected,
+        numbers: Numbers,
+        how: Fitting = IN_MEMORY,
+    ) -> list[Outcome]:
+        """Learns from collected rows; one outcome for each member."""
+        outcomes = super().fit_parts(train, validation, numbers, how)
+        if self.mixture is not None and self.model.ngram_share == "fitted":
+            held = self.columns(validation, numbers)
+            assert isinstance(held.targets, np.ndarray)
+            scores = [self._scores(own, held) for own in self.networks]
+            targets = torch.from_numpy(held.targets)
+            self.mixture = fitted_mixture(scores, self._linear_scores(held), targets)
+        return outcomes
 
     def _targets(
         self, part: Collected, numbers: Numbers, labels: Sequence[str]
@@ -175,33 +207,37 @@ class Classifier(Estimator):
 
     # ------------------------------------------------------------- answers
     @torch.no_grad()
-    def _of_network(self, network: nn.Module, columns: Columns) -> NDArray[np.float64]:
-        """(rows, classes) log-probabilities."""
+    def _scores(self, network: nn.Module, columns: Columns) -> Tensor:
+        """(rows, classes), of the network alone."""
         assert isinstance(network, ClassifierNetwork)
-        found = np.zeros((len(columns), len(self.labels)))
+        found = torch.zeros(len(columns), len(self.labels), dtype=torch.float64)
         budget = 2 * self.model.batch_tokens
         for rows, batch in in_batches(columns, budget):
-            found[rows] = network.scores(batch).double().numpy()
-        return self._logs(found, columns)
+            found[torch.from_numpy(rows)] = network.scores(batch).double()
+        return found
 
-    def _logs(self, scores: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
-        """Log-probabilities of scores (rows, classes), those of the linear model mixed in."""
-        share = self.model.ngram_share
-        z = torch.from_numpy(scores)
+    def _linear_scores(self, columns: Columns) -> Tensor:
+        """(rows, classes), of the n-grams alone."""
+        assert columns.ngrams is not None
+        assert self.linear is not None
+        return torch.from_numpy(self.linear.present_scores(columns.ngrams)).double()
+
+    def _probabilities(
+        self, scores: Sequence[Tensor], columns: Columns, mixture: Mixture | None
+    ) -> NDArray[np.float64]:
+        """(rows, classes), the mean over the members whose scores these are, each mixed."""
         several = self.model.several
-        if share and self.linear is not None:
-            assert columns.ngrams is not None
-            linear = torch.from_numpy(self.linear.present_scores(columns.ngrams)).double()
-            if not several:
-                z, linear = z.log_softmax(1), linear.log_softmax(1)
-            z = (1 - share) * z + share * linear
-        logs: NDArray[np.float64] = (logsigmoid(z) if several else z.log_softmax(1)).numpy()
-        return logs
+        if mixture is None:
+            logs = [logsigmoid(z) if several else z.log_softmax(1) for z in scores]
+        else:
+            linear = self._linear_scores(columns)
+            logs = [mixture.logs(z, linear, several) for z in scores]
+        return mean_of([own.exp().numpy() for own in logs])
 
     def probabilities(self, columns: Columns) -> NDArray[np.float64]:
-        """(rows, classes), the mean over the members."""
-        found = [np.exp(self._of_network(network, columns)) for network in self.networks]
-        return mean_of(found)
+        """(rows, classes), the mean over the members, the linear model mixed in."""
+        scores = [self._scores(network, columns) for network in self.networks]
+        return self._probabilities(scores, columns, self.mixture)
 
     def _decided(self, probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
         if self.model.several:
@@ -209,12 +245,13 @@ class Classifier(Estimator):
         return np.asarray(probabilities.argmax(1))
 
     def score(self, network: nn.Module, columns: Columns) -> dict[str, float]:
-        logs, gold = self._of_network(network, columns), columns.targets
+        probabilities = self._probabilities([self._scores(network, columns)], columns, self.mixture)
+        gold = columns.targets
         assert isinstance(gold, np.ndarray)
-        guess = self._decided(np.exp(logs))
+        guess = self._decided(probabilities)
         counts = metrics.class_counts(gold, guess, len(self.labels))
         return {
-            "cost": metrics.log_loss(gold, np.exp(logs)),
+            "cost": metrics.log_loss(gold, probabilities),
             "accuracy": metrics.accuracy(gold, guess),
             "macro_f1": float(metrics.macro_f1(counts)),
         }
@@ -238,29 +275,38 @@ class Classifier(Estimator):
             raise DataError("evaluate: expected rows with labels, got rows without")
         names = with_unknown(part, numbers, self.labels)
         gold = self._targets(part, numbers, names)
-        probabilities = self.probabilities(self.columns(replace(part, labels=None), numbers))
+        columns = self.columns(replace(part, labels=None), numbers)
+        scores = [self._scores(network, columns) for network in self.networks]
+        probabilities = self._probabilities(scores, columns, self.mixture)
         guess = _among(self._decided(probabilities), len(names))
         counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
         pairs = np.stack([right, np.ones(len(right))], 1)
-        scores = {
+        intervals = {
             "accuracy": bootstrap(pairs, metrics.ratio, seed=self.train.seed),
             "macro-F1": bootstrap(counts, metrics.macro_f1, seed=self.train.seed),
         }
+        shown = self._shown(part, numbers)
         if gold.ndim == 1:
             others = log_loss_of_known(gold, probabilities)
             others["calibration error"] = metrics.calibration_error(gold, probabilities)
-            worst = surest_mistakes(gold, guess, probabilities, names, self._shown(part, numbers))
+            worst = surest_mistakes(gold, guess, probabilities, names, shown)
             confusion = metrics.confusion(gold, guess, len(names)).tolist()
         else:
             others = {"log loss": metrics.log_loss(gold[:, : len(self.labels)], probabilities)}
-            worst, confusion = [], []
+            every = _among(probabilities, len(names))
+            worst = surest_mistaken_sets(gold, guess, every, names, shown)
+            confusion = []
+        baselines = self._baselines(part, numbers, gold)
+        if self.mixture is not None:
+            alone = _among(self._decided(self._probabilities(scores, columns, None)), len(names))
+            baselines["network alone"] = metrics.accuracy(gold, alone)
         return Evaluation(
             rows=len(part),
             steps=len(part),
-            scores=scores,
+            scores=intervals,
             others=others,
-            baselines=self._baselines(part, numbers, gold),
+            baselines=baselines,
             classes=class_rows(names, counts.sum(0)),
             confusion=confusion,
             worst=worst,
@@ -303,15 +349,19 @@ class Classifier(Estimator):
         if self.linear is None or self.ngram_words is None:
             return {}, {}
         arrays = {f"linear.{name}": own for name, own in self.linear.arrays().items()}
+        if self.mixture is not None:
+            arrays["mixture"] = np.array(self.mixture)
         return {"ngram_words": self.ngram_words}, arrays
 
     def own_restore(self, known: Mapping[str, Vocabulary], saved: Saved) -> None:
         linear = saved.part("linear")
         self.linear = LinearModel.from_arrays(linear) if linear else None
         self.ngram_words = known.get("ngram_words")
+        mixture = saved.arrays.get("mixture")
+        self.mixture = None if mixture is None else Mixture(*mixture.tolist())
 
 
-def _among(guess: NDArray[np.int64], labels: int) -> NDArray[np.int64]:
+def _among(guess: NDArray[T], labels: int) -> NDArray[T]:
     """Of several labels (rows, known), zeros for those that are not known; classes as they are."""
     if guess.ndim == 1:
         return guess

@@ -42,6 +42,28 @@ def surest_mistakes(
     return found
 
 
+def surest_mistaken_sets(
+    gold: NDArray[np.int64],
+    guess: NDArray[np.int64],
+    probabilities: NDArray[np.float64],
+    names: Sequence[str],
+    shown: Shown,
+) -> list[Error]:
+    """Of several labels at once, (answers, labels) zeros and ones, the wrong sets with the surest
+    mistake in them: a label given, or left out, with the highest probability (answers, labels)."""
+    sure = np.where(gold == guess, 0, np.where(guess == 1, probabilities, 1 - probabilities))
+    surest = sure.max(1, initial=0)
+    found = []
+    for at in np.argsort(-surest, kind="stable")[:WORST]:
+        if (gold[at] != guess[at]).any():
+            sets = [
+                ", ".join(name for name, own in zip(names, there[at], strict=True) if own) or "none"
+                for there in (gold, guess)
+            ]
+            found.append(Error(*shown(int(at)), *sets, float(surest[at])))
+    return found
+
+
 # --- of steps --------------------------------------------------------------------------------
 
 

@@ -119,9 +119,18 @@ class ClassifierSettings(NetworkSettings):
     ngrams: Annotated[int, Field(ge=0, le=3)] = 0  # longest n-gram beside the network; 0 is none
     ngram_dropout: Rate = 0.5
     ngram_l2: float = Field(0.0, ge=0)
-    ngram_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the answer; the n-grams then stay
-    # what the linear model learned, and the network learns without them
+    # of the answer, or fitted to the validation part; the n-grams then stay what the linear model
+    # learned, and the network learns without them
+    ngram_share: float | Literal["fitted"] = 0.0
     several: bool = False  # several labels at once
+
+    @field_validator("ngram_share", mode="before")
+    @classmethod
+    def _number_or_fitted(cls, share: object) -> object:
+        number = isinstance(share, int | float) and not isinstance(share, bool)
+        if share != "fitted" and not (number and 0 <= share <= 1):  # type: ignore[operator]
+            raise ValueError(f"expected a number from 0 to 1, or fitted, got {share!r}")
+        return share
 
     @model_validator(mode="after")
     def _share_of_something(self) -> Self:

@@ -1,0 +1,63 @@
+"""How much each of two models counts when both answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, one_hot
+
+DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
+ITERATIONS = 100
+
+
+class Mixture(NamedTuple):
+    """p = softmax(a·log p_network + b·log p_ngrams); for several labels σ(a·z + b·z′) each.
+
+    a + b < 1 makes the answer less sure of itself, as temperature does."""
+
+    network: float
+    ngrams: float
+
+    def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
+        """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
+        return _logs(network, ngrams, several, *self)
+
+
+EQUAL = Mixture(0.5, 0.5)
+
+
+def _logs(
+    network: Tensor, ngrams: Tensor, several: bool, a: float | Tensor, b: float | Tensor
+) -> Tensor:
+    if several:
+        return logsigmoid(a * network + b * ngrams)
+    return (a * network.log_softmax(1) + b * ngrams.log_softmax(1)).log_softmax(1)
+
+
+def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) -> Mixture:
+    """a, b > 0 for which the mean answer of the members has the lowest cost Σ −log p on rows that
+    were not trained on, with 2·(log 2a)² + 2·(log 2b)² beside it, so that few rows move it little.
+
+    networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
+    zeros and ones (rows, labels)."""
+    several = targets.ndim == 2
+    from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        search.zero_grad()
+        a, b = 0.5 * from_equal.exp()
+        p = torch.stack([_logs(own, ngrams, several, a, b) for own in networks]).exp().mean(0)
+        there = targets.bool() if several else one_hot(targets, p.shape[1]).bool()
+        right = torch.where(there, p, 1 - p) if several else p[there]
+        found = -right.clamp(min=torch.finfo(p.dtype).tiny).log().sum()
+        found = found + DOUBT * from_equal.square().sum()
+        found.backward()
+        return found
+
+    search.step(cost)
+    a, b = (0.5 * from_equal.detach().exp()).tolist()
+    return Mixture(a, b)

@@ -1,0 +1,148 @@
+"""A network and the linear n-grams that answer together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from test_estimators import CASES, reviews, several
+
+from ensue.errors import ConfigError
+from ensue.models import Classifier
+from ensue.models.evaluation import Evaluation
+from ensue.models.judge import surest_mistaken_sets
+from ensue.models.mixture import EQUAL, Mixture, fitted_mixture
+
+ROWS = 4000
+
+
+def draws(classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores (rows, classes) that keep their word, and classes drawn from them."""
+    generator = torch.Generator().manual_seed(1)
+    z = 1.5 * torch.randn(ROWS, classes, generator=generator, dtype=torch.float64)
+    return z, torch.multinomial(z.softmax(1), 1, generator=generator)[:, 0]
+
+
+def cost(mixture: Mixture, z: torch.Tensor, other: torch.Tensor, targets: torch.Tensor) -> float:
+    return float(-mixture.logs(z, other, False).gather(1, targets[:, None]).mean())
+
+
+def test_a_model_three_times_too_sure_is_brought_back_and_noise_is_left_out() -> None:
+    z, targets = draws()
+    noise = torch.randn(z.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    found = fitted_mixture([3 * z], 3 * noise, targets)
+    assert found.network == pytest.approx(1 / 3, abs=0.02)
+    assert 0 < found.ngrams < 0.1
+    assert found.logs(3 * z, 3 * noise, False).exp().sum(1) == pytest.approx(np.ones(ROWS))
+
+
+def test_what_is_fitted_costs_less_than_any_neighbour() -> None:
+    z, targets = draws()
+    generator = torch.Generator().manual_seed(3)
+    one, two = (
+        z + torch.randn(z.shape, generator=generator, dtype=torch.float64) for _ in range(2)
+    )
+    best = fitted_mixture([one], two, targets)
+    least = cost(best, one, two, targets)
+    assert least < cost(EQUAL, one, two, targets)
+    for a, b in ((1.2, 1), (1 / 1.2, 1), (1, 1.2), (1, 1 / 1.2)):
+        assert least < cost(Mixture(best.network * a, best.ngrams * b), one, two, targets)
+
+
+def test_few_rows_move_it_little() -> None:
+    z, targets = draws()
+    few = fitted_mixture([9 * z[:4]], z[:4], targets[:4])
+    many = fitted_mixture([9 * z], z, targets)
+    assert abs(np.log(2 * few.network)) < abs(np.log(2 * many.network))
+
+
+def test_of_several_labels_each_is_weighed_by_itself() -> None:
+    z, _ = draws()
+    targets = (torch.rand(z.shape, generator=torch.Generator().manual_seed(4)) < z.sigmoid()).long()
+    found = fitted_mixture([2 * z, 2 * z], torch.zeros_like(z), targets)
+    assert found.network == pytest.approx(0.5, abs=0.03)
+    assert found.logs(2 * z, z, True).exp() == pytest.approx(
+        torch.sigmoid(2 * found.network * z + found.ngrams * z)
+    )
+
+
+def test_a_share_of_one_is_the_linear_model_and_of_almost_none_the_network() -> None:
+    rows = reviews(30, 4)
+    texts = [text for text, _ in rows]
+
+    def answers(share: float) -> NDArray[np.float64]:
+        model = (
+            CASES["words"]
+            .kind(
+                {},
+                {"hidden_size": 5, "embedding_size": 6, "ngrams": 2, "ngram_share": share},
+                {"epochs": 2},
+            )
+            .fit(reviews(40, 1), reviews(16, 2))
+        )
+        found.append(model.evaluate(rows))
+        return np.array(
+            [
+                [own.probabilities[name] for name in model.labels.tokens]
+                for own in model.predict(texts)
+            ]
+        )
+
+    found: list[Evaluation] = []
+    whole, little, none = answers(1), answers(1e-9), answers(0)
+    assert found[0].scores["accuracy"].value == found[0].baselines["linear n-grams"]
+    assert found[1].scores["accuracy"].value == found[1].baselines["network alone"]
+    assert "network alone" not in found[2].baselines
+    assert not np.allclose(whole, little)
+    assert none.shape == whole.shape
+
+
+def test_the_fitted_mixture_is_kept_with_the_model_and_named_in_the_evaluation(
+    tmp_path: Path,
+) -> None:
+    model = CASES["n-grams mixed in"].fitted()
+    assert isinstance(model, Classifier)
+    assert model.mixture not in (None, EQUAL)
+    model.save(tmp_path / "model")
+    assert Classifier.load(tmp_path / "model").mixture == model.mixture
+    assert "network alone" in model.evaluate(reviews(20, 5)).as_text()
+
+
+def test_wrong_sets_of_labels_are_listed_with_their_surest_mistake() -> None:
+    gold = np.array([[1, 0], [0, 0], [1, 1]])
+    guess = np.array([[1, 1], [0, 0], [0, 0]])
+    probabilities = np.array([[0.9, 0.8], [0.1, 0.2], [0.4, 0.05]])
+    found = surest_mistaken_sets(
+        gold, guess, probabilities, ["a", "b"], lambda k: (f"row:{k}", "t")
+    )
+    assert [(own.place, own.gold, own.predicted) for own in found] == [
+        ("row:2", "a, b", "none"),
+        ("row:0", "a", "a, b"),
+    ]
+    assert [own.probability for own in found] == pytest.approx([0.95, 0.8])
+
+
+def test_an_evaluation_of_several_labels_shows_mistakes() -> None:
+    model = CASES["several labels"].fitted()
+    rows = several(30, 4)
+    found = model.evaluate(rows)
+    wrong = sum(
+        set(own.labels) != set(gold)
+        for own, (_, gold) in zip(model.predict([text for text, _ in rows]), rows, strict=True)
+    )
+    assert len(found.worst) == min(wrong, 10)
+    assert "surest mistakes, gold → predicted" in found.as_text()
+
+
+def test_a_share_without_n_grams_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"ngram_share: expected model.ngrams ≥ 1 beside it, got 0"
+    ):
+        Classifier({}, {"ngram_share": "fitted"})
+    with pytest.raises(
+        ConfigError, match="share: expected a number from 0 to 1, or fitted, got 'half'"
+    ):
+        Classifier({}, {"ngrams": 2, "ngram_share": "half"})
