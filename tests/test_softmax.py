@@ -11,8 +11,9 @@ from torch.nn.functional import cross_entropy, linear
 from torch.testing import assert_close
 
 from ensue.engine import softmax
+from ensue.engine.native import softmax as compiled
 from ensue.engine.softmax import softmax_cost, softmax_costs
-from ensue.errors import ShapeError
+from ensue.errors import OptionError, ShapeError
 
 
 def drawn(rows: int, width: int, classes: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
@@ -25,26 +26,35 @@ def drawn(rows: int, width: int, classes: int, dtype: torch.dtype) -> tuple[Tens
 
 
 @pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 2e-5), (torch.float64, 1e-12)])
-@pytest.mark.parametrize(("rows", "width", "classes"), [(5, 3, 2), (33, 7, 50), (64, 16, 1001)])
+@pytest.mark.parametrize(
+    ("rows", "width", "classes"),
+    [(5, 3, 2), (33, 7, 50), (70, 37, 1001), (130, 16, 250)],
+)
 def test_it_is_torch_s_cross_entropy(
     rows: int,
     width: int,
     classes: int,
     dtype: torch.dtype,
     close: float,
+    smoothing: float,
     native: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not native:
         monkeypatch.setattr(softmax, "why_not_native", lambda *_: "not here")
     monkeypatch.setattr(softmax, "SCORES", 10 * classes)  # several pieces, the last one short
+    monkeypatch.setattr(compiled, "SCORES", 40 * classes)
     h, weight, bias, targets = drawn(rows, width, classes, dtype)
-    cost = softmax_cost(h, weight, bias, targets)
-    wanted = cross_entropy(linear(h, weight, bias), targets, reduction="sum")
+    cost = softmax_cost(h, weight, bias, targets, smoothing)
+    wanted = cross_entropy(
+        linear(h, weight, bias), targets, reduction="sum", label_smoothing=smoothing
+    )
     assert_close(cost, wanted, rtol=close, atol=close)
     inputs = [h, weight, bias]
-    found = torch.autograd.grad(3 * cost, inputs)
+    found = torch.autograd.grad(3 * cost, inputs, retain_graph=True)
+    assert_close(found, torch.autograd.grad(3 * cost, inputs), rtol=0, atol=0)  # a second time
     assert_close(found, torch.autograd.grad(3 * wanted, inputs), rtol=close, atol=close)
     alone = softmax_costs(h, weight, bias, targets)
     assert_close(
@@ -80,6 +90,46 @@ def test_two_threads_do_not_meet_in_one_memory() -> None:
             assert_close(list(pool.map(lambda own: softmax_cost(*own), given)), alone)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_share_the_classes(threads: int) -> None:
+    given = drawn(100, 24, 2000, torch.float64)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        cost = softmax_cost(*given)
+        found = torch.autograd.grad(cost, given[:3])
+        again = torch.autograd.grad(softmax_cost(*given), given[:3])
+    finally:
+        torch.set_num_threads(before)
+    wanted = cross_entropy(linear(*given[:3]), given[3], reduction="sum")
+    assert_close(cost, wanted)
+    assert_close(found, torch.autograd.grad(wanted, given[:3]))
+    assert all(torch.equal(one, other) for one, other in zip(found, again, strict=True))
+
+
+def test_memory_that_is_not_contiguous() -> None:
+    h, weight, bias, targets = drawn(12, 9, 30, torch.float64)
+    turned = [own.detach().t().contiguous().t().requires_grad_() for own in (h, weight)]
+    spread = bias.detach().repeat_interleave(2)[::2].requires_grad_()
+    inputs = [*turned, spread]
+    found = torch.autograd.grad(softmax_cost(*inputs, targets), inputs)
+    assert_close(
+        found, torch.autograd.grad(softmax_cost(h, weight, bias, targets), [h, weight, bias])
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_all_but_one_class_impossible(dtype: torch.dtype) -> None:
+    """A bias of −∞ is a probability of 0, also for a whole block of classes."""
+    h, weight, bias, _ = drawn(20, 4, 400, dtype)
+    bias = bias.detach().fill_(-torch.inf)
+    bias[399] = -2000  # far from what the others are compared with
+    targets = torch.full((20,), 399)
+    cost = softmax_cost(h, weight, bias, targets)
+    assert cost.item() == 0
+    assert all((own == 0).all() for own in torch.autograd.grad(cost, [h, weight]))
+
+
 def test_only_what_is_asked_for() -> None:
     h, weight, _, targets = drawn(6, 4, 9, torch.float64)
     (d_h,) = torch.autograd.grad(softmax_cost(h, weight.detach(), None, targets), [h])
@@ -108,6 +158,11 @@ def test_no_rows() -> None:
     assert cost.item() == 0
     assert torch.autograd.grad(cost, [weight])[0].abs().max() == 0
     assert softmax_costs(h, weight, bias, targets).shape == (0,)
+
+
+def test_smoothing_out_of_range_is_named() -> None:
+    with pytest.raises(OptionError, match=r"smoothing: expected a number from 0 to 1, got 1\.5"):
+        softmax_cost(*drawn(2, 4, 9, torch.float32), 1.5)
 
 
 def test_targets_out_of_range_are_named() -> None:

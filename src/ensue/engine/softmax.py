@@ -1,16 +1,17 @@
 """The cost of a softmax over many classes, without the matrix of all scores.
 
-cost = Σ_r log Σ_k e^{z_rk} − z_{r,target(r)},   z = h·Wᵀ + b
+cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_rk,   z = h·Wᵀ + b
 
 Rows are taken a piece at a time: scores, costs, and — since the cost is one sum, whose gradient
 is known up to a factor — the products of the backward pass at once, while the piece is there.
+On a CPU a kernel of our own does it all; elsewhere torch's products.
 
 Inside autocast the products are taken in bfloat16; costs, sums and gradients stay as they are.
 """
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,20 +21,27 @@ from torch.nn.functional import cross_entropy
 from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
 from ensue.engine.native.kernel import DEFINES
-from ensue.engine.native.softmax import softmax_rows
-from ensue.errors import ShapeError
+from ensue.engine.native.softmax import NOTHING, Asked, softmax_of_rows, softmax_rows
+from ensue.errors import OptionError, ShapeError
 
-SCORES = 2_500_000  # numbers of a piece: what the last cache holds
+SCORES = 2_500_000  # numbers of a piece of torch's products: what the last cache holds
 
 
-def softmax_cost(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
+def softmax_cost(
+    h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float = 0.0
+) -> Tensor:
     """The cost summed over rows, one number. h (rows, width), weight (classes, width), bias
-    (classes,) or None, targets (rows,) class numbers."""
+    (classes,) or None, targets (rows,) class numbers. smoothing ε: of the targets' probability,
+    ε is spread over all classes."""
     _check(h, weight, targets)
+    if not 0 <= smoothing <= 1:
+        raise OptionError(f"smoothing: expected a number from 0 to 1, got {smoothing}")
     low = under_autocast(h)
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
-        found = _SoftmaxCost.apply(h, weight, bias, targets, low)  # type: ignore[no-untyped-call]
+        found = _SoftmaxCost.apply(  # type: ignore[no-untyped-call]
+            h, weight, bias, targets, smoothing, low
+        )
     cost: Tensor = found
     return cost
 
@@ -42,9 +50,12 @@ def softmax_cost(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
 def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """The cost of each row (rows,), without derivatives."""
     _check(h, weight, targets)
-    operand = weight.bfloat16() if under_autocast(h) else weight
+    low = under_autocast(h)
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
+        if not low and _is_native(h):
+            return _native(h, weight, bias, targets)
+        operand = weight.bfloat16() if low else weight
         found = [
             _costs(_scores(h[own], operand, bias), targets[own], False)
             for own in _pieces(h, weight)
@@ -55,31 +66,102 @@ def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tenso
 class _SoftmaxCost(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, low: bool
+        ctx: Any,
+        h: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        low: bool,
     ) -> Tensor:
-        operand = weight.bfloat16() if low else weight
-        want = [bool(t is not None and t.requires_grad) for t in (h, weight, bias)]
-        d_h = torch.empty_like(h) if want[0] else None
-        d_weight = torch.zeros_like(weight) if want[1] else None
-        d_bias = torch.zeros_like(bias) if want[2] and bias is not None else None
-        total = h.new_zeros((), dtype=torch.float64)
-        for own in _pieces(h, weight):
-            z = _scores(h[own], operand, bias)
-            total += _costs(z, targets[own], any(want)).sum(dtype=torch.float64)
-            if d_h is not None:
-                _product(z, operand, d_h[own])
-            if d_weight is not None:
-                _product(z.t(), h[own].to(operand.dtype), d_weight, add=True)
-            if d_bias is not None:
-                d_bias += z.sum(0)
-        ctx.save_for_backward(d_h, d_weight, d_bias)
+        ctx.save_for_backward(h, weight, bias, targets)
+        ctx.how = (smoothing, low, ctx.needs_input_grad[:3])
+        total, ctx.gradients = _computed(h, weight, bias, targets, *ctx.how)
         return total.to(h.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *adjoint: Tensor) -> tuple[Tensor | None, ...]:
-        found = (None if d is None else d * adjoint[0] for d in ctx.saved_tensors)
-        return (*found, None, None)
+        """The gradients are multiplied where they stand, and given away: who asks a second time
+        has them computed again."""
+        found, ctx.gradients = ctx.gradients, None
+        if found is None:
+            found = _computed(*ctx.saved_tensors, *ctx.how)[1]
+        return (*(None if own is None else own.mul_(adjoint[0]) for own in found), None, None, None)
+
+
+def _computed(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    low: bool,
+    asked: Sequence[bool],
+) -> tuple[Tensor, Asked]:
+    """The cost, float64, and the gradients that are asked for, of (h, weight, bias)."""
+    gradients = Asked(
+        *(
+            None if own is None or not want else own.new_empty(own.shape)
+            for own, want in zip((h, weight, bias), asked, strict=True)
+        )
+    )
+    if len(h) and not low and _is_native(h):
+        costs = _native(h, weight, bias, targets, smoothing, gradients)
+        return costs.sum(dtype=torch.float64), gradients
+    operand = weight.bfloat16() if low else weight
+    return _by_torch(h, operand, bias, targets, smoothing, gradients), gradients
+
+
+# ------------------------------------------------------------- by our own kernel
+def _is_native(like: Tensor) -> bool:
+    return like.dtype in DEFINES and not why_not_native(like.device, like.dtype)
+
+
+def _native(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float = 0.0,
+    gradients: Asked = NOTHING,
+) -> Tensor:
+    bias = None if bias is None else bias.contiguous()
+    given = (h.contiguous(), weight.contiguous(), bias, targets.contiguous())
+    return softmax_of_rows(*given, smoothing, gradients)
+
+
+# ------------------------------------------------------------- by torch's products
+def _by_torch(
+    h: Tensor,
+    operand: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    gradients: Asked,
+) -> Tensor:
+    """The cost; operand: the weights, of the products' type."""
+    total = h.new_zeros((), dtype=torch.float64)
+    for sums in (gradients.weight, gradients.bias):
+        if sums is not None:
+            sums.zero_()
+    derive = any(asked is not None for asked in gradients)
+    for own in _pieces(h, operand):
+        z, wanted = _scores(h[own], operand, bias), targets[own]
+        if smoothing:
+            there = z.gather(1, wanted[:, None])[:, 0]
+            total += smoothing * (there - z.mean(1)).sum(dtype=torch.float64)
+        total += _costs(z, wanted, derive).sum(dtype=torch.float64)
+        if smoothing and derive:
+            z[torch.arange(len(z), device=z.device), wanted] += smoothing
+            z -= smoothing / z.shape[1]
+        if gradients.h is not None:
+            _product(z, operand, gradients.h[own])
+        if gradients.weight is not None:
+            _product(z.t(), h[own].to(operand.dtype), gradients.weight, add=True)
+        if gradients.bias is not None:
+            gradients.bias.add_(z.sum(0))
+    return total
 
 
 def _pieces(h: Tensor, weight: Tensor) -> list[slice]:
@@ -87,25 +169,11 @@ def _pieces(h: Tensor, weight: Tensor) -> list[slice]:
     return [slice(at, at + size) for at in range(0, len(h), size)]
 
 
-_own = threading.local()
-
-
-def _room(rows: int, classes: int, like: Tensor) -> Tensor:
-    """(rows, classes) of this thread's own memory, which the next call overwrites: memory that is
-    new for each piece costs a tenth of a training step in page faults."""
-    kind = (like.dtype, like.device)
-    flat: Tensor | None = getattr(_own, "flat", None)
-    if flat is None or (flat.dtype, flat.device) != kind or len(flat) < rows * classes:
-        flat = _own.flat = like.new_empty(rows * classes)
-    return flat[: rows * classes].view(rows, classes)
-
-
 def _scores(h: Tensor, operand: Tensor, bias: Tensor | None) -> Tensor:
-    """z (rows, classes) of h's type, in this thread's own memory; operand: the weights, of the
-    product's type."""
-    z = _room(len(h), len(operand), h)
+    """z (rows, classes) of h's type; operand: the weights, of the product's type."""
     if bias is not None and operand.dtype == h.dtype:
-        return torch.addmm(bias, h, operand.t(), out=z)
+        return torch.addmm(bias, h, operand.t())
+    z = h.new_empty(len(h), len(operand))
     _product(h, operand.t(), z)
     return z if bias is None else z.add_(bias)
 

@@ -27,18 +27,12 @@ class Output(nn.Module):
     ) -> Tensor:
         """y (time, batch, width) → Σ −log p(target) over the real targets (time, batch), None all.
 
-        smoothing ε: of the targets' probability, ε is spread over the whole vocabulary;
-        Σ_k −log p_k / V = log Σ e^z − mean z, and the mean of z needs no scores but W's mean."""
+        smoothing ε: of the targets' probability, ε is spread over the whole vocabulary."""
         rows, numbers = y.flatten(0, 1), targets.flatten()
         if real is not None:
             kept = real.flatten()
             rows, numbers = rows[kept], numbers[kept]
-        cost = softmax_cost(rows, self.weight, self.bias, numbers)
-        if not smoothing:
-            return cost
-        target = (rows * self.weight[numbers]).sum() + self.bias[numbers].sum()
-        mean = (rows @ self.weight.mean(0)).sum() + len(rows) * self.bias.mean()
-        return cost + smoothing * (target - mean)
+        return softmax_cost(rows, self.weight, self.bias, numbers, smoothing)
 
     def costs(self, y: Tensor, targets: Tensor) -> Tensor:
         """(time, batch): of each target."""

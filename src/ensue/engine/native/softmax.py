@@ -1,10 +1,12 @@
-"""The compiled half of `ensue.engine.softmax`: rows of scores into costs and derivatives."""
+"""The compiled half of `ensue.engine.softmax`: costs and gradients of rows, or of scores."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,6 +16,9 @@ from ensue.engine.native.kernel import DEFINES
 from ensue.engine.native.threads import Threads, runtime, thread_count
 
 FLOPS = 30  # of a score, roughly: its exponential
+ROWS = 32  # a piece is a multiple of it, but for the last
+SCORES = 4_000_000  # numbers that a piece may have
+MOST_ROWS = 512  # beyond, a larger piece is no quicker
 
 
 class Scores(ctypes.Structure):
@@ -28,9 +33,77 @@ class Scores(ctypes.Structure):
     ]
 
 
+class Rows(ctypes.Structure):
+    """softmax_cost.cpp's SoftmaxCost."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("h", "weight", "bias", "targets")),
+        *((name, ctypes.c_long) for name in ("rows", "width", "classes", "piece")),
+        ("smoothing", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in ("costs", "d_h", "d_weight", "d_bias", "room")),
+    ]
+
+
 @functools.cache
-def _library(dtype: torch.dtype) -> ctypes.CDLL:
-    return loaded(Path(__file__).with_name("softmax.cpp").read_text(), DEFINES[dtype])
+def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
+    library = loaded(Path(__file__).with_name(file).read_text(), DEFINES[dtype])
+    if file == "softmax_cost.cpp":
+        library.softmax_room.restype = ctypes.c_long
+    return library
+
+
+class Asked(NamedTuple):
+    """Where gradients go; None where nobody asks."""
+
+    h: Tensor | None = None
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+
+
+NOTHING = Asked()
+_own = threading.local()
+
+
+def _room(count: int, dtype: torch.dtype) -> Tensor:
+    """This thread's own memory, which the next call overwrites: memory that is new for each call
+    costs a tenth of a training step in page faults."""
+    flat: Tensor | None = getattr(_own, "flat", None)
+    if flat is None or flat.dtype != dtype or len(flat) < count:
+        flat = _own.flat = torch.empty(count, dtype=dtype)
+    return flat
+
+
+def softmax_of_rows(
+    h: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float = 0.0,
+    gradients: Asked = NOTHING,
+) -> Tensor:
+    """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
+    (rows,), all contiguous; the gradients of their sum are written where they are asked for."""
+    (rows, width), classes = h.shape, len(weight)
+    costs = h.new_empty(rows)
+    given = (h, weight, bias, targets)
+    places = (None if own is None else own.data_ptr() for own in given)
+    own = Rows(
+        *places, rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
+        *(None if own is None else own.data_ptr() for own in gradients),
+    )  # fmt: skip
+    library, threads = _library("softmax_cost.cpp", h.dtype), runtime() or Threads()
+    count = ctypes.c_long(thread_count(classes // 64, 6 * rows * width * classes))
+    room = _room(library.softmax_room(ctypes.byref(own), count), h.dtype)
+    own.room = room.data_ptr()
+    library.softmax_cost(ctypes.byref(own), ctypes.byref(threads), count)
+    return costs
+
+
+def _piece(rows: int, classes: int) -> int:
+    """Rows at a time: pieces of nearly the same size."""
+    most = max(ROWS, min(MOST_ROWS, SCORES // classes))
+    pieces = -(-rows // most)
+    return -(-rows // max(pieces, 1) // ROWS) * ROWS or ROWS
 
 
 def softmax_rows(z: Tensor, targets: Tensor, costs: Tensor, derive: bool) -> None:
@@ -41,6 +114,6 @@ def softmax_rows(z: Tensor, targets: Tensor, costs: Tensor, derive: bool) -> Non
         z.data_ptr(), rows, columns, z.stride(0), targets.data_ptr(), costs.data_ptr(), derive
     )
     count = thread_count(rows, rows * columns * FLOPS)
-    entry = _library(z.dtype).softmax_rows
+    entry = _library("softmax.cpp", z.dtype).softmax_rows
     threads = runtime() or Threads()
     entry(ctypes.byref(scores), ctypes.byref(threads), ctypes.c_long(count))
