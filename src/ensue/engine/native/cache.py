@@ -27,7 +27,7 @@ from pathlib import Path
 from ensue import __version__
 from ensue.errors import EnsueError
 
-FIXED = ("vector.hpp", "products.hpp", "kernel.hpp")
+FIXED = ("vector.hpp", "products.hpp", "kernel.hpp", "tiles.hpp")
 
 
 _failed: dict[str, str] = {}  # what this process could not compile, and why

@@ -10,10 +10,8 @@
 //   second  each block: dz = e^(z - top) e^(top - lse) - (1 - s)[k = target] - s/K, then dW and dh
 //
 // Threads share the classes. Each has sums of its own, which are added in a fixed order.
-#include "kernel.hpp"
+#include "tiles.hpp"
 
-constexpr long WIDTH = 2 * L;      // rows of a panel
-constexpr int MOST = TALL / 2;     // rows of a tile
 constexpr long BLOCK = 20 * MOST;  // classes of a block
 
 struct SoftmaxCost {
@@ -26,50 +24,9 @@ struct SoftmaxCost {
   real* room;
 };
 
-// ---------------------------------------------------------------- products
-// out[m][w] = sum over k of a(m, k) * panel[k][w], for M rows and W vectors, or added to it.
-// a(m, k) stands at m + k*step if BESIDE, otherwise at m*step + k; K numbers in each of `chunks`.
-template <int M, int W, bool BESIDE, bool ADD>
-APART void multiply(const real* __restrict a, long step, long K, long chunks, long chunk_step,
-                    const real* __restrict panel, real* __restrict out, long out_step, long lanes) {
-  vec sum[M][W] = {};
-  for (long c = 0; c < chunks; c++, a += chunk_step) {
-    const real* __restrict at = a;
-    for (long k = 0; k < K; k++, panel += W * L, at += BESIDE ? step : 1) {
-      vec b[W];
-#pragma GCC unroll 2
-      for (int w = 0; w < W; w++) b[w] = *(const vec*)(panel + w * L);
-      __builtin_prefetch(panel + 8 * W * L);
-#pragma GCC unroll 12
-      for (int m = 0; m < M; m++) {
-        const vec x = all(at[BESIDE ? m : m * step]);
-#pragma GCC unroll 2
-        for (int w = 0; w < W; w++) sum[m][w] += x * b[w];
-      }
-    }
-  }
-#pragma GCC unroll 12
-  for (int m = 0; m < M; m++)
-#pragma GCC unroll 2
-    for (int w = 0; w < W; w++) {
-      real* to = out + m * out_step + w * L;
-      const long left = lanes - w * L;
-      store(to, ADD ? load(to, left) + sum[m][w] : sum[m][w], left);
-    }
-}
-
-template <int W, bool BESIDE, bool ADD, int M = MOST>
-INLINE void multiply_rows(long m, const real* a, long step, long K, long chunks, long chunk_step, const real* panel,
-                          real* out, long out_step, long lanes) {
-  if (m == M) return multiply<M, W, BESIDE, ADD>(a, step, K, chunks, chunk_step, panel, out, out_step, lanes);
-  if constexpr (M > 1)
-    multiply_rows<W, BESIDE, ADD, M - 1>(m, a, step, K, chunks, chunk_step, panel, out, out_step, lanes);
-}
-
-INLINE long least(long a, long b) { return a < b ? a : b; }
-INLINE long upwards(long n, long to) { return (n + to - 1) / to * to; }
-
 // ---------------------------------------------------------------- the room
+constexpr long some_size() { return upwards(BLOCK * (MOST + L) + L, 16); }
+
 // Where everything stands for a piece of rows. Shared, then each thread's own.
 struct Room {
   real *across, *along;           // h by panels of rows [width][WIDTH], and of width [rows][WIDTH]
@@ -77,7 +34,7 @@ struct Room {
   real *wanted, *lse;             // [rows]
   real *most, *sum, *total;       // [thread][rows]: of the scores that a thread has seen
   real* d_h;                      // [thread][panel][width][WIDTH]
-  real* some;                     // [thread][BLOCK * (MOST + L)]
+  real* some;                     // [thread][some_size()]: of biases [BLOCK][L], of weights [BLOCK][MOST]
   long panels, rows, blocks, own;  // own: numbers of a thread's d_h
 
   Room(const SoftmaxCost& c, long threads) {
@@ -90,7 +47,7 @@ struct Room {
     z = take((c.d_h || c.d_weight || c.d_bias ? blocks : threads) * rows * BLOCK), tops = take(blocks * rows);
     wanted = take(rows), lse = take(rows);
     most = take(threads * rows), sum = take(threads * rows), total = take(threads * rows);
-    d_h = take(threads * own), some = take(threads * BLOCK * (MOST + L));
+    d_h = take(threads * own), some = take(threads * some_size());
     end = at;
   }
   real* end;
@@ -252,9 +209,7 @@ static void inputs_gradient(const Piece& p, long b, long who, real* some) {
   real* to = p.room.d_h + who * p.room.own;
   for (long j = 0; j < c.width; j += MOST) {
     const long m = least(MOST, c.width - j);
-    const real* weight = c.weight + b * BLOCK * c.width + j;
-    for (long k = 0; k < n; k++)
-      for (long i = 0; i < m; i++) some[k * MOST + i] = weight[k * c.width + i];
+    pack_beside(some, c.weight + b * BLOCK * c.width + j, c.width, n, c.width - j);
     for (long panel = 0; panel < p.room.panels; panel++)
       multiply_rows<2, true, true>(m, some, MOST, n, 1, 0, p.scores(b, 0) + panel * BLOCK * WIDTH,
                                    to + (panel * c.width + j) * WIDTH, WIDTH, WIDTH);
@@ -263,7 +218,7 @@ static void inputs_gradient(const Piece& p, long b, long who, real* some) {
 
 static void second_pass(const Piece& p, long who) {
   const SoftmaxCost& c = p.cost;
-  real *some = p.room.some + who * BLOCK * (MOST + L), *bias_sums = some + BLOCK * MOST;
+  real *bias_sums = p.room.some + who * some_size(), *some = bias_sums + BLOCK * L;
   for (long k = 0; c.d_h && k < p.room.own; k++) p.room.d_h[who * p.room.own + k] = 0;
   for (long b = p.block(who); b < p.block(who + 1); b++) {
     derivatives(p, b, bias_sums);
