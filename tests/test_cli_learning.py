@@ -286,6 +286,13 @@ def test_mistakes_with_a_finished_run(
     assert "labels that the training part does not have: counted as mistakes" in out
     (walked / "bare.csv").write_text("review\nfine\n")
     assert "unknown column 'stars'" in mistaken(ensue, "evaluate", "r1", "--test", "bare.csv")
+    spoilt = Path("other.csv").read_text() + "one cell more,3,than,columns\n"
+    Path("spoilt.csv").write_text(spoilt)
+    told = mistaken(ensue, "evaluate", "r1", "--test", "spoilt.csv")
+    assert told.endswith("Fix the lines, or use --skip-bad to leave them out.\n")
+    code, out, err = ensue("evaluate", "r1", "--test", "spoilt.csv", "--skip-bad")
+    assert code == 0
+    assert err == "1 bad row left out\n"
     whole = walked / "r1" / "model" / "model.json"
     sound = whole.read_bytes()
     whole.write_bytes(sound[:100])

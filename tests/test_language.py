@@ -225,3 +225,12 @@ def test_the_unigram_baseline_counts_ends() -> None:
     found = model.evaluate(["a", "c"]).baselines["unigrams"]
     expected = (3 / 9) * (3 / 9) * (1 / 9) * (3 / 9)  # a </s> <unk> </s>
     assert found == pytest.approx(expected ** (-1 / 4))
+
+
+def test_members_of_counts_are_refused() -> None:
+    model = LanguageModel(model={"family": "ngram", "order": 2}, members=3)
+    with pytest.raises(OptionError) as told:
+        model.fit(["a b", "b a"], ["a b"])
+    assert str(told.value) == (
+        "members: expected 1 with model.family = ngram, whose counts have no seed, got 3"
+    )

@@ -206,3 +206,11 @@ def test_mistakes(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as told:
         write_task("shapes", tmp_path / "file", rows=1)
     assert str(told.value) == f"{tmp_path / 'file'} cannot be written: File exists"
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.png").write_text("")
+    with pytest.raises(OptionError) as told:
+        write_task("shapes", tmp_path / "full", rows=1)
+    assert str(told.value) == (
+        f"{tmp_path / 'full'}: expected a new folder or an empty one, in which nothing can be "
+        "taken for one of these pictures"
+    )

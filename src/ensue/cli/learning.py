@@ -91,6 +91,20 @@ def train(
         processes.end()
 
 
+def _reading(
+    encoding: str, delimiter: str, header: str, no_quote: bool, skip_bad: bool
+) -> dict[str, Any]:
+    """What is said of how files are read, as keys of [data]."""
+    said = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "header": names_of(header),
+        "no_quote": no_quote,
+        "skip_bad": skip_bad,
+    }
+    return {key: value for key, value in said.items() if value}
+
+
 @app.command()
 def evaluate(
     run: Run,
@@ -100,18 +114,26 @@ def evaluate(
     validation: Annotated[
         bool, typer.Option("--validation", help="The validation part; the test stays sealed.")
     ] = False,
+    encoding: Encoding = "",
+    delimiter: Delimiter = "",
+    header: Header = "",
+    no_quote: NoQuote = False,
+    skip_bad: SkipBad = False,
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Open the test part: scores with intervals, baselines, classes, the surest mistakes.
 
-    Every opening is written down beside the run, and counted.
+    Every opening is written down beside the run, and counted. How files are read is as
+    config.toml says, unless an option says otherwise.
     """
     from ensue.runs.forecast import forecaster, picture_of_part
     from ensue.runs.use import evaluate_run, load_run
     from ensue.training import RunFolder
 
-    found = evaluate_run(RunFolder(run), test or [], "validation" if validation else "test", say)
+    part = "validation" if validation else "test"
+    reading = _reading(encoding, delimiter, header, no_quote, skip_bad)
+    found = evaluate_run(RunFolder(run), test or [], part, say, reading)
     if picture:
         config, model = load_run(RunFolder(run))
         own = forecaster(model, "--picture")
@@ -179,14 +201,7 @@ def predict(
     elif future or picture:
         raise OptionError("--future and --picture: expected a run of a forecaster")
     elif files:
-        options: dict[str, Any] = {
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "header": names_of(header),
-            "no_quote": no_quote,
-            "skip_bad": skip_bad,
-        }
-        given = {key: value for key, value in options.items() if value}
+        given = _reading(encoding, delimiter, header, no_quote, skip_bad)
         config = replace(config, data=config.data.model_copy(update=given))
         found = predict_files(model, config, files, bad.add)
         answers = ((row.value, own) for row, own in found)

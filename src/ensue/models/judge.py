@@ -56,11 +56,12 @@ def surest_mistaken_sets(
     found = []
     for at in np.argsort(-surest, kind="stable")[:WORST]:
         if (gold[at] != guess[at]).any():
-            sets = [
+            wanted, got = (
                 ", ".join(name for name, own in zip(names, there[at], strict=True) if own) or "none"
                 for there in (gold, guess)
-            ]
-            found.append(Error(*shown(int(at)), *sets, float(surest[at])))
+            )
+            place, text = shown(int(at))
+            found.append(Error(place, text, wanted, got, float(surest[at])))
     return found
 
 

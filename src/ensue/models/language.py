@@ -116,6 +116,11 @@ class LanguageModel(TaskModel):
         own, rows = self.model, self.learn(train, numbers)
         held = self._rows(validation, numbers)
         counted = own.family == "ngram"
+        if counted and self.members > 1:
+            raise OptionError(
+                f"members: expected 1 with model.family = ngram, whose counts have no seed, got "
+                f"{self.members}"
+            )
         self.ngrams = NgramModel.fit(
             rows,
             Symbols.of(self.words.tokens),

@@ -55,9 +55,9 @@ def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) 
         right = torch.where(there, p, 1 - p) if several else p[there]
         found = -right.clamp(min=torch.finfo(p.dtype).tiny).log().sum()
         found = found + DOUBT * from_equal.square().sum()
-        found.backward()
+        found.backward()  # type: ignore[no-untyped-call]
         return found
 
-    search.step(cost)
+    search.step(cost)  # type: ignore[no-untyped-call]
     a, b = (0.5 * from_equal.detach().exp()).tolist()
     return Mixture(a, b)

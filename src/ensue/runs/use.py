@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ensue.data.rows import Tell
@@ -63,11 +64,13 @@ def evaluate_run(
     test: list[str],
     part: str = "test",
     say: Callable[[str], None] = lambda line: None,
+    reading: Mapping[str, Any] = MappingProxyType({}),
 ) -> Opened:
     """Opens the test part (or files given as such), and writes down that it was opened. say:
-    hears of files that the model was trained with."""
+    hears of files that the model was trained with, and of rows left out; reading: keys of [data]
+    in the place of the run's."""
     config, model = load_run(folder)
-    data = config.data.model_copy(update={"test": test}) if test else config.data
+    data = config.data.model_copy(update={**reading, **({"test": test} if test else {})})
     if part == "test" and data.validation and not data.test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if test and part != "test":
@@ -85,8 +88,10 @@ def evaluate_run(
     elif isinstance(model, Captioner):
         rows = Captions(data, model).collect(part, numbers, model.shape)
     else:
-        reading = Reading(data, config.steps, pairs=config.pairs, table=config.tabular)
-        rows = reading.collect(part, numbers, model.tokeniser, label_tokeniser(model))
+        read = Reading(data, config.steps, pairs=config.pairs, table=config.tabular)
+        rows = read.collect(part, numbers, model.tokeniser, label_tokeniser(model))
+        if read.rejected:
+            say(f"{read.rejected:,} bad row{'s' * (read.rejected > 1)} left out")
     if not len(rows):
         raise DataError(
             f"{folder.path}: no row falls into the {part} part: too few rows were split by their "

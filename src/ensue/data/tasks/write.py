@@ -58,6 +58,11 @@ def _write_shapes(folder: Path, seed: int, part: str, rows: int) -> str:
     lines = ["file\tcaption\n"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise OptionError(
+                f"{folder}: expected a new folder or an empty one, in which nothing can be taken "
+                "for one of these pictures"
+            )
         for first, count in _blocks(rows):
             for number, scene in enumerate(shapes(seed, part, count, first=first), first + 1):
                 file = f"{number:0{width}}.png"
