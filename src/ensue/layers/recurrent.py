@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,12 @@ class OneWay(nn.Module):
     @property
     def state_sizes(self) -> tuple[int, ...]:
         return self.cell.state_sizes(self.input_size, self.hidden_size)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the parameters."""
+        own = next(iter(self._parameters.values()), None)
+        return next(self.parameters()).dtype if own is None else own.dtype
 
     def way(self) -> Way:
         return Way(self.cell, {name: getattr(self, name) for name in self.cell.parameters})
@@ -125,13 +132,11 @@ class Recurrent(nn.Module):
     @property
     def ways(self) -> list[OneWay]:
         """One for each layer and direction, in the order of the state."""
-        both = zip(self.forwards, self.backwards, strict=True) if self.bidirectional else ()
-        found = [w for pair in both for w in pair] if self.bidirectional else list(self.forwards)
-        return [w for w in found if isinstance(w, OneWay)]
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
+        forwards = cast(Iterable[OneWay], self.forwards)
+        if not self.bidirectional:
+            return list(forwards)
+        both = zip(forwards, cast(Iterable[OneWay], self.backwards), strict=True)
+        return [way for pair in both for way in pair]
 
     def forward(
         self,
@@ -141,16 +146,19 @@ class Recurrent(nn.Module):
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
         """masks: for each layer and direction; drawn here in training if not given."""
-        x, lengths = self._entering(x, lengths)
+        ways = self.ways
+        x, lengths = self._entering(ways, x, lengths)
         if masks is None:
-            masks = self._masks(x)
-        y, final = self._run(x, state, lengths, masks)
+            masks = self._masks(ways, x)
+        y, final = self._run(ways, x, state, lengths, masks)
         return y.transpose(0, 1) if self.batch_first else y, final
 
-    def _entering(self, x: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def _entering(
+        self, ways: Sequence[OneWay], x: Tensor, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """x (time, batch, input), of max_length steps if that is set, and its lengths, checked."""
         _check_input(x, self.input_size)
-        x = in_type("x", x, self._dtype)
+        x = in_type("x", x, ways[0].dtype)
         x = x.transpose(0, 1) if self.batch_first else x
         if self.max_length is not None:
             return to_length(x, lengths, self.max_length, self.cut)
@@ -158,6 +166,7 @@ class Recurrent(nn.Module):
 
     def _run(
         self,
+        ways: Sequence[OneWay],
         x: Tensor,
         state: Sequence[State | None] | None,
         lengths: Tensor | None,
@@ -165,12 +174,12 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, tuple[State, ...]]:
         """All layers over x (time, batch, input)."""
         directions = 1 + self.bidirectional
-        ways = [w.way() for w in self.ways]
-        layers = [ways[k : k + directions] for k in range(0, len(ways), directions)]
+        given = [w.way() for w in ways]
+        layers = [given[k : k + directions] for k in range(0, len(given), directions)]
         y, final = run_stack(
             layers,
             x,
-            self._states(state, x),
+            _states(ways, state, x),
             lengths,
             masks,
             self.engine,
@@ -179,36 +188,12 @@ class Recurrent(nn.Module):
         )
         return y, tuple(final)
 
-    def _masks(self, x: Tensor) -> Sequence[Masks | None]:
-        return self.sample_masks(x) if self.training else [None] * len(self.ways)
+    def _masks(self, ways: Sequence[OneWay], x: Tensor) -> Sequence[Masks | None]:
+        return self.sample_masks(x) if self.training else [None] * len(ways)
 
     def sample_masks(self, x: Tensor) -> list[Masks | None]:
         """Masks for x (time, batch, input), one entry for each layer and direction."""
         return [sample_masks(w.cell, w.input_size, w.hidden_size, x) for w in self.ways]
-
-    def _states(self, state: Sequence[State | None] | None, x: Tensor) -> list[State | None]:
-        """The initial states: those given, else each cell's start."""
-        given: Sequence[State | None] = [None] * len(self.ways) if state is None else state
-        if len(given) != len(self.ways):
-            raise ShapeError(
-                f"state: expected {len(self.ways)} entries, one for each layer and direction, "
-                f"got {len(given)}"
-            )
-        found: list[State | None] = []
-        for k, (way, own) in enumerate(zip(self.ways, given, strict=True)):
-            if own is None:
-                found.append(way.start(x))
-                continue
-            parts = (own,) if isinstance(own, Tensor) else tuple(own)
-            wanted = [(x.shape[1], n) for n in way.state_sizes]
-            if [tuple(p.shape) for p in parts] != wanted:
-                shapes = [tuple(p.shape) for p in parts]
-                raise ShapeError(
-                    f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {wanted} "
-                    f"(batch, features), got {shapes}"
-                )
-            found.append(tuple(in_type(f"state[{k}]", p, self._dtype) for p in parts))
-        return found
 
     # ---------------------------------------------------------------- other ways to run it
     def pieces(
@@ -225,13 +210,14 @@ class Recurrent(nn.Module):
         self._one_direction("pieces")
         if size < 1:
             raise OptionError(f"size: expected a number of steps ≥ 1, got {size}")
-        x, lengths = self._entering(x, lengths)
-        masks = self._masks(x)
+        ways = self.ways
+        x, lengths = self._entering(ways, x, lengths)
+        masks = self._masks(ways, x)
         for at in range(0, x.shape[0], size):
             piece = x[at : at + size]
             rest = None if lengths is None else (lengths - at).clamp(0, piece.shape[0])
-            own = [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
-            y, new = self._run(piece, state, rest, own)
+            own = [_slice_masks(w.cell, m, at, size) for w, m in zip(ways, masks, strict=True)]
+            y, new = self._run(ways, piece, state, rest, own)
             yield y.transpose(0, 1) if self.batch_first else y, new
             state = detach(new)
 
@@ -239,7 +225,7 @@ class Recurrent(nn.Module):
         """Exact forward-time gradients of this layer, for `batch` parallel streams."""
         self._one_direction("RTRL")
         like = next(self.parameters()).new_zeros(1, batch, self.input_size)
-        begin = [s for s in self._states(state, like) if s is not None]
+        begin = [s for s in _states(self.ways, state, like) if s is not None]
         return RTRL([w.way() for w in self.ways], begin)
 
     def unfolded(self, length: int) -> str:
@@ -284,6 +270,33 @@ def as_cell(cell: object) -> Cell:
     if not isinstance(cell, Cell):
         raise OptionError(f"cell: expected a Cell such as LSTM(), or its name, got {cell!r}")
     return cell
+
+
+def _states(
+    ways: Sequence[OneWay], state: Sequence[State | None] | None, x: Tensor
+) -> list[State | None]:
+    """The initial states: those given, else each cell's start."""
+    given: Sequence[State | None] = [None] * len(ways) if state is None else state
+    if len(given) != len(ways):
+        raise ShapeError(
+            f"state: expected {len(ways)} entries, one for each layer and direction, "
+            f"got {len(given)}"
+        )
+    found: list[State | None] = []
+    for k, (way, own) in enumerate(zip(ways, given, strict=True)):
+        if own is None:
+            found.append(way.start(x))
+            continue
+        parts = (own,) if isinstance(own, Tensor) else tuple(own)
+        wanted = [(x.shape[1], n) for n in way.state_sizes]
+        if [tuple(p.shape) for p in parts] != wanted:
+            shapes = [tuple(p.shape) for p in parts]
+            raise ShapeError(
+                f"state[{k}]: expected {', '.join(way.cell.parts)} of shapes {wanted} "
+                f"(batch, features), got {shapes}"
+            )
+        found.append(tuple(in_type(f"state[{k}]", p, way.dtype) for p in parts))
+    return found
 
 
 def _cells(cell: Cell | str | Sequence[Cell | str], num_layers: int) -> list[Cell]:

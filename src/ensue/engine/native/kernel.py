@@ -201,18 +201,6 @@ class Kernel:
             return self._stored(mask, plan)
         return _sorted(mask, plan)
 
-    def _scratch(
-        self, function: Function, plan: Plan, like: Tensor
-    ) -> tuple[Tensor, dict[str, int], dict[str, int]]:
-        """Work space of one call: one tensor, and where in it each buffer and row begins."""
-        key = (id(function), plan.batch)
-        if key not in self._layouts:
-            self._layouts[key] = self._layout(function, plan.batch)
-        total, starts, strides = self._layouts[key]
-        space = like.new_empty(total)
-        begin, item = space.data_ptr(), space.element_size()
-        return space, {name: begin + at * item for name, at in starts.items()}, dict(strides)
-
     def _layout(self, function: Function, batch: int) -> tuple[int, dict[str, int], dict[str, int]]:
         """(numbers in all, first number of each buffer, row strides), on cache-line borders."""
         wide = self.width(function.scratch)
@@ -241,14 +229,24 @@ class Kernel:
 
     def _call(self, name: str, b: dict[str, Tensor], plan: Plan, like: Tensor, train: bool) -> None:
         function = self.source.functions[name]
-        space, pointers, strides = self._scratch(function, plan, like)
-        for buffer, tensor in b.items():
-            pointers[buffer] = tensor.data_ptr()
-            strides[buffer] = tensor.stride(0) if tensor.dim() == 2 else 0
-        names = function.buffers
-        c_pointers = (ctypes.c_void_p * len(names))(*map(pointers.get, names))
-        numbers = [*self._sizes, *(strides.get(n, 0) for n in names)]
-        c_numbers = (ctypes.c_long * len(numbers))(*numbers)
+        key = (name, plan.batch)
+        if key not in self._layouts:
+            self._layouts[key] = self._layout(function, plan.batch)
+        total, starts, strides = self._layouts[key]
+        space = like.new_empty(total)  # work space, in use until the call is over
+        begin, item = space.data_ptr(), space.element_size()
+        names, sizes = function.buffers, len(self._sizes)
+        c_pointers = (ctypes.c_void_p * len(names))()
+        c_numbers = (ctypes.c_long * (sizes + len(names)))(*self._sizes)
+        for k, buffer in enumerate(names):
+            tensor = b.get(buffer)
+            if tensor is not None:
+                c_pointers[k] = tensor.data_ptr()
+                if tensor.dim() == 2:
+                    c_numbers[sizes + k] = tensor.stride(0)
+            elif buffer in starts:
+                c_pointers[k] = begin + starts[buffer] * item
+                c_numbers[sizes + k] = strides.get(buffer, 0)
         call = Call(
             ctypes.addressof(c_pointers),
             ctypes.addressof(c_numbers),
@@ -264,7 +262,6 @@ class Kernel:
             self._pack,
         )
         self._entry[name](ctypes.byref(call), ctypes.byref(runtime() or Threads()))
-        del space  # it was in use until here
 
     # ---------------------------------------------------------------- backward
     @alone_in_a_child()
