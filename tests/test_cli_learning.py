@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from children import usual_signals
 from commands import Ensue, commands_in
 
 from ensue import cli
@@ -309,6 +310,7 @@ def started(folder: Path, *arguments: str, **more: int) -> subprocess.Popen[str]
         cwd=folder,
         text=True,
         stderr=subprocess.PIPE,
+        preexec_fn=usual_signals,
         **{"stdout": subprocess.PIPE, **more},  # type: ignore[call-overload]
     )
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import torch
+from children import usual_signals
 from torch import nn
 from trainees import BATCH, ROWS, Judge, Rows, build, state
 
@@ -60,6 +61,7 @@ class Nursery:
     def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, SUBJECT, "nursery"],
+            preexec_fn=usual_signals,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

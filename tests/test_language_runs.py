@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import usual_signals
 
 from ensue.models.language import LanguageModel
 from ensue.models.streams import StreamSource
@@ -151,6 +152,7 @@ class Lives:
         self.file.write_text("\n".join(LINES) + "\n")
         self.process = subprocess.Popen(
             [sys.executable, __file__],
+            preexec_fn=usual_signals,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
