@@ -21,7 +21,7 @@ from torch.nn.functional import cross_entropy
 from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
 from ensue.engine.native.kernel import DEFINES
-from ensue.engine.native.softmax import NOTHING, Asked, softmax_of_rows, softmax_rows
+from ensue.engine.native.softmax import Asked, softmax_of_rows, softmax_rows
 from ensue.errors import OptionError, ShapeError
 
 SCORES = 2_500_000  # numbers of a piece of torch's products: what the last cache holds
@@ -54,7 +54,7 @@ def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tenso
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
         if not low and _is_native(h):
-            return _native(h, weight, bias, targets)
+            return softmax_of_rows(h, weight, bias, targets)
         operand = weight.bfloat16() if low else weight
         found = [
             _costs(_scores(h[own], operand, bias), targets[own], False)
@@ -107,28 +107,14 @@ def _computed(
         )
     )
     if len(h) and not low and _is_native(h):
-        costs = _native(h, weight, bias, targets, smoothing, gradients)
+        costs = softmax_of_rows(h, weight, bias, targets, smoothing, gradients)
         return costs.sum(dtype=torch.float64), gradients
     operand = weight.bfloat16() if low else weight
     return _by_torch(h, operand, bias, targets, smoothing, gradients), gradients
 
 
-# ------------------------------------------------------------- by our own kernel
 def _is_native(like: Tensor) -> bool:
     return like.dtype in DEFINES and not why_not_native(like.device, like.dtype)
-
-
-def _native(
-    h: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    smoothing: float = 0.0,
-    gradients: Asked = NOTHING,
-) -> Tensor:
-    bias = None if bias is None else bias.contiguous()
-    given = (h.contiguous(), weight.contiguous(), bias, targets.contiguous())
-    return softmax_of_rows(*given, smoothing, gradients)
 
 
 # ------------------------------------------------------------- by torch's products

@@ -46,10 +46,7 @@ class Rows(ctypes.Structure):
 
 @functools.cache
 def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
-    library = loaded(Path(__file__).with_name(file).read_text(), DEFINES[dtype])
-    if file == "softmax_cost.cpp":
-        library.softmax_room.restype = ctypes.c_long
-    return library
+    return loaded(Path(__file__).with_name(file).read_text(), DEFINES[dtype])
 
 
 class Asked(NamedTuple):
@@ -82,19 +79,20 @@ def softmax_of_rows(
     gradients: Asked = NOTHING,
 ) -> Tensor:
     """Costs (rows,) of h (rows, width), weight (classes, width), bias (classes,) and int64 targets
-    (rows,), all contiguous; the gradients of their sum are written where they are asked for."""
+    (rows,); the gradients of their sum are written where they are asked for."""
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
-    given = (h, weight, bias, targets)
-    places = (None if own is None else own.data_ptr() for own in given)
+    given = [None if own is None else own.contiguous() for own in (h, weight, bias, targets)]
     own = Rows(
-        *places, rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
+        *(None if own is None else own.data_ptr() for own in given),
+        rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
         *(None if own is None else own.data_ptr() for own in gradients),
     )  # fmt: skip
     library, threads = _library("softmax_cost.cpp", h.dtype), runtime() or Threads()
     count = ctypes.c_long(thread_count(classes // 64, 6 * rows * width * classes))
-    room = _room(library.softmax_room(ctypes.byref(own), count), h.dtype)
-    own.room = room.data_ptr()
+    room_of = library.softmax_room
+    room_of.restype = ctypes.c_long
+    own.room = _room(room_of(ctypes.byref(own), count), h.dtype).data_ptr()
     library.softmax_cost(ctypes.byref(own), ctypes.byref(threads), count)
     return costs
 
