@@ -29,9 +29,11 @@ from ensue.cells import (
     LayerNormLSTM,
     RecurrentDropout,
     Residual,
+    SimpleRNN,
     Zoneout,
 )
 from ensue.engine import run
+from ensue.engine.native.gradients import Gradients
 from ensue.engine.native.kernel import Kernel
 from ensue.equations import Matrix
 from ensue.errors import ShapeError
@@ -49,6 +51,16 @@ def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
     def draw(seed: int) -> Given:
         one = Given.of(cell, input_size, hidden, 6, len(LENGTHS), seed)
         return replace(one, lengths=None if seed % 2 else LENGTHS, reverse=seed % 4 > 1)
+
+    return draw
+
+
+def drawn_once(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
+    """The same for one step, which has a kernel of its own."""
+
+    def draw(seed: int) -> Given:
+        one = Given.of(cell, input_size, hidden, 1, seed % 5, seed)
+        return replace(one, reverse=seed % 4 > 1)
 
     return draw
 
@@ -90,6 +102,29 @@ def test_many_random_cells_in_double(cell: Cell, masked: bool) -> None:
 @pytest.mark.parametrize("name", CELLS)
 def test_built_in_cells_are_as_close_as_eager(name: str) -> None:
     assert_as_close_as_eager(drawn(CELLS[name](), 9, 17))
+
+
+@settings(RANDOM, max_examples=15)
+@given(random_cells(hidden=(1, 5, 17)), st.booleans())
+def test_one_step_of_random_cells(cell: Cell, masked: bool) -> None:
+    draw = drawn_once(cell, cell.input_size, cell.hidden_size)
+    for seed in range(4):
+        one = (draw if masked else without_masks(draw))(seed)
+        assert_close(one.outcome("native"), one.outcome("eager"), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_one_step_of_built_in_cells_is_as_close_as_eager(name: str) -> None:
+    assert_as_close_as_eager(drawn_once(CELLS[name](), 9, 17))
+
+
+@pytest.mark.parametrize(
+    ("cell", "packed"), [(SimpleRNN(), 0), (GRU(), 0), (LSTM(), 0), (GRUResetBefore(), 1)]
+)
+def test_one_step_packs_no_matrix_of_what_is_given(cell: Cell, packed: int) -> None:
+    """A packed matrix pays when it is used again. U·(r*h) waits for r, and stays in the kernel."""
+    functions = Kernel(cell.equations(3, 5), torch.float32, once=True).source.functions
+    assert [len(functions[name].panels) for name in ("forward", "backward")] == [packed, packed]
 
 
 @pytest.mark.parametrize("cell", [LSTM(), LayerNormLSTM(), Zoneout(RecurrentDropout(GRU()))])
@@ -210,7 +245,7 @@ def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
 def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What each backward pass was asked for, and whether the product for x was made."""
     seen: list[dict[str, Any]] = []
-    whole, product = Kernel.backward, Kernel._d_x
+    whole, product = Kernel.backward, Gradients.x
 
     def backward(
         self: Kernel,
@@ -220,19 +255,22 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         d_y: Any,
         d_final: Any,
         want_x: bool,
+        want_state: Any,
         want: set[str],
+        spend: bool,
     ) -> Any:
         seen.append({"x": want_x, "parameters": set(want), "product": False})
-        found = whole(self, tape, p, y, d_y, d_final, want_x, want)
+        found = whole(self, tape, p, y, d_y, d_final, want_x, want_state, want, spend)
         seen[-1]["given"] = set(found[2])
+        seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found[1]) if d is not None]
         return found
 
-    def d_x(self: Kernel, *arguments: Any) -> Tensor:
+    def d_x(self: Gradients, *arguments: Any) -> Tensor:
         seen[-1]["product"] = True
         return product(self, *arguments)
 
     monkeypatch.setattr(Kernel, "backward", backward)
-    monkeypatch.setattr(Kernel, "_d_x", d_x)
+    monkeypatch.setattr(Gradients, "x", d_x)
     return seen
 
 
@@ -247,16 +285,20 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_only_the_gradients_asked_for_are_computed(
     asked: tuple[str, ...], backward_passes: list[dict[str, Any]]
 ) -> None:
-    for lengths in (None, torch.tensor([2, 0, 4])):
-        one = replace(Given.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
+    for time, lengths in ((4, None), (4, torch.tensor([2, 0, 4])), (1, None)):
+        one = replace(Given.of(LSTM(), 3, 5, time, 3), lengths=lengths)
         found, full = one.outcome("native", ask=asked), one.outcome("eager")
         assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in asked}
         assert_close(found, {name: full[name] for name in found}, **TIGHT)
         (seen,) = backward_passes
         wanted = {n for n in asked if n in one.parameters}
         assert seen == {
-            "x": "x" in asked, "product": "x" in asked, "parameters": wanted, "given": wanted
-        }  # fmt: skip
+            "x": "x" in asked,
+            "product": "x" in asked,
+            "parameters": wanted,
+            "given": wanted,
+            "states": [n for n in asked if n.startswith("state")],
+        }
         backward_passes.clear()
 
 
@@ -275,9 +317,9 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 
 @pytest.mark.parametrize("cell", [LSTM(), GRUResetBefore(), Zoneout(OneNumber())])
-@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 0, 3])])
-def test_second_derivatives_in_reverse(cell: Cell, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 2, 3, 3, 3)
+@pytest.mark.parametrize(("time", "lengths"), [(3, None), (3, torch.tensor([2, 0, 3])), (1, None)])
+def test_second_derivatives_in_reverse(cell: Cell, time: int, lengths: Tensor | None) -> None:
+    one = Given.of(cell, 2, 3, time, 3)
     leaves = one.leaves(torch.float64)
 
     def f(*given: Tensor) -> tuple[Tensor, ...]:
@@ -302,22 +344,40 @@ def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
         y.sum().backward()
 
 
-def test_a_final_state_may_be_changed() -> None:
+@pytest.mark.parametrize("time", [1, 4])
+def test_a_final_state_may_be_changed(time: int) -> None:
     """It is a tensor of its own, not a view of what the backward pass needs."""
-    one = Given.of(GRU(), 3, 5, 4, 3)
-    x, h, *parameters = one.leaves(torch.float64).values()
+    one = Given.of(LSTM(), 3, 5, time, 3)
+    x, h, c, *parameters = one.leaves(torch.float64).values()
     named = dict(zip(one.parameters, parameters, strict=True))
-    y, (end,) = run(GRU(), named, x, (h,), engine="native")
+    y, end = run(LSTM(), named, x, (h, c), engine="native")
     expected = torch.autograd.grad(y.sum(), x, retain_graph=True)
     with torch.no_grad():
-        end.fill_(7.0)
+        for part in end:
+            part.fill_(7.0)
     assert_close(torch.autograd.grad(y.sum(), x), expected, **EXACT)
 
 
-@pytest.mark.parametrize("lengths", [None, torch.tensor([2, 0, 4])])
+@pytest.mark.parametrize("time", [1, 4])
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_what_nobody_reads_has_no_derivative(time: int, read: int) -> None:
+    """One of the output and the final states alone: the adjoints of the others are zero."""
+    one, found = Given.of(LSTM(), 3, 5, time, 3), []
+    for engine in ("native", "eager"):
+        leaves = one.leaves(torch.float64)
+        x, h, c, *parameters = leaves.values()
+        named = dict(zip(one.parameters, parameters, strict=True))
+        y, final = run(LSTM(), named, x, (h, c), engine=engine)
+        cost = (y, *final)[read].square().sum()
+        by = list(leaves.values())
+        found.append(torch.autograd.grad(cost, by, create_graph=engine == "eager"))
+    assert_close(*found, **TIGHT)
+
+
+@pytest.mark.parametrize(("time", "lengths"), [(4, None), (4, torch.tensor([2, 0, 4])), (1, None)])
 @pytest.mark.parametrize("cell", [LSTM(), Residual(LayerNormLSTM()), Sizes()])
-def test_backward_twice_gives_the_same(cell: Cell, lengths: Tensor | None) -> None:
-    one = Given.of(cell, 5, 5, 4, 3)
+def test_backward_twice_gives_the_same(cell: Cell, time: int, lengths: Tensor | None) -> None:
+    one = Given.of(cell, 5, 5, time, 3)
     leaves = one.leaves(torch.float64)
     x, *rest = leaves.values()
     state, parameters = rest[: len(cell.parts)], rest[len(cell.parts) :]

@@ -16,7 +16,7 @@ import torch
 from parity import needs_native
 
 from ensue.engine.native.cache import compiled
-from ensue.engine.native.kernel import DEFINES
+from ensue.engine.native.call import DEFINES
 from ensue.equations.functions import FUNCTIONS
 
 pytestmark = needs_native

@@ -53,10 +53,7 @@ def growth(module: str, layer: str, threads: int) -> int:
 @needs_native
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux's /proc")
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("layer", "most"),
-    [("LSTM", 1.03), ("GRU", 1.5)],  # the GRU's derivatives lie beside its gates, not over them
-)
-def test_peak_memory_of_training(layer: str, most: float, threads: int) -> None:
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+def test_peak_memory_of_training(layer: str, threads: int) -> None:
     ours, theirs = (growth(module, layer, threads) for module in ("ensue.layers", "torch.nn"))
-    assert ours <= most * theirs, f"{ours / 1024:.0f} MiB against torch.nn's {theirs / 1024:.0f}"
+    assert ours <= 1.03 * theirs, f"{ours / 1024:.0f} MiB against torch.nn's {theirs / 1024:.0f}"

@@ -22,7 +22,8 @@ from ensue.bench.case import Case, lengths_of
 from ensue.bench.loop import Loop, torch_loop
 from ensue.cells import Cell
 from ensue.engine import run
-from ensue.engine.native.kernel import Kernel, core
+from ensue.engine.native.call import core
+from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.stream import NativeStep
 from ensue.errors import EnsueError
 from ensue.layers import Recurrent

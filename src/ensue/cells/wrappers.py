@@ -36,7 +36,7 @@ class Wrapper(Cell):
 
     @property
     def changes(self) -> int:
-        return super().changes + self.cell.changes
+        return int(vars(self).get("_changes", 0)) + self.cell.changes
 
     def read(self) -> None:
         self.cell.read()

@@ -14,7 +14,8 @@ from ensue.errors import ShapeError
 def under_autocast(v: Tensor) -> bool:
     """Whether torch would compute with v in another type than its own."""
     kind = v.device.type
-    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    available = kind == "cpu" or torch.amp.is_autocast_available(kind)
+    return available and torch.is_autocast_enabled(kind)
 
 
 def check_given(
@@ -27,28 +28,28 @@ def check_given(
     """Raises unless every tensor has the shape, type and device that the step expects."""
     batch = x.shape[1]
     for name, shape in equations.shapes.items():
-        _check(f"parameter {name}", parameters.get(name), shape, x)
+        _check("parameter", name, parameters.get(name), shape, x)
     if len(state) != len(equations.old):
         parts = ", ".join(equations.old)
         raise ShapeError(f"state: expected {len(equations.old)} parts ({parts}), got {len(state)}")
     for (part, leaf), given in zip(equations.old.items(), state, strict=True):
-        _check(f"state {part}", given, (batch, leaf.width), x)
+        _check("state", part, given, (batch, leaf.width), x)
     for name in equations.masks if masks is not None else ():
         mask = equations.declarations[name]
         assert isinstance(mask, Mask)
         steps = (x.shape[0],) if mask.over == "step" else ()
         shape = (*steps, batch, equations.graph.width(mask.size))
-        _check(f"mask {name}", masks.get(name), shape, x)  # type: ignore[union-attr]
+        _check("mask", name, masks.get(name), shape, x)  # type: ignore[union-attr]
 
 
-def _check(what: str, given: Tensor | None, shape: tuple[int, ...], x: Tensor) -> None:
+def _check(kind: str, name: str, given: Tensor | None, shape: tuple[int, ...], x: Tensor) -> None:
     if given is None:
-        raise ShapeError(f"{what}: expected a tensor of shape {shape}, got none")
+        raise ShapeError(f"{kind} {name}: expected a tensor of shape {shape}, got none")
     if given.shape != shape:
-        raise ShapeError(f"{what}: expected shape {shape}, got {tuple(given.shape)}")
+        raise ShapeError(f"{kind} {name}: expected shape {shape}, got {tuple(given.shape)}")
     if given.dtype != x.dtype or given.device != x.device:
         raise ShapeError(
-            f"{what}: expected {_kind(x.dtype, x.device)} as x, "
+            f"{kind} {name}: expected {_kind(x.dtype, x.device)} as x, "
             f"got {_kind(given.dtype, given.device)}"
         )
 

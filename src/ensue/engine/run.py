@@ -22,7 +22,7 @@ from ensue.cells import Cell
 from ensue.engine.bptt import explicit
 from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import State, Tensors, eager, hidden_size
-from ensue.engine.native import native, why_no_kernel, why_not_native
+from ensue.engine.native import is_once, native, why_no_kernel, why_not_native
 from ensue.engine.rows import reverse_time
 from ensue.engine.torch_kernels import torch_kernel, why_not_torch
 from ensue.errors import OptionError, unknown
@@ -118,20 +118,21 @@ def run(
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
     widths = (x.shape[2], hidden_size(cell, parameters), masks is not None)
-    if not torch.compiler.is_compiling():
+    compiling = torch.compiler.is_compiling()
+    if not compiling:
         check_given(cell.equations(*widths), parameters, x, state, masks)
     if engine == "auto":
         engine, reason = choose(cell, x, lengths)
-        if not reason and not torch.compiler.is_compiling():
-            reason = why_no_kernel(cell, *widths, x.dtype)
+        if not reason and not compiling:
+            reason = why_no_kernel(cell, *widths, x.dtype, is_once(x, lengths))
             engine = _without_native(cell, x, lengths) if reason else engine
-        if reason and not torch.compiler.is_compiling():
+        if reason and not compiling:
             _say(f"{reason}; running {engine}")
     elif engine not in ENGINES:
         raise unknown("engine", engine, NAMES)
     elif reason := refusal(engine, cell, x, lengths):
         raise OptionError(reason)
-    if not torch.compiler.is_compiling() and (used := _used.get()) is not None:
+    if not compiling and (used := _used.get()) is not None:
         used.append(engine)
     return ENGINES[engine](cell, parameters, x, state, lengths, masks, reverse)
 

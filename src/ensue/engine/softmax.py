@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from ensue.engine.check import under_autocast
 from ensue.engine.native import why_not_native
-from ensue.engine.native.kernel import DEFINES
+from ensue.engine.native.call import DEFINES
 from ensue.engine.native.softmax import Asked, softmax_of_rows, softmax_rows
 from ensue.errors import OptionError, ShapeError
 

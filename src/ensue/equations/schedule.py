@@ -1,6 +1,7 @@
 """In what order a step is computed: products that wait for nothing, then stage by stage.
 
-Products of x alone do not depend on the state: they leave the loop over time (hoisted).
+Products of x alone do not depend on the state: they leave the loop over time (hoisted). Where
+there is one step only, so do products of the old state.
 Inside the loop, the level of a value is the number of products and reductions that lie
 between it and what is in memory when the step begins. All products of one level are one
 stage; products of the same operand stand side by side as one matrix, and products that are
@@ -15,19 +16,21 @@ summed are joined end to end. After them comes the elementwise rest of the level
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ensue.equations.node import ONE, Node, below
 
 MOST = 8  # operands of one dot
 REDUCTIONS = ("sum", "mean")
+OUTSIDE = ("x",)  # leaves whose products leave the loop
 CHEAP = ("add", "multiply", "negative", "spread", "copy")
 
 
-def is_hoisted(node: Node) -> bool:
-    """A product of x itself: one large product for all steps, before the loop."""
-    return node.op == "product" and node.args[0].op == "x"
+def is_hoisted(node: Node, given: Sequence[str] = OUTSIDE) -> bool:
+    """A product of x itself: one large product for all steps, before the loop. `given`: the kinds
+    of leaves that are there before it."""
+    return node.op == "product" and node.args[0].op in given
 
 
 def as_operand(node: Node) -> Node:
@@ -35,7 +38,7 @@ def as_operand(node: Node) -> Node:
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
-def lower(roots: Iterable[Node], hoist: bool = True) -> dict[Node, Node]:
+def lower(roots: Iterable[Node], given: Sequence[str] = OUTSIDE) -> dict[Node, Node]:
     """The same values with products as `dot` nodes: a dot is a sum of matrix · operand.
 
     Products that are only added to each other become one dot. Hoisted products stay."""
@@ -45,7 +48,7 @@ def lower(roots: Iterable[Node], hoist: bool = True) -> dict[Node, Node]:
     lowered: dict[Node, Node] = {}
     for node in nodes:
         args = tuple(lowered[a] for a in node.args)
-        if node.op == "product" and not (hoist and is_hoisted(node)):
+        if node.op == "product" and not is_hoisted(node, given):
             lowered[node] = node.graph.dot(((node.attr, as_operand(args[0])),))
         elif node.op == "add":
             lowered[node] = _lower_sum(node, args, uses)

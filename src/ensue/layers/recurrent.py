@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.cells import CELLS, Cell, initialise
-from ensue.engine import NAMES, RTRL, State, check_lengths
+from ensue.engine import NAMES, RTRL, State, Tensors, check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import CUTS, to_length
 from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
@@ -28,6 +28,7 @@ class OneWay(nn.Module):
         self.cell, self.init, self.learned_start = cell, init, learned_start
         self.input_size, self.hidden_size = input_size, hidden_size
         cell.read()
+        self._sizes = cell.changes, cell.state_sizes(input_size, hidden_size)
         names = [*cell.parameters, *cell.masks, *(f"start_{part}" for part in cell.parts)]
         for name in names:
             if hasattr(self, name) or names.count(name) > 1:
@@ -47,6 +48,9 @@ class OneWay(nn.Module):
 
     @property
     def state_sizes(self) -> tuple[int, ...]:
+        changes, sizes = self._sizes
+        if changes == self.cell.changes:
+            return sizes
         return self.cell.state_sizes(self.input_size, self.hidden_size)
 
     @property
@@ -56,7 +60,9 @@ class OneWay(nn.Module):
         return next(self.parameters()).dtype if own is None else own.dtype
 
     def way(self) -> Way:
-        return Way(self.cell, {name: getattr(self, name) for name in self.cell.parameters})
+        own = self._parameters  # but for those that a parametrisation has taken the place of
+        found = {n: own[n] if n in own else getattr(self, n) for n in self.cell.parameters}
+        return Way(self.cell, cast(Tensors, found))
 
     def start(self, x: Tensor) -> State:
         """The state before the first step, for the rows of x (time, batch, input)."""
@@ -132,9 +138,9 @@ class Recurrent(nn.Module):
     @property
     def ways(self) -> list[OneWay]:
         """One for each layer and direction, in the order of the state."""
-        forwards = cast(Iterable[OneWay], self.forwards)
+        forwards = list(cast(Iterable[OneWay], self.forwards))
         if not self.bidirectional:
-            return list(forwards)
+            return forwards
         both = zip(forwards, cast(Iterable[OneWay], self.backwards), strict=True)
         return [way for pair in both for way in pair]
 
@@ -189,11 +195,11 @@ class Recurrent(nn.Module):
         return y, tuple(final)
 
     def _masks(self, ways: Sequence[OneWay], x: Tensor) -> Sequence[Masks | None]:
-        return self.sample_masks(x) if self.training else [None] * len(ways)
+        return _drawn(ways, x) if self.training else [None] * len(ways)
 
     def sample_masks(self, x: Tensor) -> list[Masks | None]:
         """Masks for x (time, batch, input), one entry for each layer and direction."""
-        return [sample_masks(w.cell, w.input_size, w.hidden_size, x) for w in self.ways]
+        return _drawn(self.ways, x)
 
     # ---------------------------------------------------------------- other ways to run it
     def pieces(
@@ -250,6 +256,10 @@ class Recurrent(nn.Module):
 def detach(state: Sequence[State]) -> tuple[State, ...]:
     """The same state, cut off from the steps that made it."""
     return tuple(tuple(part.detach() for part in parts) for parts in state)
+
+
+def _drawn(ways: Sequence[OneWay], x: Tensor) -> list[Masks | None]:
+    return [sample_masks(w.cell, w.input_size, w.hidden_size, x) for w in ways]
 
 
 def _slice_masks(cell: Cell, masks: Masks | None, at: int, size: int) -> Masks | None:

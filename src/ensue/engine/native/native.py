@@ -13,7 +13,8 @@ from ensue.cells import Cell
 from ensue.engine.bptt import bptt
 from ensue.engine.eager import State, Tensors, hidden_size
 from ensue.engine.native.cache import NoCompiler, compiler
-from ensue.engine.native.kernel import DEFINES, Kernel, Tape
+from ensue.engine.native.call import DEFINES
+from ensue.engine.native.kernel import Kernel, Tape
 from ensue.engine.native.operator import operate, register
 from ensue.engine.rows import reverse_time
 
@@ -50,22 +51,32 @@ def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
 
 
 def kernel_for(
-    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
+    cell: Cell,
+    input_size: int,
+    hidden: int,
+    training: bool,
+    dtype: torch.dtype,
+    once: bool = False,
 ) -> Kernel:
     """The kernel of a cell, compiled at first use and kept with the cell."""
     kernels: dict[Any, Kernel] = cell.__dict__.setdefault("_kernels", {})
-    key = (cell.changes, input_size, hidden, training, dtype)
+    key = (cell.changes, input_size, hidden, training, dtype, once)
     if key not in kernels:
-        kernels[key] = Kernel(cell.equations(input_size, hidden, training), dtype)
+        kernels[key] = Kernel(cell.equations(input_size, hidden, training), dtype, once)
     return kernels[key]
 
 
+def is_once(x: Tensor, lengths: Tensor | None) -> bool:
+    """Whether x is one step of rows that all take it: that has a kernel of its own."""
+    return x.shape[0] == 1 and lengths is None
+
+
 def why_no_kernel(
-    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
+    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype, once: bool
 ) -> str:
     """Why the cell's kernel cannot be compiled; "" if it can (and then it has been)."""
     try:
-        kernel_for(cell, input_size, hidden, training, COMPUTED_IN.get(dtype, dtype))
+        kernel_for(cell, input_size, hidden, training, COMPUTED_IN.get(dtype, dtype), once)
     except NoCompiler as error:
         return str(error).splitlines()[0]
     return ""
@@ -97,46 +108,59 @@ class Job:
         parts = len(self.kernel.parts)
         return rest[:parts], dict(zip(self.names, rest[parts:], strict=True))
 
-    def differentiably(self, adjoints: tuple[Tensor, ...], x: Tensor, rest: Any) -> list[Tensor]:
+    def forward(self, x: Tensor, rest: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor], Tape]:
+        state, parameters = self.split(rest)
+        plan = self.kernel.plan(x.shape[0], x.shape[1], self.lengths, self.reverse)
+        return self.kernel.forward(x, state, parameters, self.masks or {}, plan, self.train)
+
+    def differentiably(
+        self, adjoints: tuple[Tensor | None, ...], x: Tensor, rest: Any, y: Tensor
+    ) -> list[Tensor]:
         """The backward pass as a differentiable function: for second derivatives."""
         state, parameters = self.split(rest)
-        masks, d_y = self.masks, adjoints[0]
+        returned = (y, *state)  # in shape: final states are as first ones
+        d_y, *d_final = (
+            torch.zeros_like(v) if d is None else d for v, d in zip(returned, adjoints, strict=True)
+        )
+        masks = self.masks
         if self.reverse:
             steps = [n for n, m in self.cell.masks.items() if m.over == "step"] if masks else []
             turned = {n: reverse_time(masks[n], self.lengths) for n in steps} if masks else {}
             masks = {**masks, **turned} if masks is not None else None
             x, d_y = reverse_time(x, self.lengths), reverse_time(d_y, self.lengths)
-        found = bptt(self.cell, parameters, x, state, d_y, adjoints[1:], self.lengths, masks)
+        found = bptt(self.cell, parameters, x, state, d_y, tuple(d_final), self.lengths, masks)
         d_x = reverse_time(found.x, self.lengths) if self.reverse else found.x
         return [d_x, *found.state, *(found.parameters[n] for n in self.names)]
 
 
 class _Native(torch.autograd.Function):
     """The forward kernel, and the backward one. The output is saved by autograd, so that a
-    change made to it in place is noticed; everything else on the tape is ours alone."""
+    change made to it in place is noticed; everything else on the tape is ours alone, and spent by
+    the backward pass. A second one, of a graph that was retained, computes it again."""
 
     @staticmethod
     def forward(ctx: Any, job: Job, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        state, parameters = job.split(rest)
-        plan = job.kernel.plan(x.shape[0], x.shape[1], job.lengths, job.reverse)
-        y, final, tape = job.kernel.forward(x, state, parameters, job.masks or {}, plan, job.train)
-        ctx.job, ctx.tape = job, tape
+        y, final, ctx.tape = job.forward(x, rest)
+        ctx.job = job
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, *rest, y)
         return y, *final
 
     @staticmethod
-    def backward(ctx: Any, *adjoints: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, *adjoints: Tensor | None) -> tuple[Any, ...]:
         x, *rest, y = ctx.saved_tensors
         job: Job = ctx.job
         if torch.is_grad_enabled():
-            return None, *job.differentiably(adjoints, x, tuple(rest))
+            return None, *job.differentiably(adjoints, x, tuple(rest), y)
         _, parameters = job.split(tuple(rest))
-        tape: Tape = ctx.tape
+        tape, ctx.tape = ctx.tape, None
+        if tape is None:
+            tape = job.forward(x, tuple(rest))[2]
         want_x, *wanted = ctx.needs_input_grad[1:]
-        names = wanted[len(job.kernel.parts) :]
-        want = {n for n, needed in zip(job.names, names, strict=True) if needed}
+        parts = len(job.kernel.parts)
+        want = {n for n, needed in zip(job.names, wanted[parts:], strict=True) if needed}
         d_x, d_state, d_parameters = job.kernel.backward(
-            tape, parameters, y, adjoints[0], adjoints[1:], want_x, want
+            tape, parameters, y, adjoints[0], adjoints[1:], want_x, wanted[:parts], want, True
         )
         return None, d_x, *d_state, *(d_parameters.get(n) for n in job.names)
 
@@ -161,7 +185,8 @@ def native(
     if torch.compiler.is_compiling():
         number = _operator_number(cell)
         return operate(cell, number, hidden, parameters, x, state, lengths, masks, reverse)
-    kernel = kernel_for(cell, x.shape[2], hidden, masks is not None, x.dtype)
+    once = is_once(x, lengths)
+    kernel = kernel_for(cell, x.shape[2], hidden, masks is not None, x.dtype, once)
     tensors = (x, *state, *parameters.values())
     train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
     if not train:

@@ -110,10 +110,10 @@ def recurrence_backward(
     for part, end in zip(kernel.parts, final, strict=True):
         buffers[f"F_{part}"] = end if plan.order is None else end.index_select(0, plan.order)
     d_x, d_state, d_parameters = kernel.backward(
-        Tape(plan, buffers), named, y, d_y, d_final, True, set(named)
+        Tape(plan, buffers), named, y, d_y, d_final, True, [True] * len(state), set(named), False
     )
-    assert d_x is not None
-    return [d_x, *d_state, *(d_parameters[n] for n in named)]
+    found = [d_x, *d_state, *(d_parameters[n] for n in named)]
+    return [d for d in found if d is not None]
 
 
 @recurrence_backward.register_fake

@@ -27,6 +27,12 @@ class Plan:
     alive: Tensor | None = None
     started: Tensor | None = None  # positions of rows that have a first step
 
+    @functools.cached_property
+    def addresses(self) -> tuple[int | None, ...]:
+        """Where base, alive, index and first are, for a call."""
+        tensors = (self.base, self.alive, self.index, self.first)
+        return tuple(None if t is None else t.data_ptr() for t in tensors)
+
 
 @functools.lru_cache(256)
 def _plan_of_equal_rows(steps: int, batch: int, reverse: bool, threads: int) -> Plan:

@@ -3,18 +3,21 @@
 Forward and backward are schedules of the same kind. What the backward pass reads of the
 forward one is saved exactly where it would need a product or a reduction to recompute; the
 elementwise rest is computed again. A saved value takes the place of a product of x that
-has been read, where there is one.
+has been read, where there is one; an adjoint takes the place of a saved value, likewise.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
 from ensue.equations.declare import Mask, Parameter
 from ensue.equations.node import ONE, Graph
-from ensue.equations.schedule import REDUCTIONS, Schedule, as_operand, is_hoisted, lower
+from ensue.equations.schedule import OUTSIDE, REDUCTIONS, Schedule, as_operand, is_hoisted, lower
 
 
 class Place(NamedTuple):
@@ -83,48 +86,66 @@ class Forward:
         assert isinstance(owner, Parameter)
         return list(declared).index(ref.name), owner.gates.index(ref.gate)
 
+    def width(self, sizes: Iterable[str]) -> int:
+        """How many features values of these sizes have side by side."""
+        return sum(self.equations.graph.width(s) for s in sizes)
+
+    def rows(self, name: str, gate: int, gates: int = 1) -> tuple[int, int]:
+        """The first row of neighbouring gates in a stacked parameter, and one after the last."""
+        declared = self.equations.declarations[name]
+        assert isinstance(declared, Parameter)
+        height = self.equations.graph.width(declared.size)
+        return gate * height, (gate + gates) * height
+
 
 class StepProgram(Forward):
     """One step by itself, for streams: products of x stand beside those of the state."""
 
     def __init__(self, equations: Equations) -> None:
-        super().__init__(equations, lower(equations.roots, hoist=False))
+        super().__init__(equations, lower(equations.roots, given=()))
         self.saved, self.doubled = [], set()
         self.forward = Schedule([self.output, *self.state.values()], lambda _: False)
 
 
 class Program(Forward):
-    """Both directions of one traced step, for whole sequences."""
+    """Both directions of one traced step, for whole sequences.
 
-    def __init__(self, equations: Equations) -> None:
+    once: for sequences of one step, whose old state is as much given as x."""
+
+    def __init__(self, equations: Equations, once: bool = False) -> None:
         graph = equations.graph
+        self.once, self.given = once, ("x", "state") if once else OUTSIDE
+        self.is_hoisted = partial(is_hoisted, given=self.given)
         derivative = equations.derive(graph.copy)
         self.seeds = derivative.seeds
         outers = derivative.outers()
-        rest_of_x = _rest_of_x(derivative.x, outers)
-        wanted = [*derivative.state.values(), *derivative.vectors.values(), rest_of_x]
+        outside = [o for o in outers if o[2].op in self.given]
+        rest_of_x = _rest(derivative.x, equations.x, outside)
+        d_state = {p: _rest(d, equations.old[p], outside) for p, d in derivative.state.items()}
+        wanted = [*d_state.values(), *derivative.vectors.values(), rest_of_x]
         wanted += [node for _, adjoint, operand in outers for node in (adjoint, operand)]
-        low = lower([*equations.roots, *(n for n in wanted if n is not None)])
+        low = lower([*equations.roots, *(n for n in wanted if n is not None)], self.given)
         super().__init__(equations, low)
         self.d_state = {
             p: _nothing(graph, equations.old[p].size) if n is None else low[n]
-            for p, n in derivative.state.items()
+            for p, n in d_state.items()
         }
         self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
         self.d_x = None if rest_of_x is None else low[rest_of_x]
         self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
-        self._place_x_products()
+        self._place_hoisted()
         self._place_adjoints()
         self._save()
         self._schedule()
+        self._place_saved()
+        self._place_for_backward()
         self.runs = self._runs()
 
     # ---------------------------------------------------------------- places
-    def _place_x_products(self) -> None:
-        found = [n for n in below([self.output, *self.state.values()]) if is_hoisted(n)]
+    def _place_hoisted(self) -> None:
+        found = filter(self.is_hoisted, below([self.output, *self.state.values()]))
         self.hoisted = sorted(found, key=lambda n: (self.order(n.attr), n.number))
-        self.x_products = {n.attr: self._slot("XP", "step", n.size) for n in self.hoisted}
-        self.places.update({n: self.x_products[n.attr] for n in self.hoisted})
+        self.places.update({n: self._slot("XP", "step", n.size) for n in self.hoisted})
 
     def _place_adjoints(self) -> None:
         """Seeds, and one slot of D for each distinct adjoint of a product, in the order of the
@@ -161,39 +182,86 @@ class Program(Forward):
                 at_hand.add(node)
         saved.update(dict.fromkeys(sorted(operands, key=lambda n: n.number)))
         self.saved, self.operands = list(saved), operands
-        self.forward = Schedule([*roots, *self.saved], is_hoisted)
-        self._place_saved()
+
+    def _schedule(self) -> None:
+        roots = [self.output, *self.state.values()]
+        self.forward = Schedule([*roots, *self.saved], self.is_hoisted)
+        held = {*self.saved, *self.state.values()}
+        self.backward = Schedule(self.back_roots, lambda n: n in held)
+        self.doubled = {part for part in self.state if self._carry_is_read_late(part)}
 
     def _place_saved(self) -> None:
-        """In the slot of a product of x that nobody reads any more, or in a new one."""
+        """In the slot of a product of x that nobody reads any more, or in a new one; where it is
+        read too late for the adjoint that would come over it, in one beyond the adjoints."""
+        self._when_over()
         read, written = {}, {}
         for stage in self.forward.stages:
             for phase in stage.phases.values():
-                read.update({n.attr: phase.level for n in phase.loads if is_hoisted(n)})
+                read.update({n: phase.level for n in phase.loads if self.is_hoisted(n)})
                 written.update(dict.fromkeys(phase.stores, phase.level))
-        kept = {n.attr for n in self.saved if is_hoisted(n)}
-        free = {ref: n.size for n in self.hoisted if (ref := n.attr) not in kept}
+        free = [n for n in self.hoisted if n not in self.saved]
         for node in self.saved:
-            if is_hoisted(node):
+            if self.is_hoisted(node):
                 continue
             if node.size == ONE:
                 self.places[node] = self._slot("US", "step", ONE)
                 continue
-            fits = [r for r, size in free.items() if size == node.size and read[r] <= written[node]]
+            fits = [
+                n
+                for n in free
+                if n.size == node.size
+                and read[n] <= written[node]
+                and self._may_stand(node, len(self.places[n].offset))
+            ]
             if fits:
-                del free[fits[0]]
-                self.places[node] = self.x_products[fits[0]]
-            else:
-                self.places[node] = self._slot("EX", "step", node.size)
+                free.remove(fits[0])
+                self.places[node] = self.places[fits[0]]
+                continue
+            slots = self.buffers.setdefault("XP", Slots())
+            while not self._may_stand(node, len(slots.sizes)):
+                slots.add(self.buffers["D"].sizes[len(slots.sizes)])
+            self.places[node] = self._slot("XP", "step", node.size)
+        if self.over:  # as wide as the wider of the two
+            slots = self.buffers.setdefault("XP", Slots())
+            slots.sizes += self.buffers["D"].sizes[len(slots.sizes) :]
 
-    def _schedule(self) -> None:
-        held = set(self.saved) | set(self.state.values())
-        self.backward = Schedule(self.back_roots, lambda n: n in held)
+    def _when_over(self) -> None:
+        """In which phase of the backward pass a value is read for the last time, and each slot of D
+        written; and whether D may lie over XP, slot for slot of the same size. A phase goes along
+        the features and reads what it needs of them before it writes, but for the operands of
+        products, which it reads whole each time."""
+        self._last_read: dict[Node, float] = {}
+        self._written: dict[int, int] = {}
+        phases = [ph for stage in self.backward.stages for ph in stage.phases.values()]
+        for k, phase in enumerate(phases):
+            self._last_read.update(dict.fromkeys(phase.loads, k))
+            self._last_read.update({a: k + 0.5 for dot in phase.dots for a in dot.args})
+            for node in phase.stores:
+                if node in self.d_slots:
+                    self._written.setdefault(len(self.d_slots[node].offset), k)
+        self._last_read.update(dict.fromkeys(self.operands, math.inf))  # after the loop
+        self.over = "D" in self.buffers
+        slots = [(n, len(self.places[n].offset)) for n in self.hoisted]
+        same = all(k >= len(self.d_slots) or n.size == self._d_size(k) for n, k in slots)
+        kept = [(n, k) for n, k in slots if n in self.saved]
+        self.over = self.over and same and all(self._may_stand(n, k) for n, k in kept)
+
+    def _may_stand(self, node: Node, slot: int) -> bool:
+        """Whether a saved value may stand in a slot of XP."""
+        if not self.over or slot >= len(self.d_slots):
+            return True
+        return node.size == self._d_size(slot) and (
+            self._last_read.get(node, -1) <= self._written[slot]
+        )
+
+    def _d_size(self, slot: int) -> str:
+        return self.buffers["D"].sizes[slot]
+
+    def _place_for_backward(self) -> None:
         self.back_places = dict(self.places)
         for part, node in self.state.items():
             self.back_places.setdefault(node, Place(part, "new"))
         self.back_places.update(self.d_slots)
-        self.doubled = {part for part in self.state if self._carry_is_read_late(part)}
 
     def _carry_is_read_late(self, part: str) -> bool:
         """Whether the old adjoint of a state is still read once the new one is being written."""
@@ -204,13 +272,16 @@ class Program(Forward):
         reads = [k for k, ph in enumerate(phases) if seed in ph.loads]
         return not writes or max(reads, default=-1) > writes[0] or len(phases) == 0
 
-    # ---------------------------------------------------------------- products after the loop
-    def _runs(self) -> list[Run]:
+    # ---------------------------------------------------------------- products outside the loop
+    def source(self, operand: Node) -> str | Place:
+        """Where an operand is found outside of the loop: "x", a state part, or a saved place."""
         parts = {leaf: part for part, leaf in self.equations.old.items()}
+        return "x" if is_x(operand) else parts.get(operand) or self.places[operand]
+
+    def _runs(self) -> list[Run]:
         found: list[Run] = []
         for ref, adjoint, operand in sorted(self.outers, key=lambda o: self.order(o[0])):
-            source: str | Place
-            source = "x" if is_x(operand) else parts.get(operand) or self.places[operand]
+            source = self.source(operand)
             gate, offset = self.order(ref)[1], self.d_slots[adjoint].offset
             last = found[-1] if found else None
             follows = (
@@ -226,16 +297,16 @@ class Program(Forward):
         return found
 
 
-def _rest_of_x(d_x: Node | None, outers: list[tuple[MatrixRef, Node, Node]]) -> Node | None:
-    """The derivative by x less the products Wᵀδ that x itself was an operand of: those are one
-    product after the loop."""
-    if d_x is None:
+def _rest(d: Node | None, leaf: Node, outers: list[tuple[MatrixRef, Node, Node]]) -> Node | None:
+    """The derivative by x or an old state less the products Wᵀδ that it was itself an operand of:
+    those are one product after the loop."""
+    if d is None:
         return None
-    graph, terms = d_x.graph, list(d_x.args) if d_x.op == "add" else [d_x]
+    graph, terms = d.graph, list(d.args) if d.op == "add" else [d]
     for ref, adjoint, operand in outers:
-        if is_x(operand):
+        if operand is leaf:
             terms.remove(graph.product(ref.T, adjoint))
-    return graph.spread_to(graph.add(*terms), d_x.size) if terms else None
+    return graph.spread_to(graph.add(*terms), d.size) if terms else None
 
 
 def _own(node: Node) -> Node:

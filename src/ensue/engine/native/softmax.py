@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.kernel import DEFINES
+from ensue.engine.native.call import DEFINES
 from ensue.engine.native.threads import Threads, runtime, thread_count
 
 FLOPS = 30  # of a score, roughly: its exponential

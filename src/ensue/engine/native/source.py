@@ -16,9 +16,11 @@ from ensue.equations.node import ONE
 
 @dataclass(frozen=True)
 class Function:
-    """One direction: its buffers in the order of the call, its panels, its scratch columns."""
+    """One direction: its buffers in the order of the call, those of them that it uses, its panels,
+    its scratch columns."""
 
     buffers: list[str]
+    used: list[str]
     panels: list[Panels]
     scratch: list[str]
     numbers: int
@@ -127,8 +129,10 @@ def _function(
     count = max(
         (len(p.reductions) for s in direction.schedule.stages for p in s.phases.values()), default=0
     )
+    words = _words([*rows, *pack])
+    used = [name for name in buffers if name in words or _stride(name) in words]
     function = Function(
-        buffers, direction.panels, emitter.scratch_sizes, len(direction.numbers), count
+        buffers, used, direction.panels, emitter.scratch_sizes, len(direction.numbers), count
     )
     return function, [*pack, "", *rows]
 
@@ -149,15 +153,23 @@ def _buffers(program: Forward, direction: Direction) -> list[str]:
 
 def _prologue(buffers: list[str], sizes: list[str], lines: list[str]) -> list[str]:
     """The sizes, buffers and strides that the lines use, by name."""
-    used = set(re.findall(r"\w+", "\n".join(lines)))
+    used = _words(lines)
     names = {"first": "const long first = c_.first[who];"}
     for k, size in enumerate(sizes):
         names[f"n_{size}"] = f"const long n_{size} = c_.sizes[{k}];"
     for k, name in enumerate(buffers):
-        stride = f"C_{name[2:]}_stride" if name.startswith("I_") else f"{name}_stride"
+        stride = _stride(name)
         names[name] = f"real* const {name} = c_.buffers[{k}];"
         names[stride] = f"const long {stride} = c_.sizes[{len(sizes) + k}];"
     return [f"  {line}" for name, line in names.items() if name in used]
+
+
+def _words(lines: list[str]) -> set[str]:
+    return set(re.findall(r"\w+", "\n".join(lines)))
+
+
+def _stride(buffer: str) -> str:
+    return f"C_{buffer[2:]}_stride" if buffer.startswith("I_") else f"{buffer}_stride"
 
 
 def _entries(names: Iterable[str]) -> list[str]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.eager import hidden_size
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.kernel import DEFINES, PAD, Call, core
+from ensue.engine.native.call import DEFINES, PAD, Call, core
 from ensue.engine.native.program import StepProgram
 from ensue.engine.native.source import write_step_source
 from ensue.engine.native.threads import Threads

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import torch
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 class Threads(ctypes.Structure):
@@ -47,19 +50,22 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-@contextlib.contextmanager
-def alone_in_a_child() -> Iterator[None]:
+def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
     """In a forked child torch's own products would wait for threads that only its parent has:
     for the time of a call it uses one, and then as many as before."""
-    before = torch.get_num_threads()
-    if not _forked or before == 1:
-        yield
-        return
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+
+    @functools.wraps(call)
+    def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        before = torch.get_num_threads() if _forked else 1
+        if before == 1:
+            return call(*args, **kwargs)
+        torch.set_num_threads(1)
+        try:
+            return call(*args, **kwargs)
+        finally:
+            torch.set_num_threads(before)
+
+    return alone
 
 
 def thread_count(rows: int, flops: int) -> int:

@@ -1,0 +1,123 @@
+"""How compiled functions are called: their buffers, their work space, the arrays of a call."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ensue.engine.native.cache import loaded
+from ensue.engine.native.plan import Plan
+from ensue.engine.native.source import Function
+from ensue.engine.native.threads import Threads, runtime
+
+PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
+DEFINES = {
+    torch.float32: ("-DREAL=float", "-DREAL_BITS=32"),
+    torch.float64: ("-DREAL=double", "-DREAL_BITS=64"),
+}
+
+
+class Call(ctypes.Structure):
+    """kernel.hpp's Call."""
+
+    _fields_ = [
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("buffers", "sizes", "base", "alive", "index", "first")
+        ),
+        *((name, ctypes.c_long) for name in ("steps", "batch", "threads", "began")),
+        ("reverse", ctypes.c_int),
+        ("train", ctypes.c_int),
+        ("products", ctypes.c_void_p),
+        ("pack", ctypes.c_void_p),
+    ]
+
+
+@functools.cache
+def core(dtype: torch.dtype) -> ctypes.CDLL:
+    """The part of all kernels that does not depend on a cell."""
+    source = Path(__file__).with_name("products.cpp").read_text()
+    return loaded(source, DEFINES[dtype])
+
+
+class Entry:
+    """One compiled function, called with buffers by name: those that are not among them are its
+    own work space. Everything that stays the same from call to call is made once."""
+
+    def __init__(
+        self,
+        entry: Any,
+        function: Function,
+        sizes: list[str],
+        widths: Mapping[str, int],
+        dtype: torch.dtype,
+    ) -> None:
+        shared = core(dtype)
+        self._entry, self._function, self._widths = entry, function, widths
+        self._lanes = shared.lanes()
+        self._shared = [
+            ctypes.cast(f, ctypes.c_void_p).value for f in (shared.products, shared.pack)
+        ]
+        self._threads = ctypes.byref(runtime() or Threads())
+        self._layouts: dict[int, tuple[int, dict[str, int], dict[str, int]]] = {}
+        self._sizes = [widths[s] for s in sizes]
+        names = function.buffers
+        self._pointers = ctypes.c_void_p * len(names)
+        self._numbers = ctypes.c_long * (len(sizes) + len(names))
+        at = {name: k for k, name in enumerate(names)}
+        self._filled = [(at[name], name, len(sizes) + at[name]) for name in function.used]
+
+    def __call__(self, b: Mapping[str, Tensor], plan: Plan, like: Tensor, train: bool) -> None:
+        if plan.batch not in self._layouts:
+            self._layouts[plan.batch] = self._layout(plan.batch)
+        total, starts, strides = self._layouts[plan.batch]
+        space = like.new_empty(total)  # in use until the call is over
+        begin, item = space.data_ptr(), space.element_size()
+        pointers, numbers = self._pointers(), self._numbers(*self._sizes)
+        for k, name, stride in self._filled:
+            tensor = b.get(name)
+            if tensor is not None:
+                pointers[k] = tensor.data_ptr()
+                if tensor.dim() == 2:
+                    numbers[stride] = tensor.stride(0)
+            elif name in starts:
+                pointers[k] = begin + starts[name] * item
+                numbers[stride] = strides.get(name, 0)
+        call = Call(
+            ctypes.addressof(pointers),
+            ctypes.addressof(numbers),
+            *plan.addresses,
+            plan.steps,
+            plan.batch,
+            plan.threads,
+            plan.began,
+            plan.reverse,
+            train,
+            *self._shared,
+        )
+        self._entry(ctypes.byref(call), self._threads)
+
+    def _layout(self, batch: int) -> tuple[int, dict[str, int], dict[str, int]]:
+        """(numbers in all, first number of each buffer, row strides), on cache-line borders."""
+        wide = sum(self._widths[s] for s in self._function.scratch)
+        strides = {
+            "Z": wide + PAD if wide else 0,
+            "RED": self._function.reductions * self._lanes,
+            "RS": self._function.numbers,
+        }
+        counts = {name: batch * stride for name, stride in strides.items()}
+        for panels in self._function.panels:
+            units = -(-self._widths[panels.size] // self._lanes) * self._lanes
+            columns = sum(self._widths[s] for s in panels.columns)
+            counts[panels.buffer] = panels.gates * units * columns
+        starts, at = {}, 0
+        for name, count in counts.items():
+            starts[name] = at
+            at += -(-count // 16) * 16
+        return at, starts, strides
