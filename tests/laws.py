@@ -166,6 +166,25 @@ class Masked(Cell):
         return tanh(self.W @ (self.mx * x) + self.U @ (self.mh * h) + self.b)
 
 
+class SeveralOperands(Cell):
+    """One gate of a matrix multiplies two states, the other one of them."""
+
+    U, W = Matrix("h", "ab"), Matrix("x")
+
+    def step(self, x: Any, h: Any, c: Any) -> Any:
+        h_new = tanh(self.U.a @ h) * sigmoid(self.U.b @ h) + self.W @ x
+        return h_new, tanh(self.U.a @ c)
+
+
+class NumberTimesState(Cell):
+    """A product of size one, whose adjoint is a single number of each row."""
+
+    W, U = Matrix("x", size="one"), Matrix("h")
+
+    def step(self, x: Any, h: Any) -> Any:
+        return (self.W @ x) * h + tanh(self.U @ h)
+
+
 # --- rows --------------------------------------------------------------------------------
 
 
@@ -264,6 +283,8 @@ CELL_ROWS = [
     Row("Clipped", Clipped),
     Row("Reading", Reading),
     Row("OneNumber", OneNumber),
+    Row("SeveralOperands", SeveralOperands),
+    Row("NumberTimesState", NumberTimesState),
     Row("Masked", Masked),
     Row("LateGate of the examples", lambda: example("your_own_cell").LateGate()),
 ]

@@ -52,6 +52,20 @@ def test_what_is_fitted_costs_less_than_any_neighbour() -> None:
         assert least < cost(Mixture(best.network * a, best.ngrams * b), one, two, targets)
 
 
+def test_a_member_that_is_wrong_by_far_still_counts_less() -> None:
+    """Its probabilities are 0 in floating point, their logarithms are not."""
+    z, targets = draws()
+    wrong = -1500.0 * torch.nn.functional.one_hot(targets, 3).double()
+    found = fitted_mixture([wrong], z, targets)
+    assert found.network < 0.01
+    assert fitted_mixture([wrong, z], z, targets).ngrams > 0.1
+
+
+def test_scores_that_are_no_numbers_are_mixed_equally() -> None:
+    z, targets = draws()
+    assert fitted_mixture([torch.full_like(z, float("nan"))], z, targets) == EQUAL
+
+
 def test_few_rows_move_it_little() -> None:
     z, targets = draws()
     few = fitted_mixture([9 * z[:4]], z[:4], targets[:4])

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from laws import OneNumber, Reading, Sizes
+from laws import NumberTimesState, OneNumber, Reading, SeveralOperands, Sizes
 from parity import Given, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
 from random_cells import random_cells
 from torch import Tensor
@@ -43,6 +43,14 @@ LENGTHS = torch.tensor([6, 3, 0, 5, 6, 2, 6, 4, 1, 6])
 RANDOM = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 EXACT = {"rtol": 0, "atol": 0}
 TIGHT = {"rtol": 1e-9, "atol": 1e-10}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _new_memory_is_no_number() -> Iterator[None]:
+    """What is used before it was written shows."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
 
 
 def drawn(cell: Cell, input_size: int, hidden: int) -> Callable[[int], Given]:
@@ -148,6 +156,8 @@ SHAPED = {
     "sizes": Sizes(),
     "single numbers": OneNumber(),
     "an output of its own": Reading(),
+    "a matrix of several operands": SeveralOperands(),
+    "a product of one number": NumberTimesState(),
 }
 
 
@@ -340,6 +350,19 @@ def test_a_change_made_to_the_output_is_noticed(lengths: Tensor | None) -> None:
     y, _ = run(GRU(), named, x, (h,), lengths, engine="native")
     with torch.no_grad():
         y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("mask", ["m_h", "m_c"])
+def test_a_change_made_to_a_mask_is_noticed(mask: str) -> None:
+    cell = Zoneout(LSTM())
+    one = Given.of(cell, 3, 5, 4, 3)
+    x, h, c, *parameters = one.leaves(torch.float64).values()
+    named = dict(zip(one.parameters, parameters, strict=True))
+    masks = {name: m.clone() for name, m in (one.masks or {}).items()}
+    y, _ = run(cell, named, x, (h, c), masks=masks, engine="native")
+    masks[mask].zero_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
 

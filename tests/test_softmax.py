@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import torch
+from parity import needs_native
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 from torch.testing import assert_close
@@ -146,6 +148,46 @@ def test_scores_of_any_size() -> None:
     assert softmax_costs(h, weight, None, torch.tensor([0])).item() == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("far", [-2e4, 300.0, 3e4])
+def test_scores_far_from_zero_keep_their_digits(far: float, smoothing: float) -> None:
+    """What all scores have in common leaves cost and gradient as they are."""
+    z = torch.tensor([[0.0, 0.5, -1.0, 2.0]])
+    weight = (z + far).t().contiguous().requires_grad_()
+    h, targets = torch.ones(1, 1), torch.tensor([1])
+    cost = softmax_cost(h, weight, None, targets, smoothing)
+    exact = (weight.detach().double() - far).t().requires_grad_()
+    wanted = cross_entropy(exact, targets, label_smoothing=smoothing)
+    assert cost.item() == pytest.approx(wanted.item(), rel=1e-5)
+    (found,), (true,) = torch.autograd.grad(cost, weight), torch.autograd.grad(wanted, exact)
+    assert_close(found[:, 0].double(), true[0], rtol=1e-5, atol=1e-6)
+
+
+def test_without_gradients_none_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    whole = softmax._computed
+    monkeypatch.setattr(
+        softmax, "_computed", lambda *given: asked.append(list(given[-1])) or whole(*given)
+    )
+    h, weight, bias, targets = drawn(6, 4, 9, torch.float32)
+    with torch.no_grad():
+        softmax_cost(h, weight, bias, targets)
+    softmax_cost(h.detach(), weight, None, targets)
+    assert asked == [[False, False, False], [False, True, False]]
+
+
+@needs_native
+def test_a_default_device_is_not_ours() -> None:
+    """Tensors that are made on the way stand where the given ones do."""
+    given = drawn(6, 4, 9, torch.float32)
+    torch.set_default_device("meta")
+    try:
+        cost = softmax_cost(*given)
+    finally:
+        torch.set_default_device(None)
+    assert_close(cost, softmax_cost(*given))
+
+
 def test_nan_comes_through() -> None:
     weight = torch.zeros(20, 1)
     weight[13] = float("nan")
@@ -182,3 +224,11 @@ def test_shapes_are_named() -> None:
         ShapeError, match=r"targets: expected 2 class numbers \(int64\), got \(1,\)"
     ):
         softmax_cost(h, weight, bias, targets[:1])
+    assert bias is not None
+    for wrong in (bias[:2], bias.double()):
+        with pytest.raises(
+            ShapeError, match=r"bias: expected 9 numbers of torch.float32 as weight, got \("
+        ):
+            softmax_cost(h, weight, wrong, targets)
+    with pytest.raises(ShapeError, match="h: expected it on cpu as weight, got meta"):
+        softmax_cost(h.to("meta"), weight, bias, targets)

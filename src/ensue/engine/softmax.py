@@ -33,14 +33,14 @@ def softmax_cost(
     """The cost summed over rows, one number. h (rows, width), weight (classes, width), bias
     (classes,) or None, targets (rows,) class numbers. smoothing ε: of the targets' probability,
     ε is spread over all classes."""
-    _check(h, weight, targets)
+    _check(h, weight, bias, targets)
     if not 0 <= smoothing <= 1:
         raise OptionError(f"smoothing: expected a number from 0 to 1, got {smoothing}")
     low = under_autocast(h)
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
         found = _SoftmaxCost.apply(  # type: ignore[no-untyped-call]
-            h, weight, bias, targets, smoothing, low
+            h, weight, bias, targets, smoothing, low, torch.is_grad_enabled()
         )
     cost: Tensor = found
     return cost
@@ -49,7 +49,7 @@ def softmax_cost(
 @torch.no_grad()
 def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> Tensor:
     """The cost of each row (rows,), without derivatives."""
-    _check(h, weight, targets)
+    _check(h, weight, bias, targets)
     low = under_autocast(h)
     with torch.autocast(h.device.type, enabled=False):
         h = h.to(weight.dtype)
@@ -73,9 +73,10 @@ class _SoftmaxCost(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         low: bool,
+        derive: bool,
     ) -> Tensor:
         ctx.save_for_backward(h, weight, bias, targets)
-        ctx.how = (smoothing, low, ctx.needs_input_grad[:3])
+        ctx.how = (smoothing, low, [derive and asked for asked in ctx.needs_input_grad[:3]])
         total, ctx.gradients = _computed(h, weight, bias, targets, *ctx.how)
         return total.to(h.dtype)
 
@@ -87,7 +88,8 @@ class _SoftmaxCost(torch.autograd.Function):
         found, ctx.gradients = ctx.gradients, None
         if found is None:
             found = _computed(*ctx.saved_tensors, *ctx.how)[1]
-        return (*(None if own is None else own.mul_(adjoint[0]) for own in found), None, None, None)
+        nothing = (None,) * 4
+        return (*(None if own is None else own.mul_(adjoint[0]) for own in found), *nothing)
 
 
 def _computed(
@@ -190,11 +192,19 @@ def _costs(z: Tensor, targets: Tensor, derive: bool) -> Tensor:
     return costs
 
 
-def _check(h: Tensor, weight: Tensor, targets: Tensor) -> None:
+def _check(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> None:
     if h.dim() != 2 or weight.dim() != 2 or h.shape[1] != weight.shape[1]:
         raise ShapeError(
             f"expected h (rows, width) and weight (classes, width), got {tuple(h.shape)} "
             f"and {tuple(weight.shape)}"
+        )
+    for name, own in {"h": h, "bias": bias, "targets": targets}.items():
+        if own is not None and own.device != weight.device:
+            raise ShapeError(f"{name}: expected it on {weight.device} as weight, got {own.device}")
+    if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
+        raise ShapeError(
+            f"bias: expected {len(weight)} numbers of {weight.dtype} as weight, got "
+            f"{tuple(bias.shape)} of {bias.dtype}"
         )
     if targets.shape != h.shape[:1] or targets.dtype != torch.int64:
         raise ShapeError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, one_hot
+from torch.nn.functional import logsigmoid
 
 DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
 ITERATIONS = 100
@@ -23,17 +24,19 @@ class Mixture(NamedTuple):
 
     def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
         """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
-        return _logs(network, ngrams, several, *self)
+        mixed = _mixed(network, ngrams, several, *self)
+        return logsigmoid(mixed) if several else mixed
 
 
 EQUAL = Mixture(0.5, 0.5)
 
 
-def _logs(
+def _mixed(
     network: Tensor, ngrams: Tensor, several: bool, a: float | Tensor, b: float | Tensor
 ) -> Tensor:
+    """log p; for several labels the scores whose σ is p."""
     if several:
-        return logsigmoid(a * network + b * ngrams)
+        return a * network + b * ngrams
     return (a * network.log_softmax(1) + b * ngrams.log_softmax(1)).log_softmax(1)
 
 
@@ -42,19 +45,22 @@ def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) 
     were not trained on, with 2·(log 2a)² + 2·(log 2b)² beside it, so that few rows move it little.
 
     networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
-    zeros and ones (rows, labels)."""
+    zeros and ones (rows, labels). Scores that are no numbers have no best mixture: EQUAL."""
     several = targets.ndim == 2
+    if not all(own.isfinite().all() for own in (*networks, ngrams)):
+        return EQUAL
+    rows = torch.arange(len(targets))
+    sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
     from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         search.zero_grad()
         a, b = 0.5 * from_equal.exp()
-        p = torch.stack([_logs(own, ngrams, several, a, b) for own in networks]).exp().mean(0)
-        there = targets.bool() if several else one_hot(targets, p.shape[1]).bool()
-        right = torch.where(there, p, 1 - p) if several else p[there]
-        found = -right.clamp(min=torch.finfo(p.dtype).tiny).log().sum()
-        found = found + DOUBT * from_equal.square().sum()
+        mixed = torch.stack([_mixed(own, ngrams, several, a, b) for own in networks])
+        right = logsigmoid(mixed * sign) if several else mixed[:, rows, targets]
+        logs = right.logsumexp(0) - math.log(len(networks))  # of the members' mean
+        found = DOUBT * from_equal.square().sum() - logs.sum()
         found.backward()  # type: ignore[no-untyped-call]
         return found
 

@@ -113,7 +113,7 @@ def flags() -> list[str]:
 
 @functools.cache
 def fixed_part() -> str:
-    """The text of the headers that every kernel includes."""
+    """The text of the headers that kernels include."""
     return "\n".join(Path(__file__).with_name(name).read_text() for name in FIXED)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ensue.engine.native.outer import add_outer
 from ensue.engine.native.plan import Plan
-from ensue.engine.native.program import Place, Program
+from ensue.engine.native.program import Place, Program, Run
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE, Node
 
@@ -29,14 +29,22 @@ class Gradients:
         self._written = self._wholly_written()
 
     def _wholly_written(self) -> set[str]:
-        """The parameters every gate of which has a gradient."""
-        gates = {(r.matrix, r.first_gate + k) for r in self.program.runs for k in range(r.gates)}
-        gates |= {(ref.name, self.program.order(ref)[1]) for ref in self.program.d_vectors}
+        """The parameters whose gradient needs no zeros: every gate of it is written, and none is
+        added to before. A run that adds to some of its gates adds to all."""
+        written = {(ref.name, self.program.order(ref)[1]) for ref in self.program.d_vectors}
+        partly: set[str] = set()
+        for run in self.program.runs_after:
+            gates = _gates(run)
+            if gates & written and gates - written:
+                partly.add(run.matrix)
+            written |= gates
         declared = self.program.equations.declarations
         return {
             name
             for name, d in declared.items()
-            if isinstance(d, Parameter) and all((name, k) in gates for k in range(len(d.gates)))
+            if isinstance(d, Parameter)
+            and name not in partly
+            and all((name, k) in written for k in range(len(d.gates)))
         }
 
     def _places_of_sums(self) -> list[tuple[str, int, int, int]]:
@@ -86,7 +94,7 @@ class Gradients:
         self, b: Buffers, source: str, parameters: Mapping[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(adjoints, matrix) of the products of x or an old state."""
-        for run in self.program.runs:
+        for run in self.program.runs_after:
             if run.source == source:
                 first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
                 d = _columns(b["D"], self.program.width(run.offset), last - first)
@@ -98,12 +106,12 @@ class Gradients:
     ) -> dict[str, Tensor]:
         found = {name: self._room(name, parameters[name]) for name in want}
         written: set[tuple[str, int]] = set()  # gates of matrices
-        for run in self.program.runs:
+        for run in self.program.runs_after:
             if run.matrix not in want:
                 continue
             first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
             d = _columns(b["D"], self.program.width(run.offset), last - first)
-            gates = {(run.matrix, run.first_gate + k) for k in range(run.gates)}
+            gates = _gates(run)
             fresh = not gates & written
             written |= gates
             for adjoint, operand in self._pairs(b, run.source, d, plan):
@@ -144,6 +152,10 @@ class Gradients:
         for name, first, last, at in self._vectors:
             if name in found:
                 found[name][first:last].copy_(total[at : at + last - first])
+
+
+def _gates(run: Run) -> set[tuple[str, int]]:
+    return {(run.matrix, run.first_gate + k) for k in range(run.gates)}
 
 
 def _rounded(count: int) -> int:

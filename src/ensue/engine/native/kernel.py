@@ -18,6 +18,7 @@ from ensue.engine.native.source import write_source
 from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.equations import Equations
 
+ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
 STEPS = ("XP", "US")  # buffers with a row for every step: products of x and values saved
 
 
@@ -45,7 +46,7 @@ class Kernel:
             for name, function in self.source.functions.items()
         )
         self.gradients = Gradients(self.program)
-        self.flops = equations.counts().product_flops  # of a row and step
+        self.flops = self._flops(equations)
         self.parts = list(self.program.state)
         self.output_part = next(
             (p for p, n in self.program.state.items() if n is self.program.output), None
@@ -57,7 +58,7 @@ class Kernel:
         taped = [*self._steps, *(["D"] if "D" in self.program.buffers else [])]
         taped += [f"S_{part}" for part in self.parts]
         self._tape_widths = {name: self.tape_width(name) for name in taped}
-        self._hoisted = [self._product_before(run) for run in self._hoisted_runs()]
+        self._hoisted = [self._product_before(run) for run in self.program.runs_before]
 
     @property
     def taped(self) -> list[str]:
@@ -68,8 +69,18 @@ class Kernel:
         """Those of the buffers of every step that the backward pass reads."""
         back = self.source.text.partition("static void backward_pack")[2]
         read = set(re.findall(r"\w+", back))
-        read |= {run.source.buffer for run in self.program.runs if isinstance(run.source, Place)}
+        read |= {
+            run.source.buffer for run in self.program.runs_after if isinstance(run.source, Place)
+        }
         return [name for name in self._steps if name in read]
+
+    def _flops(self, equations: Equations) -> int:
+        """Of a row and step, roughly: what the threads of a call share."""
+        counts = equations.counts()
+        if not self.program.once:
+            return counts.product_flops
+        outside = sum(2 * n.width * n.args[0].width for n in self.program.hoisted)
+        return counts.product_flops - outside + ELEMENTWISE * counts.elementwise_flops
 
     def plan(self, steps: int, batch: int, lengths: Tensor | None, reverse: bool) -> Plan:
         threads = thread_count(batch, steps * batch * self.flops)
@@ -80,19 +91,6 @@ class Kernel:
         first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
         source = "X" if run.source == "x" else f"H_{run.source}"
         return source, run.matrix, first, last, self.program.width(run.offset)
-
-    def _hoisted_runs(self) -> list[Run]:
-        """Products before the loop: neighbouring gates of a matrix, and their columns in XP."""
-        found: list[Run] = []
-        for node in self.program.hoisted:
-            ref, source = node.attr, self.program.source(node.args[0])
-            gate, last = self.program.order(ref)[1], found[-1] if found else None
-            same = last is not None and (last.matrix, last.source) == (ref.name, source)
-            if last is not None and same and last.first_gate + last.gates == gate:
-                found[-1] = last._replace(gates=last.gates + 1)
-            else:
-                found.append(Run(ref.name, gate, 1, self.program.places[node].offset, source))
-        return found
 
     # ---------------------------------------------------------------- forward
     @alone_in_a_child

@@ -102,6 +102,7 @@ class Job:
     ) -> None:
         self.cell, self.kernel, self.names, self.lengths = cell, kernel, names, lengths
         self.masks, self.reverse, self.train = masks, reverse, train
+        self.inputs = len(kernel.parts) + len(names)  # besides x
 
     def split(self, rest: tuple[Tensor, ...]) -> tuple[State, dict[str, Tensor]]:
         """The initial state and the parameters by name."""
@@ -134,22 +135,23 @@ class Job:
 
 
 class _Native(torch.autograd.Function):
-    """The forward kernel, and the backward one. The output is saved by autograd, so that a
-    change made to it in place is noticed; everything else on the tape is ours alone, and spent by
-    the backward pass. A second one, of a graph that was retained, computes it again."""
+    """The forward kernel, and the backward one. Autograd saves what was given and the output, so
+    that a change made to them in place is noticed; the tape is ours alone, and spent by the
+    backward pass. A second one, of a graph that was retained, computes it again."""
 
     @staticmethod
     def forward(ctx: Any, job: Job, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
         y, final, ctx.tape = job.forward(x, rest)
         ctx.job = job
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(x, *rest, y)
+        ctx.save_for_backward(x, *rest, y, *(job.masks or {}).values())
         return y, *final
 
     @staticmethod
     def backward(ctx: Any, *adjoints: Tensor | None) -> tuple[Any, ...]:
-        x, *rest, y = ctx.saved_tensors
         job: Job = ctx.job
+        x, *rest = ctx.saved_tensors
+        rest, (y, *_) = rest[: job.inputs], rest[job.inputs :]
         if torch.is_grad_enabled():
             return None, *job.differentiably(adjoints, x, tuple(rest), y)
         _, parameters = job.split(tuple(rest))

@@ -112,8 +112,10 @@ def recurrence_backward(
     d_x, d_state, d_parameters = kernel.backward(
         Tape(plan, buffers), named, y, d_y, d_final, True, [True] * len(state), set(named), False
     )
-    found = [d_x, *d_state, *(d_parameters[n] for n in named)]
-    return [d for d in found if d is not None]
+    assert d_x is not None
+    states = [d for d in d_state if d is not None]
+    assert len(states) == len(state)
+    return [d_x, *states, *(d_parameters[n] for n in named)]
 
 
 @recurrence_backward.register_fake

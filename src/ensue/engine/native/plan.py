@@ -36,7 +36,7 @@ class Plan:
 
 @functools.lru_cache(256)
 def _plan_of_equal_rows(steps: int, batch: int, reverse: bool, threads: int) -> Plan:
-    first = torch.tensor([batch * k // threads for k in range(threads + 1)])
+    first = torch.tensor([batch * k // threads for k in range(threads + 1)], device="cpu")
     return Plan(steps, batch, threads, reverse, steps * batch, batch, first)
 
 
@@ -46,13 +46,13 @@ def make_plan(steps: int, batch: int, lengths: Tensor | None, reverse: bool, thr
     sorted_rows = lengths.argsort(descending=True, stable=True)
     shares = [sorted_rows[k::threads] for k in range(threads)]
     order = torch.cat(shares)
-    count = torch.tensor([0, *(len(s) for s in shares)])
-    real = lengths[order] > torch.arange(steps)[:, None]  # (steps, batch)
+    count = torch.tensor([0, *(len(s) for s in shares)], device="cpu")
+    time = torch.arange(steps, device="cpu")[:, None]
+    real = lengths[order] > time  # (steps, batch)
     shares_alive = torch.split(real, count[1:].tolist(), dim=1)
     alive = torch.stack([part.sum(1) for part in shares_alive], 1)
     alive = torch.cat([alive, alive.new_zeros(1, threads)])
     base = torch.nn.functional.pad(alive.flatten().cumsum(0), (1, 0))[:-1].contiguous()
-    time = torch.arange(steps)[:, None]
     time = lengths[order] - 1 - time if reverse else time.expand(steps, batch)
     index = (time * batch + order)[real]
     started = real[0].nonzero()[:, 0] if steps else order[:0]

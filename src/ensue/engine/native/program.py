@@ -44,8 +44,9 @@ class Slots:
 
 
 class Run(NamedTuple):
-    """Neighbouring gates of a matrix whose adjoints are neighbours in D: one product after the
-    loop gives their gradient. source: "x", a state part, or the place of a saved operand."""
+    """Neighbouring gates of a matrix whose products are neighbours in XP, one product before the
+    loop; or whose adjoints are neighbours in D, one product after it. source: where the operand
+    is — "x", a state part, or a saved place."""
 
     matrix: str
     first_gate: int
@@ -139,7 +140,7 @@ class Program(Forward):
         self._schedule()
         self._place_saved()
         self._place_for_backward()
-        self.runs = self._runs()
+        self.runs_before, self.runs_after = self._runs_before(), self._runs_after()
 
     # ---------------------------------------------------------------- places
     def _place_hoisted(self) -> None:
@@ -240,7 +241,8 @@ class Program(Forward):
                 if node in self.d_slots:
                     self._written.setdefault(len(self.d_slots[node].offset), k)
         self._last_read.update(dict.fromkeys(self.operands, math.inf))  # after the loop
-        self.over = "D" in self.buffers
+        sizes = [n.size for n in (*self.hoisted, *self.d_slots)]
+        self.over = "D" in self.buffers and ONE not in sizes  # single numbers have no phase
         slots = [(n, len(self.places[n].offset)) for n in self.hoisted]
         same = all(k >= len(self.d_slots) or n.size == self._d_size(k) for n, k in slots)
         kept = [(n, k) for n, k in slots if n in self.saved]
@@ -278,23 +280,35 @@ class Program(Forward):
         parts = {leaf: part for part, leaf in self.equations.old.items()}
         return "x" if is_x(operand) else parts.get(operand) or self.places[operand]
 
-    def _runs(self) -> list[Run]:
-        found: list[Run] = []
-        for ref, adjoint, operand in sorted(self.outers, key=lambda o: self.order(o[0])):
-            source = self.source(operand)
-            gate, offset = self.order(ref)[1], self.d_slots[adjoint].offset
-            last = found[-1] if found else None
-            follows = (
-                last is not None
-                and (last.matrix, last.source) == (ref.name, source)
-                and last.first_gate + last.gates == gate
-                and (*last.offset, *[adjoint.size] * last.gates) == offset
-            )
-            if last is not None and follows:
-                found[-1] = last._replace(gates=last.gates + 1)
-            else:
-                found.append(Run(ref.name, gate, 1, offset, source))
-        return found
+    def _run(self, ref: MatrixRef, offset: tuple[str, ...], operand: Node) -> Run:
+        return Run(ref.name, self.order(ref)[1], 1, offset, self.source(operand))
+
+    def _runs_before(self) -> list[Run]:
+        return _joined(
+            (self._run(n.attr, self.places[n].offset, n.args[0]), n.size) for n in self.hoisted
+        )
+
+    def _runs_after(self) -> list[Run]:
+        return _joined(
+            (self._run(ref, self.d_slots[adjoint].offset, operand), adjoint.size)
+            for ref, adjoint, operand in sorted(self.outers, key=lambda o: self.order(o[0]))
+        )
+
+
+def _joined(single: Iterable[tuple[Run, str]]) -> list[Run]:
+    """Runs of one gate each, of a given size: neighbours become one."""
+    found: list[Run] = []
+    for run, size in single:
+        last = found[-1] if found else None
+        if last is not None and run == last._replace(
+            first_gate=last.first_gate + last.gates,
+            gates=1,
+            offset=(*last.offset, *[size] * last.gates),
+        ):
+            found[-1] = last._replace(gates=last.gates + 1)
+        else:
+            found.append(run)
+    return found
 
 
 def _rest(d: Node | None, leaf: Node, outers: list[tuple[MatrixRef, Node, Node]]) -> Node | None:

@@ -32,7 +32,7 @@ static void softmax_row(const Scores& s, long row) {
     if (s.derive) store(z + k, e, left);
   }
   const real sum = sum_of_lanes(sums);
-  s.costs[row] = logarithm(all(sum))[0] + top - wanted;
+  s.costs[row] = logarithm(all(sum))[0] + (top - wanted);
   if (!s.derive) return;
   const real scale = 1 / sum;
   for (long k = 0; k < n; k += L) store(z + k, load(z + k, n - k) * scale, n - k);

@@ -33,7 +33,7 @@ class Scores(ctypes.Structure):
     ]
 
 
-class Rows(ctypes.Structure):
+class SoftmaxCost(ctypes.Structure):
     """softmax_cost.cpp's SoftmaxCost."""
 
     _fields_ = [
@@ -66,7 +66,7 @@ def _room(count: int, dtype: torch.dtype) -> Tensor:
     costs a tenth of a training step in page faults."""
     flat: Tensor | None = getattr(_own, "flat", None)
     if flat is None or flat.dtype != dtype or len(flat) < count:
-        flat = _own.flat = torch.empty(count, dtype=dtype)
+        flat = _own.flat = torch.empty(count, dtype=dtype, device="cpu")
     return flat
 
 
@@ -83,7 +83,7 @@ def softmax_of_rows(
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
     given = [None if own is None else own.contiguous() for own in (h, weight, bias, targets)]
-    own = Rows(
+    call = SoftmaxCost(
         *(None if own is None else own.data_ptr() for own in given),
         rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
         *(None if own is None else own.data_ptr() for own in gradients),
@@ -92,8 +92,8 @@ def softmax_of_rows(
     count = ctypes.c_long(thread_count(classes // 64, 6 * rows * width * classes))
     room_of = library.softmax_room
     room_of.restype = ctypes.c_long
-    own.room = _room(room_of(ctypes.byref(own), count), h.dtype).data_ptr()
-    library.softmax_cost(ctypes.byref(own), ctypes.byref(threads), count)
+    call.room = _room(room_of(ctypes.byref(call), count), h.dtype).data_ptr()
+    library.softmax_cost(ctypes.byref(call), ctypes.byref(threads), count)
     return costs
 
 

@@ -7,7 +7,10 @@
 // products z = W·h, dW = dz·h and dh = dz·W need no other order of the large matrices.
 //
 //   first   each block: its scores, their largest one `top` of each row, e^(z - top) in place of z
-//   second  each block: dz = e^(z - top) e^(top - lse) - (1 - s)[k = target] - s/K, then dW and dh
+//   second  each block: dz = e^(z - top) e^(top - most) / sum - (1 - s)[k = target] - s/K, dW, dh
+//
+// `most` is a row's largest score of all, and `sum` that of e^(z - most): they are kept apart, since
+// their log sum, beside scores far from 0, would have few digits left for the differences.
 //
 // Threads share the classes. Each has sums of its own, which are added in a fixed order.
 #include "tiles.hpp"
@@ -31,7 +34,7 @@ constexpr long some_size() { return upwards(BLOCK * (MOST + L) + L, 16); }
 struct Room {
   real *across, *along;           // h by panels of rows [width][WIDTH], and of width [rows][WIDTH]
   real *z, *tops;                 // [block][panel][BLOCK][WIDTH]; [block][rows]
-  real *wanted, *lse;             // [rows]
+  real* wanted;                   // [rows]
   real *most, *sum, *total;       // [thread][rows]: of the scores that a thread has seen
   real* d_h;                      // [thread][panel][width][WIDTH]
   real* some;                     // [thread][some_size()]: of biases [BLOCK][L], of weights [BLOCK][MOST]
@@ -45,7 +48,7 @@ struct Room {
     const auto take = [&at](long n) { return (at += upwards(n, 16)) - upwards(n, 16); };
     across = take(rows * c.width), along = take(rows * upwards(c.width, WIDTH));
     z = take((c.d_h || c.d_weight || c.d_bias ? blocks : threads) * rows * BLOCK), tops = take(blocks * rows);
-    wanted = take(rows), lse = take(rows);
+    wanted = take(rows);
     most = take(threads * rows), sum = take(threads * rows), total = take(threads * rows);
     d_h = take(threads * own), some = take(threads * some_size());
     end = at;
@@ -137,7 +140,7 @@ static void first_pass(const Piece& p, long who) {
     }
 }
 
-// The threads' sums together: log sum of e^z of each row, and what it costs.
+// The threads' sums together, where the first had its own: and what each row costs.
 static void sum_up(const Piece& p) {
   const SoftmaxCost& c = p.cost;
   for (long row = 0; row < p.rows; row++) {
@@ -151,9 +154,11 @@ static void sum_up(const Piece& p) {
       sum += p.room.sum[at] * exponential(all(p.room.most[at] - most))[0];
       total += p.room.total[at];
     }
-    p.room.lse[row] = most + logarithm(all(sum))[0];
-    const real s = (real)c.smoothing, mean = s ? s * (total / (real)c.classes) : 0;
-    c.costs[p.first + row] = p.room.lse[row] - (1 - s) * p.room.wanted[row] - mean;
+    p.room.most[row] = most, p.room.sum[row] = sum;
+    const real s = (real)c.smoothing;
+    const real right = s < 1 ? (1 - s) * (most - p.room.wanted[row]) : 0;
+    const real spread = s > 0 ? s * (most - total / (real)c.classes) : 0;
+    c.costs[p.first + row] = logarithm(all(sum))[0] + right + spread;
   }
 }
 
@@ -168,7 +173,8 @@ static void derivatives(const Piece& p, long b, real* bias_sums) {
     real* z = p.scores(b, 0) + first / WIDTH * BLOCK * WIDTH + first % WIDTH;
     const long left = p.rows > first ? p.rows - first : 0;
     const vec top = *(const vec*)(p.room.tops + b * p.room.rows + first);
-    const vec scale = first_lanes(exponential(top - *(const vec*)(p.room.lse + first)), left);
+    const vec most = *(const vec*)(p.room.most + first), sum = *(const vec*)(p.room.sum + first);
+    const vec scale = first_lanes(exponential(top - most) / sum, left);
     const vec less = first_lanes(all(spread), left);
     for (long k = 0; k < n; k++) {
       const vec d = *(vec*)(z + k * WIDTH) * scale - less;
