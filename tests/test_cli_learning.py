@@ -115,6 +115,21 @@ def test_the_same_command_goes_on_and_another_is_refused(ensue: Ensue, tmp_path:
     assert "  task: was 'classify', now 'label'\n" in err
 
 
+def test_more_epochs_go_on_with_the_run(ensue: Ensue, tmp_path: Path) -> None:
+    """As the advice at the end of a training says."""
+    write_reviews(tmp_path / "reviews.csv")
+    ensue(*TRAIN, *settings("train.epochs=2"))
+    more = (*TRAIN, *settings("train.epochs=4"))
+    code, _, err = ensue(*more)
+    assert code == 2
+    assert err.endswith("from where it is: --allow train.epochs\n")
+    code, _, err = ensue(*more, "--allow", "train.epochs")
+    assert code == 0, err
+    assert "continuing from step-" in err
+    assert "epochs = 4" in (tmp_path / "r1" / "config.toml").read_text()
+    assert ensue(*more)[0] == 0
+
+
 def test_init_and_dry_run_train_nothing(ensue: Ensue, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv")
     code, shown, _ = ensue(*TRAIN, *settings(), "--dry-run")
@@ -373,7 +388,7 @@ def test_a_start_that_failed_blocks_nothing(ensue: Ensue, tmp_path: Path) -> Non
     assert code == 0, err
     more = "the validation score was still improving: more epochs may help"
     assert err.index("epoch 3, ") < err.rindex("the best so far")
-    assert f"{more} (--set train.epochs=6)\n" in err
+    assert f"{more} (--set train.epochs=6 --allow train.epochs)\n" in err
     assert "1 setting differs" in ensue(*command)[2]
 
 

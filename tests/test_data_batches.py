@@ -95,7 +95,8 @@ def test_contiguous_pieces_give_the_text_back(count: int, batch: int, size: int)
         with pytest.raises(DataError) as caught:
             contiguous(text, batch, size)
         assert str(caught.value) == (
-            f"{count} tokens are too few for {batch} columns: lower batch, or give more text"
+            f"{count} tokens are too few for {batch} columns: take fewer columns "
+            "(model.columns), or give more text"
         )
         return
     pieces = list(contiguous(text, batch, size))

@@ -13,8 +13,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from ensue.data.vocabulary import END
 from ensue.errors import DataError, OptionError
-from ensue.models.language import LanguageModel
+from ensue.models.language import END_NUMBER, LanguageModel
 from ensue.models.task_model import Fitting
 from ensue.models.writing import Choice, Writer
 from ensue.training import RunFolder
@@ -118,9 +119,49 @@ def test_a_beam_finds_what_is_at_least_as_likely_as_greedy(model: LanguageModel)
 
 def test_suggestions_go_on_from_what_is_typed(model: LanguageModel) -> None:
     every = Writer(model, "the ", whole=True).suggestions(50)
-    assert sum(own.probability for own in every) == pytest.approx(1, rel=1e-3)
+    assert END not in [own.token for own in every]  # nobody types it
+    logs, _ = Writer(model, "the ").after()
+    ends = float(logs[0, END_NUMBER].exp())
+    assert sum(own.probability for own in every) == pytest.approx(1 - ends, rel=1e-3)
     begun = Writer(model, "the ca", whole=False).suggestions(5)
     assert [own.token for own in begun] == ["cat"]
+
+
+@pytest.mark.parametrize("level", ["characters", "subwords"])
+def test_words_are_suggested_where_tokens_are_parts_of_them(level: str) -> None:
+    pytest.importorskip("tokenizers")
+    text = {"level": level, "subword_count": 20} if level == "subwords" else {"level": level}
+    spelling = LanguageModel(text=text, model={"family": "ngram", "order": 6})
+    spelling.fit(LINES, LINES[::7])
+    words = {word for line in LINES for word in line.split()}
+    for typed, whole in (("the ", True), ("the d", False), ("", True), ("t", False)):
+        found = Writer(spelling, typed, whole=whole).suggestions(4)
+        begun = typed.rpartition(" ")[2]
+        assert found[0].token in words
+        assert all(own.token.startswith(begun) for own in found)
+        assert sum(own.probability for own in found) <= 1
+    assert Writer(spelling, "the do", whole=False).suggestions(1)[0].token == "dog"
+
+
+def test_a_suggested_word_has_the_probability_that_it_is_written() -> None:
+    """Of all words of two letters at most, spelt by a model that knows but a and b."""
+    model = LanguageModel(text={"level": "characters"}, model={"family": "ngram", "order": 3})
+    model.fit(["ab a", "b ab", "a ba", "aa bb"] * 5, ["ab ba"])
+    writer, total = Writer(model, "a ", whole=True), 0.0
+    for own in writer.suggestions(100):
+        if len(own.token) > 2:
+            continue
+        logs, state = writer.after()
+        log = 0.0
+        for letter in own.token:
+            number = model.words.ids([letter])[0]
+            log += float(logs[0, number])
+            logs, state = writer._step(torch.tensor([number]), state)
+        over = [k for k, t in enumerate(model.words.tokens) if t not in ("a", "b")]
+        log += float(logs[0, over].logsumexp(0))
+        assert own.probability == pytest.approx(math.exp(log), rel=1e-5)
+        total += own.probability
+    assert 0.5 < total < 1
 
 
 def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:

@@ -206,3 +206,12 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         bootstrap(np.zeros((0, 2)), metrics.ratio, seed=1)
     with pytest.raises(OptionError, match=r"expected draws ≥ 1 and 0 < level < 1, got 0 and 0\.95"):
         bootstrap(np.zeros((1, 2)), metrics.ratio, seed=1, draws=0)
+
+
+def test_an_endless_row_makes_those_draws_endless_that_have_it() -> None:
+    sums = np.array([[1.0, 1.0]] * 30 + [[np.inf, 1.0]])
+    found = bootstrap(sums, metrics.ratio, seed=1)
+    assert found.value == np.inf
+    assert (found.low, found.high) == (1.0, np.inf)
+    every = bootstrap(np.full((9, 2), [np.inf, 1.0]), metrics.ratio, seed=1)
+    assert tuple(every) == (np.inf, np.inf, np.inf)

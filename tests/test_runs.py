@@ -460,7 +460,8 @@ def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> No
         "  model.cell: was 'LSTM', now 'GRU'\n"
         "  train.rate: was 0.001, now 0.5\n"
         f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
-        "settings name another run"
+        "settings name another run, or go on with them from where it is: --allow model.cell "
+        "--allow train.rate"
     )
     assert folder.config.read_bytes() == before
     again = train_run(config, folder)

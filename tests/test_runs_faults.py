@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from ensue.cli import app
 from ensue.models import Classifier
+from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.train import settle, train_run
 from ensue.runs.use import evaluate_run, load_run, predict_files
@@ -46,7 +47,7 @@ def test_another_validation_file_is_refused(tmp_path: Path, task: str, settings:
     message = refused(lambda: train_run(config, run)).splitlines()
     assert message[0] == f"{run.path}: 1 change since this run began"
     assert message[1].startswith('  validation: was "')
-    assert message[2].endswith("or allow them by name: validation")
+    assert message[2].endswith("or allow them by name: --allow validation")
     train_run(config, run, allow=["validation"])
     assert refused(lambda: train_run(config, run, allow=["validaton"])).startswith(
         "unknown name of what may have changed 'validaton': did you mean 'validation'?"
@@ -153,3 +154,68 @@ def test_quiet_names_rows_that_cannot_be_validated_on(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.stderr
     assert found.stderr.startswith("1 row of the validation part left out, with labels")
     assert found.stderr.count("\n") == 1
+
+
+# --- files that change behind a run ----------------------------------------------------------
+
+TEXT = [f"the {k % 7} cats see {k % 5} of the dogs" for k in range(200)]
+NGRAMS = ["model.family=ngram", "model.order=2"]
+
+
+def run_of(
+    folder: Path, data: dict[str, Any], task: str, settings: list[str]
+) -> tuple[RunConfig, RunFolder]:
+    config, place = infer(data, task, settings).config, RunFolder(folder)
+    settle(place, config)
+    return config, place
+
+
+def corpus(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_lines_that_moved_are_not_tested_on(tmp_path: Path) -> None:
+    """The parts of a text are split by place: lines put in front move the others along."""
+    path = corpus(tmp_path / "t.txt", TEXT)
+    config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
+    train_run(config, folder)
+    evaluate_run(folder, [])
+    corpus(path, [*(line.upper() for line in TEXT[:25]), *TEXT])
+    for part in ("test", "validation"):
+        assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
+            f"{path}: changed since {folder.path} was trained on it: parts are split by place, so "
+            "that rows that were trained on may now be among those to test on. Put the file back, "
+            "give others with --test, or train another run"
+        )
+    model = (folder.model / "model.json").read_bytes()
+    assert refused(lambda: train_run(config, folder)) == (
+        f"{path}: changed since {folder.path} was trained on it\n"
+        "Next: name another run for the new data, put the old back, or say --allow data"
+    )
+    assert (folder.model / "model.json").read_bytes() == model
+    train_run(config, folder, allow=["data"])
+    evaluate_run(folder, [])
+
+
+def test_rows_split_by_their_hash_keep_their_parts(tmp_path: Path) -> None:
+    path = reviews(tmp_path / "r.csv", 80)
+    config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "classify", SMALL)
+    train_run(config, folder)
+    path.write_text(path.read_text() + "a film like no other,1,film 9\n")
+    said: list[str] = []
+    evaluate_run(folder, [], say=said.append)
+    assert said == [
+        f"{path}: changed since {folder.path} was trained on it: rows keep their parts, but these "
+        "are not all the rows of that time"
+    ]
+
+
+def test_what_the_files_held_is_not_what_ensue_wrote(tmp_path: Path) -> None:
+    path = corpus(tmp_path / "t.txt", TEXT)
+    config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
+    train_run(config, folder)
+    (folder.path / "data.json").write_text("[]")
+    assert refused(lambda: evaluate_run(folder, [])) == (
+        f"{folder.path / 'data.json'}: this is not what Ensue wrote; remove it"
+    )

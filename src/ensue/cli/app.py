@@ -1,5 +1,7 @@
 """The application that commands are hung on, and the options that several of them have."""
 
+import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -67,6 +69,19 @@ def every_command(
     ] = False,
 ) -> None:
     """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
+
+
+def as_json_text(value: Any) -> str:
+    """One line of JSON, which has no infinity: such numbers are null."""
+    return json.dumps(_numbers(value), ensure_ascii=False, allow_nan=False)
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbers(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_numbers(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_picture(path: Path, svg: str) -> None:

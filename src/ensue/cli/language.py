@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ensue.cli.app import AsJson, app
-from ensue.errors import RunError
+from ensue.errors import OptionError, RunError
 
 if TYPE_CHECKING:
     from ensue.models.language import LanguageModel
@@ -51,6 +51,11 @@ def generate(
     """Write texts that go on from a prompt; one alone is shown while it is made."""
     from ensue.models.writing import Choice, Writer
 
+    if width > 1 and (temperature != 1.0 or top_k or top_p):
+        raise OptionError(
+            "--beam searches and draws nothing: expected it without --temperature, --top-k and "
+            "--top-p"
+        )
     choice = Choice(temperature, top_k, top_p, width, seed, tokens)
     writer = Writer(load_language(run), prompt)
     if as_json:

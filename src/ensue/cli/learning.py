@@ -1,6 +1,5 @@
 """From a data file to a tested model: init, train, evaluate, predict."""
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -9,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, app, write_picture
-from ensue.cli.data import Delimiter, Encoding, Header, NoQuote, SkipBad, names_of
+from ensue.cli.app import AsJson, app, as_json_text, write_picture
+from ensue.cli.data import Delimiter, Encoding, Format, Header, NoQuote, SkipBad, names_of
 from ensue.cli.request import Request, configured, requested
 from ensue.errors import DataError, OptionError
 
+FIRST_LINE = "the first line is taken as names of columns"
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 Picture = Annotated[
     Path | None, typer.Option("--picture", help="Of a forecaster: draw it into this .svg file.")
@@ -29,8 +29,9 @@ def silent(line: str) -> None:
 
 
 def warn(line: str) -> None:
-    """For those who asked for quiet: rows that are not learned from are told all the same."""
-    if "left out" in line:
+    """For those who asked for quiet: rows that are not learned from are told all the same, and a
+    first line that may be one of them."""
+    if "left out" in line or line.startswith(FIRST_LINE):
         say(line)
 
 
@@ -51,7 +52,8 @@ def init(wanted: Request) -> None:
 def train(
     wanted: Request,
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", help="What may have changed since the start.")
+        list[str] | None,
+        typer.Option("--allow", help="A setting that may have changed; may be repeated."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the configuration and train nothing.")
@@ -81,7 +83,7 @@ def train(
             return
         folder = RunFolder(wanted.run)
         if team.first:
-            config = settle(folder, config)
+            config = settle(folder, config, allow or [])
         watchers = [Display(config.train.watch, quiet=quiet)]
         trained = train_run(config, folder, watchers, tell, allow or [])
         if team.first:
@@ -92,10 +94,11 @@ def train(
 
 
 def _reading(
-    encoding: str, delimiter: str, header: str, no_quote: bool, skip_bad: bool
+    format: str, encoding: str, delimiter: str, header: str, no_quote: bool, skip_bad: bool
 ) -> dict[str, Any]:
     """What is said of how files are read, as keys of [data]."""
     said = {
+        "format": format,
         "encoding": encoding,
         "delimiter": delimiter,
         "header": names_of(header),
@@ -114,6 +117,7 @@ def evaluate(
     validation: Annotated[
         bool, typer.Option("--validation", help="The validation part; the test stays sealed.")
     ] = False,
+    format: Format = "",
     encoding: Encoding = "",
     delimiter: Delimiter = "",
     header: Header = "",
@@ -132,7 +136,7 @@ def evaluate(
     from ensue.training import RunFolder
 
     part = "validation" if validation else "test"
-    reading = _reading(encoding, delimiter, header, no_quote, skip_bad)
+    reading = _reading(format, encoding, delimiter, header, no_quote, skip_bad)
     found = evaluate_run(RunFolder(run), test or [], part, say, reading)
     if picture:
         config, model = load_run(RunFolder(run))
@@ -140,7 +144,7 @@ def evaluate(
         write_picture(picture, picture_of_part(own, config, test or [], validation))
     if as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
-        print(json.dumps({**found.evaluation.as_json(), **facts}, ensure_ascii=False))
+        print(as_json_text({**found.evaluation.as_json(), **facts}))
         return
     print(found.evaluation.as_text())
     if not validation:
@@ -154,6 +158,7 @@ def predict(
     files: Annotated[
         list[str] | None, typer.Argument(help="Files such as it was trained on; none reads lines.")
     ] = None,
+    format: Format = "",
     encoding: Encoding = "",
     delimiter: Delimiter = "",
     header: Header = "",
@@ -201,7 +206,7 @@ def predict(
     elif future or picture:
         raise OptionError("--future and --picture: expected a run of a forecaster")
     elif files:
-        given = _reading(encoding, delimiter, header, no_quote, skip_bad)
+        given = _reading(format, encoding, delimiter, header, no_quote, skip_bad)
         config = replace(config, data=config.data.model_copy(update=given))
         found = predict_files(model, config, files, bad.add)
         answers = ((row.value, own) for row, own in found)
@@ -211,7 +216,7 @@ def predict(
     for value, own in answers:
         if as_json:
             shown = value if isinstance(value, str | list) else None
-            print(json.dumps({"input": shown, **asdict(own)}, ensure_ascii=False))
+            print(as_json_text({"input": shown, **asdict(own)}))
         else:
             print(own.as_line(value))
     if bad.count:
@@ -222,7 +227,8 @@ def lines_of_input() -> Iterator[str]:
     """The lines of the standard input, which is UTF-8 whatever the terminal says."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
-            yield line.decode().rstrip("\r\n")
+            text = line.decode().rstrip("\r\n")
+            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise DataError(
                 f"standard input:{number}: 0x{line[error.start]:02X} is not utf-8: convert it "

@@ -67,7 +67,8 @@ def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[
     steps = len(tokens) // batch
     if steps == 0:
         raise DataError(
-            f"{len(tokens)} tokens are too few for {batch} columns: lower batch, or give more text"
+            f"{len(tokens)} tokens are too few for {batch} columns: take fewer columns "
+            "(model.columns), or give more text"
         )
     columns = tokens[: steps * batch].reshape(batch, steps, *tokens.shape[1:]).swapaxes(0, 1)
     return (np.ascontiguousarray(columns[t : t + size]) for t in range(0, steps, size))

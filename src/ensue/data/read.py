@@ -134,7 +134,7 @@ class Gathered:
             for row in source(self._hear):
                 self.kept += 1
                 yield row
-        if self.count and not self._skip_bad:
+        if self.count and not self._skip_bad and (self.kept or self.rejected):
             raise DataError(self._message("Fix the lines, or use --skip-bad to leave them out."))
         if not self.kept:
             raise DataError(self._message("No sound row is left to work with."))

@@ -40,6 +40,8 @@ def bootstrap(
         raise OptionError(f"expected draws ≥ 1 and 0 < level < 1, got {draws} and {level}")
     rows = len(sums)
     flat = np.asarray(sums, np.float64).reshape(rows, -1)
+    endless = np.isposinf(flat)
+    bounded = np.where(endless, 0.0, flat)  # a row that is not drawn adds nothing: 0·∞ is no number
     random = np.random.default_rng(seed)
     block = max(1, _BLOCK // rows)
     found = []
@@ -47,8 +49,16 @@ def bootstrap(
         size = min(block, draws - first)
         drawn = random.integers(0, rows, (size, rows)) + rows * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows)
-        found.append(statistic((times.astype(np.float64) @ flat).reshape(size, *sums.shape[1:])))
-    outside = (1 - level) / 2
-    low, high = np.quantile(np.concatenate(found), [outside, 1 - outside])
+        weights = times.astype(np.float64)
+        drawn_sums = weights @ bounded
+        if endless.any():
+            drawn_sums[weights @ endless > 0] = np.inf
+        found.append(statistic(drawn_sums.reshape(size, *sums.shape[1:])))
+    outside, scores = (1 - level) / 2, np.concatenate(found)
+    levels = [outside, 1 - outside]
+    if np.isfinite(scores).all():
+        low, high = np.quantile(scores, levels)
+    else:  # ∞ − ∞ is no number either
+        low, high = np.quantile(scores, levels, method="nearest")
     value = statistic(flat.sum(0).reshape(1, *sums.shape[1:]))[0]
     return Interval(float(value), float(low), float(high))

@@ -344,6 +344,12 @@ class Classifier(Estimator):
         found = self.linear.most_telling(number, count)
         return [" ".join(self.ngram_words.tokens_of(words)) for words, _ in found]
 
+    def describe(self) -> str:
+        if self.mixture is None:
+            return super().describe()
+        own = f"{self.model.ngrams}-grams"
+        return f"{super().describe()}, together with {own}: {self.mixture}"
+
     # ------------------------------------------------------------- as files
     def own_state(self) -> tuple[dict[str, Vocabulary], dict[str, NDArray[Any]]]:
         if self.linear is None or self.ngram_words is None:

@@ -53,9 +53,8 @@ class Scored:
         """Bits in all, bits a token, and the token that surprised most."""
         worst = max(range(len(self.bits)), key=self.bits.__getitem__)
         mean = self.total / len(self.bits)
-        return (
-            f"{self.total:.2f}\t{mean:.2f}\t{self.tokens[worst]} ({self.bits[worst]:.1f})\t{value}"
-        )
+        told = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
+        return f"{self.total:.2f}\t{mean:.2f}\t{told}\t{' '.join(str(value).split())}"
 
 
 class LanguageModel(TaskModel):
@@ -284,7 +283,18 @@ class LanguageModel(TaskModel):
             confusion=[],
             worst=self._surprises(part, numbers, logs),
             higher_is_better=False,
+            notes=self._impossible(int(np.isneginf(logs.values).sum())),
         )
+
+    def _impossible(self, count: int) -> list[str]:
+        """What is to be said of tokens whose probability is 0."""
+        if not count:
+            return []
+        many = "1 token has" if count == 1 else f"{count:,} tokens have"
+        return [
+            f"  {many} probability 0, which makes the whole text impossible: n-grams that were not "
+            "seen need smoothing (--set model.ngram_smoothing=modified-kneser-ney)"
+        ]
 
     def _letters(self, part: Collected, numbers: Numbers) -> float:
         """Characters of the text, with one for what stands between tokens and rows."""

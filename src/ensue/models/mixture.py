@@ -22,6 +22,9 @@ class Mixture(NamedTuple):
     network: float
     ngrams: float
 
+    def __str__(self) -> str:
+        return f"weights {self.network:.2f} and {self.ngrams:.2f}"
+
     def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
         """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
         mixed = _mixed(network, ngrams, several, *self)

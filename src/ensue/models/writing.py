@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from ensue.data.vocabulary import PAD, START, UNKNOWN
 from ensue.decoding import beam, sample, stream
 from ensue.errors import OptionError
 from ensue.models.language import END_NUMBER, SPECIALS, LanguageModel
+from ensue.models.spelt import spelling_of, spelt_words
 
 NEVER = tuple(SPECIALS.index(own) for own in (PAD, UNKNOWN, START))  # not to be written
 
@@ -40,11 +42,16 @@ class Writer:
     goes to the others."""
 
     def __init__(self, model: LanguageModel, prompt: str, *, whole: bool = True) -> None:
-        """whole: the prompt ends with a whole token."""
+        """whole: the prompt ends with a whole word; else its last one is only begun."""
         model.must_be_fitted()
         self.model = model
-        tokens = model.tokeniser(prompt)
-        self.partial = "" if whole or not tokens else tokens.pop()
+        self.spelt = spelling_of(model.tokeniser.name)
+        if self.spelt and not whole:
+            before = prompt.rfind(" ") + 1
+            tokens, self.partial = model.tokeniser(prompt[:before]), prompt[before:]
+        else:
+            tokens = model.tokeniser(prompt)
+            self.partial = "" if whole or not tokens else tokens.pop()
         ids = [model.first, *model.words.ids(tokens)]
         self.tokens = tokens
         self._state: Any = model.begin(1)
@@ -58,10 +65,25 @@ class Writer:
         logs[:, NEVER] = float("-inf")
         return logs.log_softmax(1), state
 
+    def after(self) -> tuple[Tensor, Any]:
+        """log p (1, tokens) of what comes after the prompt, and the state there."""
+        return self._step(self._last, self._state)
+
     def suggestions(self, count: int) -> list[Suggestion]:
-        """The most probable tokens to come; those that go on from a token begun, if one is."""
-        logs, _ = self._step(self._last, self._state)
-        row = logs[0]
+        """The most probable words to come; those that go on from a word begun, if one is."""
+        if self.spelt:
+            found = spelt_words(
+                self._step,
+                self._last,
+                self._state,
+                self.model.reorder,
+                self.spelt.letters(self.model.words.tokens),
+                self.partial,
+                count,
+            )
+            return [Suggestion(word, math.exp(log)) for word, log in found]
+        row = self.after()[0][0].clone()
+        row[END_NUMBER] = float("-inf")
         if self.partial:
             fits = [
                 k for k, word in enumerate(self.model.words.tokens) if word.startswith(self.partial)

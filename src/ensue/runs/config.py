@@ -100,8 +100,14 @@ class RunConfig:
             try:
                 found[name] = kind.model_validate({**defaults, **table})
             except ValidationError as error:
-                wrong += problems(error, kind, name)
-        wrong += [str(unknown("table", name, TABLES)) for name in given]
+                alone = [key for key in table if key in ("members", "task")]
+                wrong += [f"{name}.{key}: stands in no table: {key}=…" for key in alone]
+                wrong += [
+                    line
+                    for line in problems(error, kind, name)
+                    if not any(line.startswith(f"{name}.{key}:") for key in alone)
+                ]
+        wrong += [_unknown_table(name, kinds) for name in given]
         if wrong:
             raise ConfigError(listed(wrong))
         return cls(task, members, **found)
@@ -158,6 +164,14 @@ class RunConfig:
 
     def estimator(self) -> TaskModel:
         return TASKS[self.task](self.text, self.model, self.train, members=self.members)
+
+
+def _unknown_table(name: str, kinds: Mapping[str, tuple[type[BaseModel], Any]]) -> str:
+    """A key without its table is told which one it belongs to."""
+    for table, (kind, _) in kinds.items():
+        if name in kind.model_fields:
+            return f"{name}: a setting of the table {table}: {table}.{name}=…"
+    return str(unknown("table", name, TABLES))
 
 
 def listed(lines: Sequence[str]) -> str:

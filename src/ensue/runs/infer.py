@@ -14,7 +14,7 @@ from ensue.data.roles import guess_roles, header_hint, header_is_data
 from ensue.data.rows import Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError, OptionError, unknown
 from ensue.models.captioner import Captioner
 from ensue.models.forecaster import Forecaster
 from ensue.models.image_model import ImageModel
@@ -23,7 +23,7 @@ from ensue.models.spans import scheme_of
 from ensue.models.table_model import TableModel
 from ensue.models.translator import Translator
 from ensue.runs.captions import are_captions
-from ensue.runs.config import DataSettings, RunConfig, changed
+from ensue.runs.config import TASKS, DataSettings, RunConfig, changed
 from ensue.runs.forecast import columns_of, split_line
 from ensue.runs.images import are_pictures, refuse_columns
 from ensue.runs.parallel import PAIR, parallel, sides_of
@@ -53,7 +53,11 @@ class Guess(NamedTuple):
 def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) -> Inferred:
     """data: the keys of [data] that were given."""
     given = DataSettings.of(data, "data")
+    if task is not None and task not in TASKS:
+        raise unknown("task", task, TASKS)
     _refuse_twice(given)
+    if given.text and given.text == given.label:
+        raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
     if task == ImageModel.kind or (task is None and are_pictures(given.train)):
         return _pictures(data, given, task, settings)
     plain = given.model_copy(
@@ -99,9 +103,9 @@ def _refuse_twice(data: DataSettings) -> None:
         for path in (side for both in paths for side in sides_of(both)):
             own = Path(path).resolve()
             if own in seen:
+                why = ": rows that a model learned from cannot test it" * (seen[own] != part)
                 raise OptionError(
-                    f"{path}: given twice ({seen[own]} and {part}): rows that a model learned "
-                    "from cannot test it. Give each file once"
+                    f"{path}: given twice ({seen[own]} and {part}){why}. Give each file once"
                 )
             seen[own] = part
 
@@ -144,7 +148,7 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
     pairs = [(row.fields.get(roles.text), row.fields.get(roles.label)) for row in rows]
     lists = any(isinstance(label, list | np.ndarray) for _, label in pairs)
     found, why = "classify", "one label for each row"
-    if lists and all(map(_stepped, pairs)):
+    if lists and 2 * sum(map(_stepped, pairs)) > len(pairs):  # the others are faults, to be named
         found, why = "label", "a label for each step"
     elif lists or given.separator:
         why = "several labels for each row"
@@ -281,7 +285,7 @@ def _long_table(rows: Sequence[Row], given: DataSettings, task: str | None) -> G
 def no_label(rows: Sequence[Row], hints: Sequence[str] = ()) -> DataError:
     told = (
         f"{rows[0].place}: no column looks like a label among {', '.join(rows[0].fields)}; "
-        "name it with --label"
+        "name it with --label, or learn the text itself with --task language"
     )
     return DataError("\n".join([told, *hints]))
 

@@ -58,8 +58,8 @@ class Reading:
     rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
     def rows(self, part: str) -> Iterator[Example]:
-        """The rows of one part, in the order of the files. Of rows that belong to other parts
-        nothing but the content that decides so is looked at."""
+        """The rows of one part, in the order of the files. Rows of other parts are looked at for
+        faults, so that those of a whole file are told at once, and for nothing else."""
         own = {"train": self.data.train, "validation": self.data.validation, "test": self.data.test}
         shares = self.shares() if part == "train" or not own[part] else None
         gathered = self._gathered(own[part] or self.data.train, part, shares)
@@ -109,13 +109,13 @@ class Reading:
             at = name
             try:
                 value = self._value(row, name)
-                if shares and self._part(row, value, shares, running) != part:
-                    yield Row(row.place, {})
-                    continue
                 if self.pairs and not hashed(value).strip():
                     raise Unfit(EMPTY)
                 at = self.data.label
                 label = self._label(row, value)
+                if shares and self._part(row, value, shares, running) != part:
+                    yield Row(row.place, {})
+                    continue
                 at = name
                 given = value if self.seen is None else self.seen(row.place, value)
             except Unfit as unfit:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, RunError
@@ -19,8 +17,9 @@ from ensue.runs.config import RunConfig
 from ensue.runs.forecast import series_steps
 from ensue.runs.images import run_pictures
 from ensue.runs.parts import Reading
+from ensue.runs.trained_on import refuse_changed_files, remember_files
 from ensue.training import Outcome, RunFolder, Watcher, processes
-from ensue.training.disk import disk_errors
+from ensue.training.disk import write_whole
 
 POINTS = 5  # of a curve of costs, each of these is printed
 MOST_PLACES = 3  # named of rows that are left out
@@ -40,40 +39,35 @@ class Trained:
         return "best on validation: " + ", ".join(f"{n} {' '.join(v)}" for n, v in shown.items())
 
 
-def settle(folder: RunFolder, config: RunConfig) -> RunConfig:
+def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) -> RunConfig:
     """Writes the configuration into the folder, or finds the same one there; as long as nothing
-    was learned by it, another one takes its place. A folder that another process works in is
-    refused before any data is read."""
+    was learned by it, or where all that differs is allowed to, another one takes its place. A
+    folder that another process works in is refused before any data is read."""
     with folder.locked():
         learned = folder.model.exists() or any(folder.checkpoints.glob("step-*"))
-        if not learned or not folder.config.exists():
-            _write_whole(folder.config, config.text_of().encode())
+        differs = _differences(folder, config) if learned and folder.config.exists() else {}
+        refused = [line for key, line in differs.items() if key not in allow]
+        if not refused:
+            if differs or not learned or not folder.config.exists():
+                write_whole(folder.config, config.text_of().encode())
             return config
+    many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
+    allowed = " ".join(f"--allow {key}" for key in differs)
+    raise RunError(
+        f"{folder.config}: {many} from this command\n" + "\n".join(refused) + "\n"
+        f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
+        f"settings name another run, or go on with them from where it is: {allowed}"
+    )
+
+
+def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
+    """By key, the settings that the folder has otherwise."""
     before, now = RunConfig.read(folder.config).flat(), config.flat()
-    lines = [
-        f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
+    return {
+        key: f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
         for key in dict.fromkeys([*before, *now])
         if before.get(key) != now.get(key)
-    ]
-    if lines:
-        many = "1 setting differs" if len(lines) == 1 else f"{len(lines)} settings differ"
-        raise RunError(
-            f"{folder.config}: {many} from this command\n" + "\n".join(lines) + "\n"
-            f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
-            "settings name another run"
-        )
-    return config
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """The file with all of its content, or no file."""
-    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-    with disk_errors(path, len(data)):
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+    }
 
 
 def train_run(
@@ -86,19 +80,21 @@ def train_run(
     """Reads the data, trains or goes on, and writes the model."""
     model, numbers = config.estimator(), Numbers()
     train, held = _parts(config, model, numbers, say)
-    say(f"{len(train):,} rows to train on, {len(held):,} to validate on")
+    say(f"{len(train):,} row{'s' * (len(train) != 1)} to train on, {len(held):,} to validate on")
     outcomes = model.fit_parts(
         train, held, numbers, Fitting(folder, watchers, config.flat(), allow)
     )
     if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
         say(
             "the validation score was still improving: more epochs may help "
-            f"(--set train.epochs={2 * config.train.epochs})"
+            f"(--set train.epochs={2 * config.train.epochs} --allow train.epochs)"
         )
+    refuse_changed_files(folder, config, allow)
     if processes.team().first:
         model.save(folder.model)
+        remember_files(folder, config)
         card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
-        _write_whole(folder.path / "card.md", card.encode())
+        write_whole(folder.path / "card.md", card.encode())
     return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
 
 

@@ -29,6 +29,7 @@ from ensue.runs.images import Pictures, predict_pictures, rows_to_predict
 from ensue.runs.parallel import sides_of
 from ensue.runs.parts import Example, Reading, digest_of, inputs_of
 from ensue.runs.train import label_tokeniser
+from ensue.runs.trained_on import split_still_holds
 from ensue.training import RunFolder
 from ensue.training.disk import disk_errors
 
@@ -75,6 +76,9 @@ def evaluate_run(
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if test and part != "test":
         raise OptionError("--test and --validation: expected one of them, got both")
+    split_off = not (data.validation if part == "validation" else data.test)
+    if split_off and (warning := split_still_holds(folder, config)):
+        say(warning)
     learned = resolved([*config.data.train, *config.data.validation])
     for path in test:
         if learned & resolved([path]):

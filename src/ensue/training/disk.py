@@ -50,3 +50,14 @@ def disk_errors(
             f"{place}: not saved: {os.strerror(error.errno or 0)}{room}. {stands}"
             f"Next: {advice(error)}, then run the same command again"
         ) from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """The file with all of its content, or no file."""
+    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
+    with disk_errors(path, len(data)):
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)

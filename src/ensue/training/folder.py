@@ -168,7 +168,8 @@ def check_same(
         many = "1 change" if len(lines) == 1 else f"{len(lines)} changes"
         raise RunError(
             f"{path}: {many} since this run began\n" + "\n".join(lines) + "\n"
-            "Undo them, name another run folder, or allow them by name: " + ", ".join(refused)
+            "Undo them, name another run folder, or allow them by name: "
+            + " ".join(f"--allow {name}" for name in refused)
         )
     exact = {True: "not bit-exact", False: "allowed"}
     return [f"{name}: {text}: {exact[name in NOT_BIT_EXACT]}" for name, text in changed.items()]

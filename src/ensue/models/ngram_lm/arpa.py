@@ -24,9 +24,10 @@ NOTHING = -99.0  # log₁₀ of 0
 BLOCK = 1 << 15
 
 
-def write_arpa(path: Path, model: NgramModel, tokens: Sequence[str]) -> None:
+def write_arpa(path: Path | str, model: NgramModel, tokens: Sequence[str]) -> None:
     """tokens: what each number of the model is called. The file replaces what is there, whole or
     not at all."""
+    path = Path(path)
     if model.smoothing == ADD_K and model.order > 1:
         raise OptionError(
             f"{path}: not written: what {ADD_K!r} leaves goes to all words alike, and an ARPA "

@@ -37,10 +37,11 @@ class ArpaFile(NamedTuple):
 
 
 def read_arpa(
-    path: Path, tokens: Sequence[str] | None = None, *, sentences: bool = True
+    path: Path | str, tokens: Sequence[str] | None = None, *, sentences: bool = True
 ) -> ArpaFile:
     """tokens: the numbering to use, of exactly the file's words ("<pad>" may be more, and "<s>"
     less); None numbers them as the file lists them. Without `sentences`, rows have no ends."""
+    path = Path(path)
     reading = _Reading(path)
     sizes = reading.sizes()
     names: dict[str, int] = {}  # as the file spells and numbers them
