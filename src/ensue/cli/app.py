@@ -71,6 +71,21 @@ def every_command(
     """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
 
 
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def silent(line: str) -> None:
+    """For the processes that are not the first one."""
+
+
+def warn(line: str) -> None:
+    """For those who asked for quiet: rows that are not learned from are told all the same, and a
+    first line that may be one of them."""
+    if "left out" in line or line.startswith("the first line is taken as names of columns"):
+        say(line)
+
+
 def as_json_text(value: Any) -> str:
     """One line of JSON, which has no infinity: such numbers are null."""
     return json.dumps(_numbers(value), ensure_ascii=False, allow_nan=False)

@@ -8,31 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, app, as_json_text, write_picture
+from ensue.cli.app import AsJson, app, as_json_text, say, silent, warn, write_picture
 from ensue.cli.data import Delimiter, Encoding, Format, Header, NoQuote, SkipBad, names_of
 from ensue.cli.request import Request, configured, requested
 from ensue.errors import DataError, OptionError
 
-FIRST_LINE = "the first line is taken as names of columns"
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 Picture = Annotated[
     Path | None, typer.Option("--picture", help="Of a forecaster: draw it into this .svg file.")
 ]
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def silent(line: str) -> None:
-    """For the processes that are not the first one."""
-
-
-def warn(line: str) -> None:
-    """For those who asked for quiet: rows that are not learned from are told all the same, and a
-    first line that may be one of them."""
-    if "left out" in line or line.startswith(FIRST_LINE):
-        say(line)
 
 
 @app.command()

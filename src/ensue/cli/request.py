@@ -41,7 +41,7 @@ def request(
         list[str] | None,
         typer.Argument(
             help="Training files, two parallel ones as train.en,train.de, or a folder with one for "
-            "each class; none goes on with what --run holds."
+            "each class; `train` without any goes on with what --run holds."
         ),
     ] = None,
     run: Annotated[Path, typer.Option("--run", help="The folder of the run.")] = Path("run"),

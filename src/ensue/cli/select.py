@@ -1,12 +1,11 @@
 """Selection: which model is the best for these files."""
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app
+from ensue.cli.app import AsJson, app, say, warn
 from ensue.cli.request import Request, configured, requested
 from ensue.errors import OptionError
 
@@ -18,10 +17,6 @@ Models = Annotated[
         "if not given, each family and the cells rnn, gru, lstm.",
     ),
 ]
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 @app.command()
@@ -54,7 +49,9 @@ def select(
     def watchers(config: RunConfig) -> list[Watcher]:
         return [Display(config.train.watch, quiet=quiet)]
 
-    found = select_model(configured(wanted, say), models, wanted.run, say, watchers)
+    found = select_model(
+        configured(wanted, warn if quiet else say), models, wanted.run, say, watchers
+    )
     print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else found)
     say(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if found.winner:
