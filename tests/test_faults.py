@@ -420,7 +420,7 @@ def test_changes_are_listed_and_refused(tmp_path: Path) -> None:
         '  train.most_updates: was 5, now "off"\n'
         "  train.rate: was 0.02, now 0.5\n"
         "Undo them, name another run folder, or allow them by name: "
-        "data, train.most_updates, train.rate"
+        "--allow data --allow train.most_updates --allow train.rate"
     )
 
 
@@ -500,7 +500,7 @@ def test_another_validation_is_refused_unless_allowed(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path}: 1 change since this run began\n"
         '  validation: was "these rows", now "those rows"\n'
-        "Undo them, name another run folder, or allow them by name: validation"
+        "Undo them, name another run folder, or allow them by name: --allow validation"
     )
     with pytest.raises(RunError, match='validation: was "these rows", now not there'):
         fit(model, Rows(), None, short, folder)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from reviews import SMALL, refused, reviews
 
 from ensue.data.split import part_of
@@ -238,16 +239,41 @@ def test_training_never_looks_at_the_test_part(tmp_path: Path) -> None:
     data = {"train": [str(train)], "text": "review", "label": "stars"}
     sealed = parts_of(data)["test"]
     lines = train.read_text().splitlines()
-    spoiled = [
-        line.replace(",1,", ",,").replace(",5,", ",,") if line.split(",")[0] in sealed else line
+    turned = str.maketrans({"1": "5", "5": "1"})
+    other_labels = [
+        ",".join([text, label.translate(turned), film]) if text in sealed else line
         for line in lines
+        for text, label, film in [line.split(",")]
     ]
-    assert spoiled != lines
-    other = tmp_path / "spoiled.csv"
-    other.write_text("\n".join(spoiled) + "\n")
-    config, folder = run_of(tmp_path / "b", {**data, "train": [str(other)]})
-    train_run(config, folder)
-    assert refused(lambda: evaluate_run(folder, [])).startswith(f"{len(sealed)} problem")
+    assert other_labels != lines
+    scores, weights = [], []
+    for name, rows in (("b", lines), ("c", other_labels)):
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(rows) + "\n")
+        config, folder = run_of(tmp_path / name, {**data, "train": [str(path)]})
+        trained = train_run(config, folder)
+        scores.append(evaluate_run(folder, []).evaluation.scores["accuracy"].value)
+        weights.append([p.detach() for own in trained.model.networks for p in own.parameters()])
+    assert all(torch.equal(one, two) for one, two in zip(*weights, strict=True))
+    assert scores[0] == pytest.approx(1 - scores[1])
+
+
+def test_faults_of_all_parts_are_named_at_once(tmp_path: Path) -> None:
+    """Of a sealed row it is told that it is faulty, and nothing else."""
+    train = reviews(tmp_path / "r.csv")
+    data = {"train": [str(train)], "text": "review", "label": "stars"}
+    parts = parts_of(data)
+    bare = {part: min(rows) for part, rows in parts.items()}
+    rows = [
+        f"{text},,{film}" if text in bare.values() else f"{text},{label},{film}"
+        for text, label, film in (line.split(",") for line in train.read_text().splitlines())
+    ]
+    train.write_text("\n".join(rows) + "\n")
+    assert refused(lambda: train_run(*run_of(tmp_path / "a", data))).startswith("3 problems in ")
+    said: list[str] = []
+    config, folder = run_of(tmp_path / "b", {**data, "skip_bad": True})
+    train_run(config, folder, say=said.append)
+    assert said[0] == "3 bad rows left out"
 
 
 def test_openings_are_counted_by_content_across_sibling_runs(tmp_path: Path) -> None:

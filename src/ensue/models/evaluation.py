@@ -82,9 +82,7 @@ class Evaluation:
         sign = 1 if self.higher_is_better else -1
         winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
         if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
-            beaten = self.baselines[winner] == self.scores[self.main].value
-            how = "is no better than" if beaten else "does not beat"
-            lines.append(f"The model {how} the {winner}: use that, or train longer.")
+            lines.append(f"The model does not beat the {winner}: use that, or train longer.")
         return "\n".join(lines)
 
     def _classes(self) -> str:

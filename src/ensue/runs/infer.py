@@ -14,7 +14,7 @@ from ensue.data.roles import guess_roles, header_hint, header_is_data
 from ensue.data.rows import Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
-from ensue.errors import DataError, OptionError, unknown
+from ensue.errors import ConfigError, DataError, OptionError, unknown
 from ensue.models.captioner import Captioner
 from ensue.models.forecaster import Forecaster
 from ensue.models.image_model import ImageModel
@@ -54,10 +54,8 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
     """data: the keys of [data] that were given."""
     given = DataSettings.of(data, "data")
     if task is not None and task not in TASKS:
-        raise unknown("task", task, TASKS)
+        raise ConfigError(str(unknown("task", task, TASKS)))
     _refuse_twice(given)
-    if given.text and given.text == given.label:
-        raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
     if task == ImageModel.kind or (task is None and are_pictures(given.train)):
         return _pictures(data, given, task, settings)
     plain = given.model_copy(
@@ -133,6 +131,8 @@ def _rows(rows: Sequence[Row], given: DataSettings, task: str | None) -> Guess:
         return _pairs(rows, given)
     if task == TableModel.kind or (task is None and _is_table(rows, given)):
         return _table(rows, given)
+    if given.text and given.text == given.label:
+        raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
     roles = guess_roles(rows, given.text or None, given.label or None)
     if task == LanguageModel.kind:
         return Guess(task, "", {"text": roles.text}, {})
@@ -283,9 +283,10 @@ def _long_table(rows: Sequence[Row], given: DataSettings, task: str | None) -> G
 
 
 def no_label(rows: Sequence[Row], hints: Sequence[str] = ()) -> DataError:
+    alone = len(rows[0].fields) == 1
     told = (
         f"{rows[0].place}: no column looks like a label among {', '.join(rows[0].fields)}; "
-        "name it with --label, or learn the text itself with --task language"
+        "name it with --label" + ", or learn the text itself with --task language" * alone
     )
     return DataError("\n".join([told, *hints]))
 
