@@ -211,6 +211,14 @@ def test_rows_split_by_their_hash_keep_their_parts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = corpus(tmp_path / "t.txt", TEXT)
+    config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
+    train_run(config, folder)
+    path.unlink()
+    assert "no such file" in refused(lambda: evaluate_run(folder, []))
+
+
 def test_what_the_files_held_is_not_what_ensue_wrote(tmp_path: Path) -> None:
     path = corpus(tmp_path / "t.txt", TEXT)
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)

@@ -53,6 +53,14 @@ def _told(folder: RunFolder, changed: Sequence[str]) -> str:
     return f"{', '.join(changed)}: changed since {folder.path} was trained on {them}"
 
 
+def _digest(path: str) -> str:
+    """ "" of what cannot be read: whoever reads the rows says so."""
+    try:
+        return digest_of([path])
+    except OSError:
+        return ""
+
+
 def _files(data: DataSettings) -> list[str]:
     return [*data.train, *data.validation]
 
@@ -64,6 +72,6 @@ def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:
         return []
     try:
         known = json.loads(place.read_text("utf-8"))["sha256"]
-        return [path for path in paths if path in known and known[path] != digest_of([path])]
+        return [path for path in paths if path in known and _digest(path) not in ("", known[path])]
     except (ValueError, KeyError, TypeError):
         raise RunError(f"{place}: this is not what Ensue wrote; remove it") from None
