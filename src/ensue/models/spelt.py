@@ -17,7 +17,7 @@ Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 Reorder = Callable[[Any, Tensor], Any]
 WIDTH = 32  # words that are gone on with at a time
 LONGEST = 24  # tokens of a word
-WORTH_TELLING = 1e-3  # of the probability of the first word
+WORTH_TELLING = 0.01  # of the probability of the first word
 
 
 @dataclass(frozen=True)
