@@ -25,7 +25,7 @@ class EagerStep:
 
     def __init__(self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int) -> None:
         hidden = hidden_size(cell, parameters)
-        self.bound = cell.on_tensors({n: p.detach() for n, p in parameters.items()})
+        self.bound = cell.on_tensors({n: p.detach().clone() for n, p in parameters.items()})
         self.width = cell.equations(input_size, hidden, training=False).output.width
 
     @torch.no_grad()
