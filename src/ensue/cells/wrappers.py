@@ -36,7 +36,8 @@ class Wrapper(Cell):
 
     @property
     def changes(self) -> int:
-        return int(vars(self).get("_changes", 0)) + self.cell.changes
+        own = int(vars(self).get("_changes", 0))  # torch.compile knows no super() of a property
+        return own + self.cell.changes
 
     def read(self) -> None:
         self.cell.read()

@@ -11,8 +11,9 @@ from ensue.models.forecaster import Forecaster
 from ensue.models.image_model import ImageModel
 from ensue.models.image_settings import ImageSettings
 from ensue.models.labeller import Labelled, Labeller
-from ensue.models.language import LanguageModel, Scored
+from ensue.models.language import LanguageModel
 from ensue.models.pair_settings import PairSettings
+from ensue.models.scored_text import Scored
 from ensue.models.settings import (
     ClassifierSettings,
     LabellerSettings,

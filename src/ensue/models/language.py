@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,6 +25,7 @@ from ensue.models.evaluation import Error, Evaluation
 from ensue.models.language_network import RecurrentLanguage, WindowLanguage
 from ensue.models.ngram_lm import NgramModel, Symbols, arrays_of, model_of
 from ensue.models.saved import Saved, network_files, networks_of
+from ensue.models.scored_text import Scored
 from ensue.models.settings import LanguageSettings, Table
 from ensue.models.streams import Perplexity, StreamSource, Tokens, scores_of, stream_of
 from ensue.models.task_model import IN_MEMORY, Fitting, TaskModel
@@ -36,25 +36,6 @@ SPECIALS = (PAD, UNKNOWN, START, END)
 END_NUMBER = SPECIALS.index(END)
 BASELINE = 3  # tokens of the n-grams that a network is compared with
 SURPRISES = 10
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A text as the model sees it: −log₂ p of each token in its turn, the end's last."""
-
-    tokens: tuple[str, ...]
-    bits: tuple[float, ...]
-
-    @property
-    def total(self) -> float:
-        return sum(self.bits)
-
-    def as_line(self, value: object) -> str:
-        """Bits in all, bits a token, and the token that surprised most."""
-        worst = max(range(len(self.bits)), key=self.bits.__getitem__)
-        mean = self.total / len(self.bits)
-        told = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
-        return f"{self.total:.2f}\t{mean:.2f}\t{told}\t{' '.join(str(value).split())}"
 
 
 class LanguageModel(TaskModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +16,7 @@ from ensue.runs.train import settle, train_run
 from ensue.runs.use import evaluate_run
 from ensue.study.candidates import Candidate, candidates_of
 from ensue.training import RunFolder, Update, Watcher
-from ensue.training.disk import disk_errors
+from ensue.training.disk import write_whole
 from ensue.training.rows import Row
 from ensue.training.settings import HIGHER_IS_BETTER
 
@@ -259,10 +258,7 @@ def write(place: Path, selection: Selection) -> None:
     if selection.winner:
         files[PICTURE] = selection.picture()
     for name, content in files.items():
-        path, beside = place / name, place / f".tmp-{name}-{os.getpid()}"
-        with disk_errors(path, len(content)):
-            beside.write_text(content, "utf-8")
-            os.replace(beside, path)
+        write_whole(place / name, content.encode())
 
 
 def _read(place: Path, now: Selection) -> Selection | None:

@@ -162,7 +162,15 @@ class _Native(torch.autograd.Function):
         parts = len(job.kernel.parts)
         want = {n for n, needed in zip(job.names, wanted[parts:], strict=True) if needed}
         d_x, d_state, d_parameters = job.kernel.backward(
-            tape, parameters, y, adjoints[0], adjoints[1:], want_x, wanted[:parts], want, True
+            tape,
+            parameters,
+            y,
+            adjoints[0],
+            adjoints[1:],
+            want_x=want_x,
+            want_state=wanted[:parts],
+            want=want,
+            spend=True,
         )
         return None, d_x, *d_state, *(d_parameters.get(n) for n in job.names)
 

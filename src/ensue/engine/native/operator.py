@@ -110,7 +110,15 @@ def recurrence_backward(
     for part, end in zip(kernel.parts, final, strict=True):
         buffers[f"F_{part}"] = end if plan.order is None else end.index_select(0, plan.order)
     d_x, d_state, d_parameters = kernel.backward(
-        Tape(plan, buffers), named, y, d_y, d_final, True, [True] * len(state), set(named), False
+        Tape(plan, buffers),
+        named,
+        y,
+        d_y,
+        d_final,
+        want_x=True,
+        want_state=[True] * len(state),
+        want=set(named),
+        spend=False,
     )
     assert d_x is not None
     states = [d for d in d_state if d is not None]
