@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import given, settings
+from parity import NO_NATIVE, needs_native
 from random_cells import random_cells
 
 from ensue import cli
@@ -255,6 +256,8 @@ OPTIONS = Options(2, frozenset(["torch.nn", "loop"]), gemm_sizes=(16,), peers=NO
 @pytest.fixture(scope="module")
 def tiny() -> Report:
     """All kinds of cases, measured."""
+    if NO_NATIVE:
+        pytest.skip(NO_NATIVE)
     return run_bench(TINY, {name: make() for name, make in CELLS.items()}, OPTIONS)
 
 
@@ -286,6 +289,7 @@ def test_flops_are_those_of_the_products_of_real_steps() -> None:
     assert work_of(half, cell) == (3 * real * each, real)
 
 
+@needs_native
 def test_training_writes_the_gradients_of_x_and_every_parameter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -306,6 +310,7 @@ def test_training_writes_the_gradients_of_x_and_every_parameter(
         assert (W.shape, U.shape, b.shape) == (W_2.shape, U_2.shape, b_2.shape)
 
 
+@needs_native
 def test_who_computes_something_else_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contenders, "copy_weights", lambda *given: None)
     cells: dict[str, Cell] = {"LSTM": LSTM()}
@@ -615,6 +620,7 @@ def test_a_cell_of_ones_own(tmp_path: Path, capsys: Out) -> None:
     assert "another cell is called LSTM too" in capsys.readouterr().err
 
 
+@needs_native
 def test_the_whole_way(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "quick_cases", lambda cells: TINY[:1])
     monkeypatch.setattr(bench, "PYTHON", NOBODY)
@@ -630,6 +636,7 @@ def test_the_whole_way(tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPa
     assert capsys.readouterr().out == out
 
 
+@needs_native
 def test_ctrl_c_shows_what_there_is(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "quick_cases", lambda cells: TINY[:2])
     monkeypatch.setattr(bench, "PYTHON", NOBODY)
@@ -724,6 +731,7 @@ for line in sys.stdin:
 """
 
 
+@needs_native
 def test_a_peer_is_measured_in_its_own_process_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -752,6 +760,7 @@ def test_what_a_peer_is_told() -> None:
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="make bench-peers installs JAX and ONNX Runtime")
+@needs_native
 def test_the_peers_compute_the_same() -> None:
     cells: dict[str, Cell] = {name: CELLS[name]() for name in ("LSTM", "GRU", "SimpleRNN")}
     cases = [Case("dense", cell, 4, 3, 5, "infer") for cell in cells]

@@ -198,6 +198,7 @@ def compile_afresh() -> Iterator[None]:
     torch._dynamo.reset()
 
 
+@needs_native
 @pytest.mark.usefixtures("compile_afresh")
 @pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["dense", "lengths"])
 @pytest.mark.parametrize("name", COMPILED)
@@ -212,6 +213,20 @@ def test_torch_compile_sees_one_whole_graph(name: str, lengths: Tensor | None) -
     found = outcome(compiled, layer, other, lengths)
     layer.engine = "eager"
     assert_close(found, outcome(layer, layer, other, lengths), **CLOSE)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # read by the compiler
+@pytest.mark.usefixtures("compile_afresh")
+@pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["dense", "lengths"])
+@pytest.mark.parametrize("engine", ["eager", "bptt"])
+def test_torch_compile_leaves_a_loop_in_python_alone(engine: str, lengths: Tensor | None) -> None:
+    layer, x = COMPILED["bidirectional stack"](), torch.randn(4, 3, 3)
+    layer.engine = engine
+    compiled = torch.compile(layer, backend="aot_eager")
+    expected = outcome(layer, layer, x, lengths)
+    assert_close(outcome(compiled, layer, x, lengths), expected, **CLOSE)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        assert_close(outcome(compiled, layer, x, lengths), expected, **CLOSE)
 
 
 @needs_native
@@ -236,6 +251,7 @@ def test_lengths_are_checked_inside_a_graph_too() -> None:
         compiled(x, lengths=torch.tensor([2, 5, 4]))
 
 
+@needs_native
 @pytest.mark.usefixtures("compile_afresh")
 @pytest.mark.parametrize("name", ["LSTM", "bidirectional stack", "outside training"])
 def test_an_exported_program_does_the_same(name: str, tmp_path: Path) -> None:

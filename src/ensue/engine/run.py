@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,6 +66,7 @@ ENGINES: dict[str, Engine] = {
     "eager": _in_reverse(lambda *given: eager(*given[:6])),
     "bptt": _in_reverse(lambda *given: explicit(*given[:6])),
 }
+LOOPS = ("eager", "bptt")  # in Python, over the steps
 NAMES = ("auto", *ENGINES)
 
 
@@ -134,7 +136,17 @@ def run(
         raise OptionError(reason)
     if not compiling and (used := _used.get()) is not None:
         used.append(engine)
-    return ENGINES[engine](cell, parameters, x, state, lengths, masks, reverse)
+    call = _apart if compiling and engine in LOOPS else _call
+    return call(engine, cell, parameters, x, state, lengths, masks, reverse)
+
+
+def _call(engine: str, *given: Any) -> tuple[Tensor, State]:
+    return ENGINES[engine](*given)
+
+
+# torch.compile would make a graph of every operation of the loop, and again for every shape.
+# This is torch.compiler.disable without its import of the compiler.
+_apart = torch._disable_dynamo(_call)  # type: ignore[attr-defined]
 
 
 def refusal(engine: str, cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
