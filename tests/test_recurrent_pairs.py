@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from parity import needs_native
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -237,6 +238,7 @@ def test_every_parameter_learns(model: Any) -> None:
 
 
 # ---------------------------------------------------------------- engines, gradients, randomness
+@needs_native
 @pytest.mark.parametrize("attention", ["additive", "general", "none"])
 def test_native_equals_eager_and_runs(attention: str) -> None:
     costs, derivatives = [], []
