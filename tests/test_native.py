@@ -33,8 +33,10 @@ from ensue.cells import (
     Zoneout,
 )
 from ensue.engine import run
+from ensue.engine.native import once
 from ensue.engine.native.gradients import Gradients
 from ensue.engine.native.kernel import Kernel
+from ensue.engine.native.once import Once
 from ensue.equations import Matrix
 from ensue.errors import ShapeError
 
@@ -112,18 +114,38 @@ def test_built_in_cells_are_as_close_as_eager(name: str) -> None:
     assert_as_close_as_eager(drawn(CELLS[name](), 9, 17))
 
 
+PRODUCTS = {"in the call": 10**9, "by torch": 0}  # the most flops that are small
+
+
+@pytest.fixture(params=PRODUCTS)
+def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who does the products of a single step."""
+    monkeypatch.setattr(once, "SMALL", PRODUCTS[request.param])
+
+
+@pytest.mark.parametrize("small", PRODUCTS.values(), ids=PRODUCTS)
 @settings(RANDOM, max_examples=15)
 @given(random_cells(hidden=(1, 5, 17)), st.booleans())
-def test_one_step_of_random_cells(cell: Cell, masked: bool) -> None:
+def test_one_step_of_random_cells(small: int, cell: Cell, masked: bool) -> None:
     draw = drawn_once(cell, cell.input_size, cell.hidden_size)
-    for seed in range(4):
-        one = (draw if masked else without_masks(draw))(seed)
-        assert_close(one.outcome("native"), one.outcome("eager"), rtol=1e-8, atol=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(once, "SMALL", small)
+        for seed in range(4):
+            one = (draw if masked else without_masks(draw))(seed)
+            assert_close(one.outcome("native"), one.outcome("eager"), rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.usefixtures("products")
 @pytest.mark.parametrize("name", CELLS)
 def test_one_step_of_built_in_cells_is_as_close_as_eager(name: str) -> None:
     assert_as_close_as_eager(drawn_once(CELLS[name](), 9, 17))
+
+
+@pytest.mark.usefixtures("products")
+@pytest.mark.parametrize("batch", [1, 3, 6, 37])
+def test_one_wide_step_is_as_close_as_eager(batch: int) -> None:
+    """Rows and columns in whole blocks and in parts of them, and sums over many units."""
+    assert_as_close_as_eager(lambda seed: Given.of(LSTM(), 70, 100, 1, batch, seed))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +153,7 @@ def test_one_step_of_built_in_cells_is_as_close_as_eager(name: str) -> None:
 )
 def test_one_step_packs_no_matrix_of_what_is_given(cell: Cell, packed: int) -> None:
     """A packed matrix pays when it is used again. U·(r*h) waits for r, and stays in the kernel."""
-    functions = Kernel(cell.equations(3, 5), torch.float32, once=True).source.functions
+    functions = Once(cell.equations(3, 5), torch.float32).source.functions
     assert [len(functions[name].panels) for name in ("forward", "backward")] == [packed, packed]
 
 
@@ -266,11 +288,10 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         d_final: Any,
         want_x: bool,
         want_state: Any,
-        want: set[str],
-        spend: bool,
+        want: list[str],
     ) -> Any:
         seen.append({"x": want_x, "parameters": set(want), "product": False})
-        found = whole(self, tape, p, y, d_y, d_final, want_x, want_state, want, spend)
+        found = whole(self, tape, p, y, d_y, d_final, want_x, want_state, want)
         seen[-1]["given"] = set(found[2])
         seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found[1]) if d is not None]
         return found
@@ -284,19 +305,18 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return seen
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        *[("x",), ("W",), ("U",), ("b",), ("state 0",), ("state 1",), ("state 0", "state 1")],
-        *[("x", "b"), ("W", "U", "b"), ("U", "state 1"), ("x", "W", "U", "b")],
-    ],
-    ids=" ".join,
-)
+ASKED: list[tuple[str, ...]] = [
+    *[("x",), ("W",), ("U",), ("b",), ("state 0",), ("state 1",), ("state 0", "state 1")],
+    *[("x", "b"), ("W", "U", "b"), ("U", "state 1"), ("x", "W", "U", "b")],
+]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=" ".join)
 def test_only_the_gradients_asked_for_are_computed(
     asked: tuple[str, ...], backward_passes: list[dict[str, Any]]
 ) -> None:
-    for time, lengths in ((4, None), (4, torch.tensor([2, 0, 4])), (1, None)):
-        one = replace(Given.of(LSTM(), 3, 5, time, 3), lengths=lengths)
+    for lengths in (None, torch.tensor([2, 0, 4])):
+        one = replace(Given.of(LSTM(), 3, 5, 4, 3), lengths=lengths)
         found, full = one.outcome("native", ask=asked), one.outcome("eager")
         assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in asked}
         assert_close(found, {name: full[name] for name in found}, **TIGHT)
@@ -310,6 +330,30 @@ def test_only_the_gradients_asked_for_are_computed(
             "states": [n for n in asked if n.startswith("state")],
         }
         backward_passes.clear()
+
+
+@pytest.mark.usefixtures("products")
+@pytest.mark.parametrize("asked", [(), *ASKED], ids=" ".join)
+def test_of_one_step_too(asked: tuple[str, ...]) -> None:
+    for cell in (LSTM(), GRUResetBefore(), SeveralOperands()):
+        one = Given.of(cell, 3, 5, 1, 3)
+        full = one.outcome("eager")
+        here = tuple(name for name in asked if f"∂{name}" in full)
+        found = one.outcome("native", ask=here)
+        assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in here}
+        assert_close(found, {name: full[name] for name in found}, **TIGHT)
+
+
+def jobs_of(cell: Cell, x: bool, parts: list[str], want: tuple[str, ...]) -> list[str]:
+    return [job.to for job in Once(cell.equations(3, 16), torch.float32).jobs_after(x, parts, want)]
+
+
+def test_of_one_step_only_the_products_asked_for_are_made() -> None:
+    assert jobs_of(LSTM(), False, [], ()) == []
+    assert jobs_of(LSTM(), True, [], ()) == ["DX"]
+    assert jobs_of(LSTM(), False, ["h", "c"], ("b",)) == ["C_h", "G_b"]
+    assert jobs_of(LSTM(), False, [], ("W",)) == ["G_W"]
+    assert jobs_of(GRU(), True, ["h"], ("U",)) == ["DX", "G_U", "C_h", "G_U", "C_h"]
 
 
 def test_without_gradients_nothing_is_kept() -> None:

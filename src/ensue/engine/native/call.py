@@ -46,6 +46,40 @@ def core(dtype: torch.dtype) -> ctypes.CDLL:
     return loaded(source, DEFINES[dtype])
 
 
+def address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+class WorkSpace:
+    """The buffers that a function writes for itself, as parts of one, on cache-line borders."""
+
+    def __init__(self, function: Function, widths: Mapping[str, int], lanes: int) -> None:
+        wide = sum(widths[s] for s in function.scratch)
+        self.strides = {
+            "Z": wide + PAD if wide else 0,
+            "RED": function.reductions * lanes,
+            "RS": function.numbers,
+        }
+        self._panels: dict[str, int] = {}
+        for panels in function.panels:
+            units = -(-widths[panels.size] // lanes) * lanes
+            columns = sum(widths[s] for s in panels.columns)
+            self._panels[panels.buffer] = panels.gates * units * columns
+        self.needed = any(self.strides.values()) or bool(self._panels)
+        self._layouts: dict[int, tuple[int, dict[str, int]]] = {}
+
+    def layout(self, batch: int) -> tuple[int, dict[str, int]]:
+        """(numbers in all, first number of each buffer)"""
+        if batch not in self._layouts:
+            counts = {name: batch * stride for name, stride in self.strides.items()}
+            starts, at = {}, 0
+            for name, count in (counts | self._panels).items():
+                starts[name] = at
+                at += -(-count // 16) * 16
+            self._layouts[batch] = at, starts
+        return self._layouts[batch]
+
+
 class Entry:
     """One compiled function, called with buffers by name: those that are not among them are its
     own work space. Everything that stays the same from call to call is made once."""
@@ -59,13 +93,10 @@ class Entry:
         dtype: torch.dtype,
     ) -> None:
         shared = core(dtype)
-        self._entry, self._function, self._widths = entry, function, widths
-        self._lanes = shared.lanes()
-        self._shared = [
-            ctypes.cast(f, ctypes.c_void_p).value for f in (shared.products, shared.pack)
-        ]
+        self._entry = entry
+        self._space = WorkSpace(function, widths, shared.lanes())
+        self._shared = [address(shared.products), address(shared.pack)]
         self._threads = ctypes.byref(runtime() or Threads())
-        self._layouts: dict[int, tuple[int, dict[str, int], dict[str, int]]] = {}
         self._sizes = [widths[s] for s in sizes]
         names = function.buffers
         self._pointers = ctypes.c_void_p * len(names)
@@ -74,9 +105,8 @@ class Entry:
         self._filled = [(at[name], name, len(sizes) + at[name]) for name in function.used]
 
     def __call__(self, b: Mapping[str, Tensor], plan: Plan, like: Tensor, train: bool) -> None:
-        if plan.batch not in self._layouts:
-            self._layouts[plan.batch] = self._layout(plan.batch)
-        total, starts, strides = self._layouts[plan.batch]
+        total, starts = self._space.layout(plan.batch)
+        strides = self._space.strides
         space = like.new_empty(total)  # in use until the call is over
         begin, item = space.data_ptr(), space.element_size()
         pointers, numbers = self._pointers(), self._numbers(*self._sizes)
@@ -102,22 +132,3 @@ class Entry:
             *self._shared,
         )
         self._entry(ctypes.byref(call), self._threads)
-
-    def _layout(self, batch: int) -> tuple[int, dict[str, int], dict[str, int]]:
-        """(numbers in all, first number of each buffer, row strides), on cache-line borders."""
-        wide = sum(self._widths[s] for s in self._function.scratch)
-        strides = {
-            "Z": wide + PAD if wide else 0,
-            "RED": self._function.reductions * self._lanes,
-            "RS": self._function.numbers,
-        }
-        counts = {name: batch * stride for name, stride in strides.items()}
-        for panels in self._function.panels:
-            units = -(-self._widths[panels.size] // self._lanes) * self._lanes
-            columns = sum(self._widths[s] for s in panels.columns)
-            counts[panels.buffer] = panels.gates * units * columns
-        starts, at = {}, 0
-        for name, count in counts.items():
-            starts[name] = at
-            at += -(-count // 16) * 16
-        return at, starts, strides

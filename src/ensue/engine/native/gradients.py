@@ -1,11 +1,11 @@
 """The large products after the loop: from the adjoints of all steps to the gradients.
 
 D has a row for every step, with the adjoints δ of all products v = W·a side by side. Of them
-come Wᵀδ for x (and, of a single step, for the old state) and Σ δ aᵀ for the matrices."""
+come Wᵀδ for x and Σ δ aᵀ for the matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -25,8 +25,8 @@ class Gradients:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.sums = sum(_rounded(n.width) for n in program.d_vectors.values())
-        self._vectors = self._places_of_sums()
-        self._written = self._wholly_written()
+        self.vectors = self._places_of_sums()
+        self.written = self._wholly_written()
 
     def _wholly_written(self) -> set[str]:
         """The parameters whose gradient needs no zeros: every gate of it is written, and none is
@@ -67,7 +67,7 @@ class Gradients:
     # ---------------------------------------------------------------- by x and the old state
     def x(self, b: Buffers, parameters: Mapping[str, Tensor], plan: Plan) -> Tensor:
         d_x = b.get("DX")
-        for d, weight in self._outside(b, "x", parameters):
+        for d, weight in self._products_of_x(b, parameters):
             if d_x is None:  # into a given tensor, here and below: autocast leaves its type alone
                 d_x = torch.mm(d, weight, out=d.new_empty(d.shape[0], weight.shape[1]))
             else:
@@ -80,29 +80,26 @@ class Gradients:
             d_x = full.index_copy_(0, plan.index, d_x)
         return d_x.view(shape)
 
-    def state(self, b: Buffers, part: str, parameters: Mapping[str, Tensor], plan: Plan) -> Tensor:
+    def state(self, b: Buffers, part: str, plan: Plan) -> Tensor:
         if part in self.program.doubled:
             d = b[f"Q_{part}"] if plan.steps % 2 else b[f"I_{part}"]
         else:
             d = b[f"C_{part}"]
-        if self.program.once:
-            for adjoint, weight in self._outside(b, part, parameters):
-                d.addmm_(adjoint, weight)
         return d if plan.order is None else torch.empty_like(d).index_copy_(0, plan.order, d)
 
-    def _outside(
-        self, b: Buffers, source: str, parameters: Mapping[str, Tensor]
+    def _products_of_x(
+        self, b: Buffers, parameters: Mapping[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """(adjoints, matrix) of the products of x or an old state."""
+        """(adjoints, matrix)"""
         for run in self.program.runs_after:
-            if run.source == source:
+            if run.source == "x":
                 first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
                 d = _columns(b["D"], self.program.width(run.offset), last - first)
                 yield d, parameters[run.matrix][first:last]
 
     # ---------------------------------------------------------------- by the parameters
     def parameters(
-        self, b: Buffers, parameters: Mapping[str, Tensor], plan: Plan, want: set[str]
+        self, b: Buffers, parameters: Mapping[str, Tensor], plan: Plan, want: Collection[str]
     ) -> dict[str, Tensor]:
         found = {name: self._room(name, parameters[name]) for name in want}
         written: set[tuple[str, int]] = set()  # gates of matrices
@@ -122,7 +119,7 @@ class Gradients:
 
     def _room(self, name: str, like: Tensor) -> Tensor:
         """For a parameter's gradient: zeros unless every gate of it is going to be written."""
-        return like.new_empty(like.shape) if name in self._written else like.new_zeros(like.shape)
+        return like.new_empty(like.shape) if name in self.written else like.new_zeros(like.shape)
 
     def _pairs(
         self, b: Buffers, source: str | Place, d: Tensor, plan: Plan
@@ -135,8 +132,6 @@ class Gradients:
             saved, first = b[source.buffer][: plan.rows], self.program.width(source.offset)
             return [(d, _columns(saved, first, width))]
         begin, n = b[f"H_{source}"], min(plan.began, plan.rows)
-        if self.program.once:
-            return [(d, begin)]
         states = b[f"S_{source}"][: plan.rows - n if plan.started is not None else plan.rows]
         if plan.started is not None:
             return [(d[n:], states), (d[:n], begin.index_select(0, plan.started))]
@@ -149,7 +144,7 @@ class Gradients:
         """kept: a row for each thread, in whose second half the sums of its steps stand."""
         sums = kept[:, self.sums :]
         total = sums[0] if len(sums) == 1 else sums.sum(0)
-        for name, first, last, at in self._vectors:
+        for name, first, last, at in self.vectors:
             if name in found:
                 found[name][first:last].copy_(total[at : at + last - first])
 

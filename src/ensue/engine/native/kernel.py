@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +18,6 @@ from ensue.engine.native.source import write_source
 from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.equations import Equations
 
-ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
 STEPS = ("XP", "US")  # buffers with a row for every step: products of x and values saved
 
 
@@ -31,13 +30,10 @@ class Tape:
 
 
 class Kernel:
-    """The compiled equations of a cell, for one type of numbers.
+    """The compiled equations of a cell, for one type of numbers."""
 
-    once: for one step of rows that all take it. Packing a matrix for a single use costs more than
-    it saves: products of x and of the old state are torch's."""
-
-    def __init__(self, equations: Equations, dtype: torch.dtype, once: bool = False) -> None:
-        self.program, self.dtype = Program(equations, once), dtype
+    def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
+        self.program, self.dtype = Program(equations), dtype
         self.source = write_source(self.program)
         self.library = loaded(self.source.text, DEFINES[dtype])
         self.widths = dict(equations.graph.sizes)
@@ -46,11 +42,9 @@ class Kernel:
             for name, function in self.source.functions.items()
         )
         self.gradients = Gradients(self.program)
-        self.flops = self._flops(equations)
+        self._flops = equations.counts().product_flops  # of a row and step
         self.parts = list(self.program.state)
-        self.output_part = next(
-            (p for p, n in self.program.state.items() if n is self.program.output), None
-        )
+        self.output_part = self.program.output_part
         self.output_size = self.widths[self.program.output.size]
         self._steps = [name for name in STEPS if name in self.program.buffers]
         self._saved = self._saved_buffers()
@@ -74,25 +68,29 @@ class Kernel:
         }
         return [name for name in self._steps if name in read]
 
-    def _flops(self, equations: Equations) -> int:
-        """Of a row and step, roughly: what the threads of a call share."""
-        counts = equations.counts()
-        if not self.program.once:
-            return counts.product_flops
-        outside = sum(2 * n.width * n.args[0].width for n in self.program.hoisted)
-        return counts.product_flops - outside + ELEMENTWISE * counts.elementwise_flops
-
     def plan(self, steps: int, batch: int, lengths: Tensor | None, reverse: bool) -> Plan:
-        threads = thread_count(batch, steps * batch * self.flops)
+        threads = thread_count(batch, steps * batch * self._flops)
         return make_plan(steps, batch, lengths, reverse, threads)
 
-    def _product_before(self, run: Run) -> tuple[str, str, int, int, int]:
-        """(buffer of the operand, matrix, its first row, one after its last, column in XP)"""
+    def _product_before(self, run: Run) -> tuple[str, int, int, int]:
+        """(matrix, its first row, one after its last, column in XP)"""
         first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-        source = "X" if run.source == "x" else f"H_{run.source}"
-        return source, run.matrix, first, last, self.program.width(run.offset)
+        return run.matrix, first, last, self.program.width(run.offset)
 
     # ---------------------------------------------------------------- forward
+    def run(
+        self,
+        x: Tensor,
+        state: Sequence[Tensor],
+        parameters: Mapping[str, Tensor],
+        masks: Mapping[str, Tensor],
+        lengths: Tensor | None,
+        reverse: bool,
+        train: bool,
+    ) -> tuple[Tensor, list[Tensor], Tape]:
+        plan = self.plan(x.shape[0], x.shape[1], lengths, reverse)
+        return self.forward(x, state, parameters, masks, plan, train)
+
     @alone_in_a_child
     def forward(
         self,
@@ -110,9 +108,9 @@ class Kernel:
         rows, packed = plan.rows, plan.index is not None
         for name in self._steps:
             b[name] = x.new_empty(max(rows, capacity), self._tape_widths[name])
-        for source, matrix, first, last, column in self._hoisted:
+        for matrix, first, last, column in self._hoisted:
             columns = b["XP"][:rows, column : column + last - first]
-            torch.mm(b[source], parameters[matrix][first:last].t(), out=columns)
+            torch.mm(b["X"], parameters[matrix][first:last].t(), out=columns)
         for part in self.parts:
             if packed or part != self.output_part:
                 kept = max(rows - plan.began if packed else rows, capacity)
@@ -125,7 +123,7 @@ class Kernel:
             b[f"S_{self.output_part}"] = b["Y"]
         if rows:
             self._run_forward(b, plan, x, train)
-        final = [self._final(b, part, plan, train) for part in self.parts]
+        final = [self._final(b, part, plan) for part in self.parts]
         if not packed and self.output_part is not None:
             del b[f"S_{self.output_part}"]
         del b["Y"]  # autograd keeps the output, and gives it back
@@ -166,14 +164,12 @@ class Kernel:
             return self._stored(mask, plan)
         return _sorted(mask, plan)
 
-    def _final(self, b: dict[str, Tensor], part: str, plan: Plan, train: bool) -> Tensor:
+    def _final(self, b: dict[str, Tensor], part: str, plan: Plan) -> Tensor:
         if plan.order is not None:
             return torch.empty_like(b[f"F_{part}"]).index_copy_(0, plan.order, b[f"F_{part}"])
         if plan.steps == 0:
             return b[f"H_{part}"].clone()
         states = b[f"S_{part}"]
-        if plan.steps == 1 and not train and part != self.output_part:
-            return states
         return (states[: plan.batch] if plan.reverse else states[-plan.batch :]).clone()
 
     # ---------------------------------------------------------------- backward
@@ -187,8 +183,8 @@ class Kernel:
         d_final: Sequence[Tensor | None],
         want_x: bool,
         want_state: Sequence[bool],
-        want: set[str],
-        spend: bool,
+        want: Collection[str],
+        spend: bool = True,
     ) -> tuple[Tensor | None, list[Tensor | None], dict[str, Tensor]]:
         """Derivatives by x, by the initial state and by the parameters that are wanted. Where
         nobody reads the output or a final state, None stands for its adjoint, zero. The tape is
@@ -216,7 +212,7 @@ class Kernel:
         if plan.rows:
             self._run_backward(b, plan, like, True)
         d_state = [
-            self.gradients.state(b, part, parameters, plan) if wanted else None
+            self.gradients.state(b, part, plan) if wanted else None
             for part, wanted in zip(self.parts, want_state, strict=True)
         ]
         d_x = self.gradients.x(b, parameters, plan) if want_x else None

@@ -14,13 +14,15 @@ from ensue.engine.bptt import bptt
 from ensue.engine.eager import State, Tensors, hidden_size
 from ensue.engine.native.cache import NoCompiler, compiler
 from ensue.engine.native.call import DEFINES
-from ensue.engine.native.kernel import Kernel, Tape
+from ensue.engine.native.kernel import Kernel
+from ensue.engine.native.once import Once
 from ensue.engine.native.operator import operate, register
 from ensue.engine.rows import reverse_time
 
 COMPUTED_IN = {torch.bfloat16: torch.float32}
 DTYPES = (*DEFINES, *COMPUTED_IN)
 Constant = TypeVar("Constant", bound=Callable[..., Any])
+Made = TypeVar("Made", Kernel, Once)
 
 
 def constant_in_graphs(function: Constant) -> Constant:
@@ -51,18 +53,24 @@ def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
 
 
 def kernel_for(
-    cell: Cell,
-    input_size: int,
-    hidden: int,
-    training: bool,
-    dtype: torch.dtype,
-    once: bool = False,
+    cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
 ) -> Kernel:
     """The kernel of a cell, compiled at first use and kept with the cell."""
-    kernels: dict[Any, Kernel] = cell.__dict__.setdefault("_kernels", {})
-    key = (cell.changes, input_size, hidden, training, dtype, once)
+    return _kept(Kernel, cell, input_size, hidden, training, dtype)
+
+
+def once_for(cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype) -> Once:
+    """The same for a single step."""
+    return _kept(Once, cell, input_size, hidden, training, dtype)
+
+
+def _kept(
+    make: type[Made], cell: Cell, input_size: int, hidden: int, training: bool, dtype: torch.dtype
+) -> Made:
+    kernels: dict[Any, Made] = cell.__dict__.setdefault("_kernels", {})
+    key = (make, cell.changes, input_size, hidden, training, dtype)
     if key not in kernels:
-        kernels[key] = Kernel(cell.equations(input_size, hidden, training), dtype, once)
+        kernels[key] = make(cell.equations(input_size, hidden, training), dtype)
     return kernels[key]
 
 
@@ -76,7 +84,8 @@ def why_no_kernel(
 ) -> str:
     """Why the cell's kernel cannot be compiled; "" if it can (and then it has been)."""
     try:
-        kernel_for(cell, input_size, hidden, training, COMPUTED_IN.get(dtype, dtype), once)
+        make = once_for if once else kernel_for
+        make(cell, input_size, hidden, training, COMPUTED_IN.get(dtype, dtype))
     except NoCompiler as error:
         return str(error).splitlines()[0]
     return ""
@@ -93,7 +102,7 @@ class Job:
     def __init__(
         self,
         cell: Cell,
-        kernel: Kernel,
+        kernel: Kernel | Once,
         names: tuple[str, ...],
         lengths: Tensor | None,
         masks: Tensors | None,
@@ -109,10 +118,11 @@ class Job:
         parts = len(self.kernel.parts)
         return rest[:parts], dict(zip(self.names, rest[parts:], strict=True))
 
-    def forward(self, x: Tensor, rest: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor], Tape]:
+    def forward(self, x: Tensor, rest: tuple[Tensor, ...]) -> tuple[Tensor, list[Tensor], Any]:
         state, parameters = self.split(rest)
-        plan = self.kernel.plan(x.shape[0], x.shape[1], self.lengths, self.reverse)
-        return self.kernel.forward(x, state, parameters, self.masks or {}, plan, self.train)
+        return self.kernel.run(
+            x, state, parameters, self.masks or {}, self.lengths, self.reverse, self.train
+        )
 
     def differentiably(
         self, adjoints: tuple[Tensor | None, ...], x: Tensor, rest: Any, y: Tensor
@@ -160,7 +170,7 @@ class _Native(torch.autograd.Function):
             tape = job.forward(x, tuple(rest))[2]
         want_x, *wanted = ctx.needs_input_grad[1:]
         parts = len(job.kernel.parts)
-        want = {n for n, needed in zip(job.names, wanted[parts:], strict=True) if needed}
+        want = [n for n, needed in zip(job.names, wanted[parts:], strict=True) if needed]
         d_x, d_state, d_parameters = job.kernel.backward(
             tape,
             parameters,
@@ -170,7 +180,6 @@ class _Native(torch.autograd.Function):
             want_x=want_x,
             want_state=wanted[:parts],
             want=want,
-            spend=True,
         )
         return None, d_x, *d_state, *(d_parameters.get(n) for n in job.names)
 
@@ -195,13 +204,12 @@ def native(
     if torch.compiler.is_compiling():
         number = _operator_number(cell)
         return operate(cell, number, hidden, parameters, x, state, lengths, masks, reverse)
-    once = is_once(x, lengths)
-    kernel = kernel_for(cell, x.shape[2], hidden, masks is not None, x.dtype, once)
+    make: Any = once_for if is_once(x, lengths) else kernel_for
+    kernel: Kernel | Once = make(cell, x.shape[2], hidden, masks is not None, x.dtype)
     tensors = (x, *state, *parameters.values())
     train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
     if not train:
-        plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
-        y, last, _ = kernel.forward(x, state, parameters, masks or {}, plan, False)
+        y, last, _ = kernel.run(x, state, parameters, masks or {}, lengths, reverse, False)
         return y, tuple(last)
     job = Job(cell, kernel, tuple(parameters), lengths, masks, reverse, train)
     y, *final = _Native.apply(job, *tensors)  # type: ignore[no-untyped-call]

@@ -66,6 +66,7 @@ class Forward:
         self.equations = equations
         self.output = _own(low[equations.output])
         self.state = {part: _own(low[node]) for part, node in equations.state.items()}
+        self.output_part = next((p for p, n in self.state.items() if n is self.output), None)
         self.places: dict[Node, Place] = {equations.x: Place("X", "step")}
         self.buffers: dict[str, Slots] = {"X": Slots(["input"])}
         for part, leaf in equations.old.items():
