@@ -13,9 +13,10 @@ from ensue.errors import ShapeError
 
 def under_autocast(v: Tensor) -> bool:
     """Whether torch would compute with v in another type than its own."""
+    if v.is_cpu:
+        return torch.is_autocast_enabled("cpu")
     kind = v.device.type
-    available = kind == "cpu" or torch.amp.is_autocast_available(kind)
-    return available and torch.is_autocast_enabled(kind)
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
 def check_given(
@@ -26,32 +27,39 @@ def check_given(
     masks: Mapping[str, Tensor] | None,
 ) -> None:
     """Raises unless every tensor has the shape, type and device that the step expects."""
-    batch = x.shape[1]
+    batch, dtype, device = x.shape[1], x.dtype, x.device
     for name, shape in equations.shapes.items():
-        _check("parameter", name, parameters.get(name), shape, x)
+        given = parameters.get(name)
+        if given is None or given.shape != shape or given.dtype != dtype or given.device != device:
+            raise _wrong("parameter", name, given, shape, x)
     if len(state) != len(equations.old):
         parts = ", ".join(equations.old)
         raise ShapeError(f"state: expected {len(equations.old)} parts ({parts}), got {len(state)}")
     for (part, leaf), given in zip(equations.old.items(), state, strict=True):
-        _check("state", part, given, (batch, leaf.width), x)
+        shape = (batch, leaf.width)
+        if given.shape != shape or given.dtype != dtype or given.device != device:
+            raise _wrong("state", part, given, shape, x)
     for name in equations.masks if masks is not None else ():
         mask = equations.declarations[name]
         assert isinstance(mask, Mask)
         steps = (x.shape[0],) if mask.over == "step" else ()
-        shape = (*steps, batch, equations.graph.width(mask.size))
-        _check("mask", name, masks.get(name), shape, x)  # type: ignore[union-attr]
+        wanted = (*steps, batch, equations.graph.width(mask.size))
+        given = masks.get(name)  # type: ignore[union-attr]
+        if given is None or given.shape != wanted or given.dtype != dtype or given.device != device:
+            raise _wrong("mask", name, given, wanted, x)
 
 
-def _check(kind: str, name: str, given: Tensor | None, shape: tuple[int, ...], x: Tensor) -> None:
+def _wrong(
+    kind: str, name: str, given: Tensor | None, shape: tuple[int, ...], x: Tensor
+) -> ShapeError:
     if given is None:
-        raise ShapeError(f"{kind} {name}: expected a tensor of shape {shape}, got none")
+        return ShapeError(f"{kind} {name}: expected a tensor of shape {shape}, got none")
     if given.shape != shape:
-        raise ShapeError(f"{kind} {name}: expected shape {shape}, got {tuple(given.shape)}")
-    if given.dtype != x.dtype or given.device != x.device:
-        raise ShapeError(
-            f"{kind} {name}: expected {_kind(x.dtype, x.device)} as x, "
-            f"got {_kind(given.dtype, given.device)}"
-        )
+        return ShapeError(f"{kind} {name}: expected shape {shape}, got {tuple(given.shape)}")
+    return ShapeError(
+        f"{kind} {name}: expected {_kind(x.dtype, x.device)} as x, "
+        f"got {_kind(given.dtype, given.device)}"
+    )
 
 
 def _kind(dtype: torch.dtype, device: torch.device) -> str:

@@ -23,7 +23,14 @@ from ensue.cells import Cell
 from ensue.engine.bptt import explicit
 from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import State, Tensors, eager, hidden_size
-from ensue.engine.native import is_once, native, why_no_kernel, why_not_native
+from ensue.engine.native import (
+    is_once,
+    native,
+    ready_kernel,
+    why_no_kernel,
+    why_not_native,
+    with_kernel,
+)
 from ensue.engine.rows import reverse_time
 from ensue.engine.torch_kernels import torch_kernel, why_not_torch
 from ensue.errors import OptionError, unknown
@@ -119,8 +126,15 @@ def run(
     if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
-    widths = (x.shape[2], hidden_size(cell, parameters), masks is not None)
+    hidden, masked = hidden_size(cell, parameters), masks is not None
     compiling = torch.compiler.is_compiling()
+    if engine in ("auto", "native") and not compiling:
+        kernel = ready_kernel(cell, x, hidden, masked, lengths)
+        if kernel is not None:
+            check_given(kernel.program.equations, parameters, x, state, masks)
+            _note("native")
+            return with_kernel(kernel, cell, parameters, x, state, lengths, masks, reverse)
+    widths = (x.shape[2], hidden, masked)
     if not compiling:
         check_given(cell.equations(*widths), parameters, x, state, masks)
     if engine == "auto":
@@ -134,10 +148,16 @@ def run(
         raise unknown("engine", engine, NAMES)
     elif reason := refusal(engine, cell, x, lengths):
         raise OptionError(reason)
-    if not compiling and (used := _used.get()) is not None:
-        used.append(engine)
+    if not compiling:
+        _note(engine)
     call = _apart if compiling and engine in LOOPS else _call
     return call(engine, cell, parameters, x, state, lengths, masks, reverse)
+
+
+def _note(engine: str) -> None:
+    used = _used.get()
+    if used is not None:
+        used.append(engine)
 
 
 def _call(engine: str, *given: Any) -> tuple[Tensor, State]:

@@ -138,11 +138,13 @@ class Recurrent(nn.Module):
     @property
     def ways(self) -> list[OneWay]:
         """One for each layer and direction, in the order of the state."""
-        forwards = list(cast(Iterable[OneWay], self.forwards))
+        forwards, backwards = (
+            cast(Iterable[OneWay], self._modules[name]._modules.values())  # type: ignore[union-attr]
+            for name in ("forwards", "backwards")
+        )
         if not self.bidirectional:
-            return forwards
-        both = zip(forwards, cast(Iterable[OneWay], self.backwards), strict=True)
-        return [way for pair in both for way in pair]
+            return list(forwards)
+        return [way for pair in zip(forwards, backwards, strict=True) for way in pair]
 
     def forward(
         self,
@@ -286,14 +288,15 @@ def _states(
     ways: Sequence[OneWay], state: Sequence[State | None] | None, x: Tensor
 ) -> list[State | None]:
     """The initial states: those given, else each cell's start."""
-    given: Sequence[State | None] = [None] * len(ways) if state is None else state
-    if len(given) != len(ways):
+    if state is None:
+        return [way.start(x) for way in ways]
+    if len(state) != len(ways):
         raise ShapeError(
             f"state: expected {len(ways)} entries, one for each layer and direction, "
-            f"got {len(given)}"
+            f"got {len(state)}"
         )
     found: list[State | None] = []
-    for k, (way, own) in enumerate(zip(ways, given, strict=True)):
+    for k, (way, own) in enumerate(zip(ways, state, strict=True)):
         if own is None:
             found.append(way.start(x))
             continue

@@ -74,6 +74,17 @@ def _kept(
     return kernels[key]
 
 
+def ready_kernel(
+    cell: Cell, x: Tensor, hidden: int, masked: bool, lengths: Tensor | None
+) -> Kernel | Once | None:
+    """The kernel for x if it has been made already."""
+    kernels: dict[Any, Kernel | Once] | None = cell.__dict__.get("_kernels")
+    if kernels is None or not x.is_cpu:
+        return None
+    make = Once if is_once(x, lengths) else Kernel
+    return kernels.get((make, cell.changes, x.shape[2], hidden, masked, x.dtype))
+
+
 def is_once(x: Tensor, lengths: Tensor | None) -> bool:
     """Whether x is one step of rows that all take it: that has a kernel of its own."""
     return x.shape[0] == 1 and lengths is None
@@ -205,7 +216,21 @@ def native(
         number = _operator_number(cell)
         return operate(cell, number, hidden, parameters, x, state, lengths, masks, reverse)
     make: Any = once_for if is_once(x, lengths) else kernel_for
-    kernel: Kernel | Once = make(cell, x.shape[2], hidden, masks is not None, x.dtype)
+    kernel = make(cell, x.shape[2], hidden, masks is not None, x.dtype)
+    return with_kernel(kernel, cell, parameters, x, state, lengths, masks, reverse)
+
+
+def with_kernel(
+    kernel: Kernel | Once,
+    cell: Cell,
+    parameters: Tensors,
+    x: Tensor,
+    state: State,
+    lengths: Tensor | None,
+    masks: Tensors | None,
+    reverse: bool,
+) -> tuple[Tensor, State]:
+    """The kernel over x, recorded if a gradient may be asked for."""
     tensors = (x, *state, *parameters.values())
     train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
     if not train:

@@ -132,7 +132,8 @@ class Program(Forward):
             p: _nothing(graph, equations.old[p].size) if n is None else low[n]
             for p, n in d_state.items()
         }
-        self.d_vectors = {ref: low[node] for ref, node in derivative.vectors.items()}
+        vectors = sorted(derivative.vectors.items(), key=lambda item: self.order(item[0]))
+        self.d_vectors = {ref: low[node] for ref, node in vectors}
         self.d_x = None if rest_of_x is None else low[rest_of_x]
         self.outers = [(ref, low[a], v if is_x(v) else as_operand(low[v])) for ref, a, v in outers]
         self._place_hoisted()
