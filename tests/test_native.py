@@ -114,22 +114,28 @@ def test_built_in_cells_are_as_close_as_eager(name: str) -> None:
     assert_as_close_as_eager(drawn(CELLS[name](), 9, 17))
 
 
-PRODUCTS = {"in the call": 10**9, "by torch": 0}  # the most flops that are small
+# Who does the products of a single step: the most flops that are small, and threads
+PRODUCTS = {"in the call": (10**9, 1), "in the call, by three": (10**9, 3), "by torch": (0, 1)}
+
+
+def done_by(who: str, patch: pytest.MonkeyPatch) -> None:
+    small, threads = PRODUCTS[who]
+    patch.setattr(once, "SMALL", small)
+    patch.setattr(once, "thread_count", lambda rows, flops: max(1, min(threads, rows)))
 
 
 @pytest.fixture(params=PRODUCTS)
 def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who does the products of a single step."""
-    monkeypatch.setattr(once, "SMALL", PRODUCTS[request.param])
+    done_by(request.param, monkeypatch)
 
 
-@pytest.mark.parametrize("small", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize("who", PRODUCTS)
 @settings(RANDOM, max_examples=15)
 @given(random_cells(hidden=(1, 5, 17)), st.booleans())
-def test_one_step_of_random_cells(small: int, cell: Cell, masked: bool) -> None:
+def test_one_step_of_random_cells(who: str, cell: Cell, masked: bool) -> None:
     draw = drawn_once(cell, cell.input_size, cell.hidden_size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(once, "SMALL", small)
+        done_by(who, patch)
         for seed in range(4):
             one = (draw if masked else without_masks(draw))(seed)
             assert_close(one.outcome("native"), one.outcome("eager"), rtol=1e-8, atol=1e-9)

@@ -8,20 +8,51 @@ struct Job {
 };
 enum { FORTH, BACK, OUTER, SUMS };  // as in once.py
 
+// The end of a row of at least L numbers, of which fewer than L are left: the last L, where `new_lanes`
+// are those that are left.
+INLINE ints new_lanes(long left) {
+  ints lane;
+  for (int i = 0; i < L; i++) lane[i] = i;
+  return lane >= (whole)(L - left) - ints{};
+}
+INLINE vec loaded(const real* p) { return (vec) * (const loose*)p; }
+INLINE vec where(ints chosen, vec v) { return (vec)(chosen & (ints)v); }
+INLINE real total(vec v) {  // of all lanes, in halves: quicker than one after the other
+  typedef real few __attribute__((vector_size(16)));
+  const union {
+    vec whole;
+    few part[BYTES / 16];
+  } u = {v};
+  few s = u.part[0];
+  for (int i = 1; i < BYTES / 16; i++) s += u.part[i];
+  return REAL_BITS == 32 ? (s[0] + s[1]) + (s[2 % (16 / sizeof(real))] + s[3 % (16 / sizeof(real))]) : s[0] + s[1];
+}
+
 // out[r][i] = sum over j of a[r][j] * m[i][j], for R rows and I units.
 template <int R, int I>
 INLINE void dots(real* out, long out_step, const real* a, long a_step, const real* m, long m_step, long k) {
   vec sum[R][I] = {};
-  for (long j = 0; j < k; j += L) {
+  long j = 0;
+  for (; j + L <= k; j += L) {
     vec x[R];
-    for (int r = 0; r < R; r++) x[r] = load(a + r * a_step + j, k - j);
+    for (int r = 0; r < R; r++) x[r] = loaded(a + r * a_step + j);
     for (int i = 0; i < I; i++) {
-      const vec w = load(m + i * m_step + j, k - j);
+      const vec w = loaded(m + i * m_step + j);
       for (int r = 0; r < R; r++) sum[r][i] += x[r] * w;
     }
   }
+  if (j < k && j) {
+    const ints left = new_lanes(k - j);
+    for (int i = 0; i < I; i++) {
+      const vec w = where(left, loaded(m + i * m_step + k - L));
+      for (int r = 0; r < R; r++) sum[r][i] += where(left, loaded(a + r * a_step + k - L)) * w;
+    }
+  } else if (j < k) {
+    for (int i = 0; i < I; i++)
+      for (int r = 0; r < R; r++) sum[r][i] += load(a + r * a_step, k) * load(m + i * m_step, k);
+  }
   for (int r = 0; r < R; r++)
-    for (int i = 0; i < I; i++) out[r * out_step + i] = sum_of_lanes(sum[r][i]);
+    for (int i = 0; i < I; i++) out[r * out_step + i] = total(sum[r][i]);
 }
 template <int R, int I>
 INLINE void rows_of_dots(real* out, long out_step, const real* a, long a_step, const real* m, long m_step, long n,
@@ -38,14 +69,14 @@ static void forth(real* out, long out_step, const real* a, long a_step, const re
 }
 
 // out[i][:] = sum over j of a(i, j) * b[j][:], or added to it, for I rows and V vectors of columns;
-// a(i, j) stands at i*i_step + j*j_step.
-template <int I, int V>
+// a(i, j) stands at i*i_step + j*j_step. Of the last vector `left` lanes are kept, the last ones if ENDING.
+template <int I, int V, bool ENDING = false>
 INLINE void sums(real* out, long out_step, const real* a, long i_step, long j_step, const real* b, long b_step,
                  long terms, long left, bool fresh) {
   vec sum[I][V] = {};
   for (long j = 0; j < terms; j++) {
     vec w[V];
-    for (int v = 0; v < V; v++) w[v] = load(b + j * b_step + v * L, left - v * L);
+    for (int v = 0; v < V; v++) w[v] = ENDING ? loaded(b + j * b_step) : load(b + j * b_step + v * L, left - v * L);
     for (int i = 0; i < I; i++) {
       const vec x = all(a[i * i_step + j * j_step]);
       for (int v = 0; v < V; v++) sum[i][v] += x * w[v];
@@ -54,7 +85,8 @@ INLINE void sums(real* out, long out_step, const real* a, long i_step, long j_st
   for (int i = 0; i < I; i++)
     for (int v = 0; v < V; v++) {
       real* to = out + i * out_step + v * L;
-      store(to, fresh ? sum[i][v] : load(to, left - v * L) + sum[i][v], left - v * L);
+      if (ENDING) store(to, choose(new_lanes(left), fresh ? sum[i][v] : loaded(to) + sum[i][v], loaded(to)), L);
+      else store(to, fresh ? sum[i][v] : load(to, left - v * L) + sum[i][v], left - v * L);
     }
 }
 template <int I, int V>
@@ -63,9 +95,38 @@ INLINE void rows_of_sums(real* out, long out_step, const real* a, long i_step, l
   long c = 0;
   for (; c + V * L <= columns; c += V * L)
     sums<I, V>(out + c, out_step, a, i_step, j_step, b + c, b_step, terms, V * L, fresh);
-  for (; c < columns; c += L)
-    sums<I, 1>(out + c, out_step, a, i_step, j_step, b + c, b_step, terms, columns - c, fresh);
+  for (; c + L <= columns; c += L)
+    sums<I, 1>(out + c, out_step, a, i_step, j_step, b + c, b_step, terms, L, fresh);
+  const long left = columns - c, end = columns - L;
+  if (left && c) sums<I, 1, true>(out + end, out_step, a, i_step, j_step, b + end, b_step, terms, left, fresh);
+  else if (left) sums<I, 1>(out, out_step, a, i_step, j_step, b, b_step, terms, left, fresh);
 }
+// The same for one row, which reads b once, from its first number to its last.
+template <int J>
+INLINE void add_rows(real* out, const real* a, long j_step, const real* b, long b_step, long columns, bool fresh) {
+  vec x[J];
+  for (int j = 0; j < J; j++) x[j] = all(a[j * j_step]);
+  long c = 0;
+  for (; c + L <= columns; c += L) {
+    vec sum = fresh ? vec{} : loaded(out + c);
+    for (int j = 0; j < J; j++) sum += x[j] * loaded(b + j * b_step + c);
+    store(out + c, sum, L);
+  }
+  if (c < columns) {
+    vec sum = fresh ? vec{} : load(out + c, columns - c);
+    for (int j = 0; j < J; j++) sum += x[j] * load(b + j * b_step + c, columns - c);
+    store(out + c, sum, columns - c);
+  }
+}
+static void one_row(real* out, const real* a, long j_step, const real* b, long b_step, long terms, long columns,
+                    bool fresh) {
+  long j = 0;
+  for (; j + 8 <= terms; j += 8, fresh = false)
+    add_rows<8>(out, a + j * j_step, j_step, b + j * b_step, b_step, columns, fresh);
+  for (; j < terms; j++, fresh = false)
+    add_rows<1>(out, a + j * j_step, j_step, b + j * b_step, b_step, columns, fresh);
+}
+
 // In pieces: one long sum would lose digits.
 static void combine(real* out, long out_step, const real* a, long i_step, long j_step, const real* b, long b_step,
                     long rows, long terms, long columns, bool fresh) {
@@ -74,32 +135,60 @@ static void combine(real* out, long out_step, const real* a, long i_step, long j
     const long here = terms - j < PIECE ? terms - j : PIECE;
     const real *x = a + j * j_step, *w = b + j * b_step;
     long i = 0;
-    for (; i + 4 <= rows; i += 4)
+    for (; i + 4 <= rows && here >= 4; i += 4)
       rows_of_sums<4, 2>(out + i * out_step, out_step, x + i * i_step, i_step, j_step, w, b_step, here, columns, fresh);
-    for (; i < rows; i++)
-      rows_of_sums<1, 8>(out + i * out_step, out_step, x + i * i_step, i_step, j_step, w, b_step, here, columns, fresh);
+    for (; i < rows; i++) one_row(out + i * out_step, x + i * i_step, j_step, w, b_step, here, columns, fresh);
   }
 }
 
-static void run(const Job& job, real** buffers, const long* strides, long rows, long threads) {
-  const long to_step = strides[job.to], from_step = strides[job.from], by_step = strides[job.by];
-  real* const to = buffers[job.to];
-  const real *const from = buffers[job.from] + job.from_at, *const by = buffers[job.by];
+// Jobs that several threads share: each has some of the units, or some of the columns of the result, so
+// that jobs which add to the same result need not wait for each other.
+struct Jobs {
+  const Job* jobs;
+  long count;
+  real** buffers;
+  const long* strides;
+  long rows, sums, workers;  // sums: rows of SUMS, one for each thread of the step
+  const Threads& threads;
+};
+
+static void run(const Job& job, const Jobs& all, long who) {
+  const long to_step = all.strides[job.to], from_step = all.strides[job.from], by_step = all.strides[job.by];
+  real* const to = all.buffers[job.to];
+  const real *const from = all.buffers[job.from] + job.from_at, *const by = all.buffers[job.by];
+  const long width = job.kind == FORTH ? job.n : job.k, blocks = (width + L - 1) / L;
+  const long first = blocks * who / all.workers * L, end = blocks * (who + 1) / all.workers * L;
+  const long here = (end < width ? end : width) - first;
   switch (job.kind) {
     case FORTH:
-      return forth(to + job.to_at, to_step, from, from_step, by + job.by_at * by_step, by_step, rows, job.n, job.k);
+      return forth(to + job.to_at + first, to_step, from, from_step, by + (job.by_at + first) * by_step, by_step,
+                   all.rows, here, job.k);
     case BACK:
-      return combine(to, to_step, from, from_step, 1, by + job.by_at * by_step, by_step, rows, job.n, job.k, job.fresh);
+      return combine(to + first, to_step, from, from_step, 1, by + job.by_at * by_step + first, by_step, all.rows, job.n,
+                     here, job.fresh);
     case OUTER:
-      return combine(to + job.to_at * to_step, to_step, from, 1, from_step, by + job.by_at, by_step, job.n, rows, job.k,
-                     job.fresh);
+      return combine(to + job.to_at * to_step + first, to_step, from, 1, from_step, by + job.by_at + first, by_step,
+                     job.n, all.rows, here, job.fresh);
     case SUMS:
-      for (long i = 0; i < job.n; i++) {
+      for (long i = 0; i < job.n && !who; i++) {
         real sum = 0;
-        for (long t = 0; t < threads; t++) sum += from[t * from_step + i];
+        for (long t = 0; t < all.sums; t++) sum += from[t * from_step + i];
         to[job.to_at + i] = sum;
       }
   }
+}
+
+static void worker(void* given) {
+  const Jobs& all = *(const Jobs*)given;
+  const FlushDenormals flush;
+  const long step = all.workers > 1 ? all.threads.count() : 1;
+  for (long who = all.workers > 1 ? all.threads.number() : 0; who < all.workers; who += step)
+    for (long k = 0; k < all.count; k++) run(all.jobs[k], all, who);
+}
+static void run_all(Jobs all) {
+  if (!all.count) return;
+  if (all.workers > 1) all.threads.parallel(worker, &all, (unsigned)all.workers, 0);
+  else worker(&all);
 }
 
 // What stays the same from call to call.
@@ -112,15 +201,11 @@ struct Fixed {
 };
 
 extern "C" void once(const Fixed* f, real** buffers, long batch, long threads, long train, const Job* jobs, long before,
-                     long after) {
+                     long after, long workers) {
   long* first = (long*)__builtin_alloca((threads + 1) * sizeof(long));
   for (long k = 0; k <= threads; k++) first[k] = batch * k / threads;
   const Call call = {buffers, f->sizes, 0, 0, 0, first, 1, batch, threads, batch, 0, (int)train, f->products, f->pack};
-  {
-    const FlushDenormals flush;
-    for (long k = 0; k < before; k++) run(jobs[k], buffers, f->strides, batch, threads);
-  }
+  run_all({jobs, before, buffers, f->strides, batch, threads, workers, *f->threads});
   f->step(&call, f->threads);
-  const FlushDenormals flush;
-  for (long k = before; k < before + after; k++) run(jobs[k], buffers, f->strides, batch, threads);
+  run_all({jobs + before, after, buffers, f->strides, batch, threads, workers, *f->threads});
 }

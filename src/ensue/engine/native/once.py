@@ -25,7 +25,8 @@ from ensue.engine.native.threads import Threads, alone_in_a_child, runtime, thre
 from ensue.equations import Equations, below
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
-SMALL = 400_000  # flops of the products of a call: more of them are quicker in torch
+SMALL = 20_000_000  # flops of the products of a call: more of them are quicker in torch
+CACHED = 4_000_000  # and of a row: the gradients of larger matrices are
 FORTH, BACK, OUTER, SUMS = range(4)  # as in once.cpp
 
 
@@ -75,7 +76,7 @@ def _library(dtype: torch.dtype) -> Any:
     source = Path(__file__).with_name("once.cpp").read_text()
     entry = loaded(source, DEFINES[dtype]).once
     pointer, number = ctypes.c_void_p, ctypes.c_long
-    entry.argtypes = [pointer, pointer, number, number, number, pointer, number, number]
+    entry.argtypes = [pointer, pointer, *[number] * 3, pointer, *[number] * 3]
     entry.restype = None
     return entry
 
@@ -131,8 +132,9 @@ class Side:
         threads: int,
         train: bool,
         jobs: Table,
+        workers: int = 1,
     ) -> None:
-        """at: the number of each tensor's buffer."""
+        """at: the number of each tensor's buffer. workers: threads of the jobs."""
         pointers = self._none.copy()
         for k, tensor in zip(at, tensors, strict=True):
             pointers[k] = tensor.data_ptr()
@@ -143,7 +145,7 @@ class Side:
             for name, start in starts.items():
                 if name in self.at:
                     pointers[self.at[name]] = begin + start * item
-        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *jobs)
+        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *jobs, workers)
 
 
 class Once:
@@ -258,7 +260,8 @@ class Once:
         jobs = self._small if small else self._no_jobs
         if batch:
             threads = thread_count(batch, batch * self._inside)
-            self._forward(self._at, tensors, batch, threads, train, jobs)
+            workers = thread_count(self._outside, batch * self._outside)
+            self._forward(self._at, tensors, batch, threads, train, jobs, workers)
         new = iter(made)
         final = [
             y.view(batch, self._output).clone()
@@ -326,10 +329,11 @@ class Once:
             for name, shape, whole in after.gradients
         }
         tensors = [*tape, y, *arriving, *room, sums, *found.values()]
-        small = 0 < batch * self._outside <= SMALL
+        small = 0 < batch * self._outside <= SMALL and self._outside <= CACHED
         if batch:
             jobs = after.table if small else self._no_jobs
-            self._backward(after.at, tensors, batch, threads, True, jobs)
+            workers = thread_count(self._outside, 2 * batch * self._outside)
+            self._backward(after.at, tensors, batch, threads, True, jobs, workers)
         if not small:
             self._with_torch(after.jobs, self._named(after.names, tensors))
         made = dict(zip(after.names, tensors, strict=True))

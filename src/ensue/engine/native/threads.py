@@ -56,8 +56,7 @@ def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(call)
     def alone(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        before = torch.get_num_threads() if _forked else 1
-        if before == 1:
+        if not _forked or (before := torch.get_num_threads()) == 1:
             return call(*args, **kwargs)
         torch.set_num_threads(1)
         try:
@@ -71,6 +70,6 @@ def alone_in_a_child(call: Callable[Given, Result]) -> Callable[Given, Result]:
 def thread_count(rows: int, flops: int) -> int:
     """As many threads as torch uses, but no more than rows, nor than have enough to do; one in
     a forked child, whose parent's threads are gone."""
-    if _forked or runtime() is None:
+    if flops < 2 * ENOUGH or _forked or runtime() is None:
         return 1
     return max(1, min(torch.get_num_threads(), rows, flops // ENOUGH))
