@@ -120,7 +120,8 @@ PRODUCTS = {"in the call": (10**9, 1), "in the call, by three": (10**9, 3), "by 
 
 def done_by(who: str, patch: pytest.MonkeyPatch) -> None:
     small, threads = PRODUCTS[who]
-    patch.setattr(once, "SMALL", small)
+    for name in ("SMALL", "SMALL_FOR_SEVERAL"):
+        patch.setattr(once, name, small)
     patch.setattr(once, "thread_count", lambda rows, flops: max(1, min(threads, rows)))
 
 

@@ -34,11 +34,11 @@ INLINE void dots(real* out, long out_step, const real* a, long a_step, const rea
   vec sum[R][I] = {};
   long j = 0;
   for (; j + L <= k; j += L) {
-    vec x[R];
-    for (int r = 0; r < R; r++) x[r] = loaded(a + r * a_step + j);
-    for (int i = 0; i < I; i++) {
-      const vec w = loaded(m + i * m_step + j);
-      for (int r = 0; r < R; r++) sum[r][i] += x[r] * w;
+    vec w[I];
+    for (int i = 0; i < I; i++) w[i] = loaded(m + i * m_step + j);
+    for (int r = 0; r < R; r++) {
+      const vec x = loaded(a + r * a_step + j);
+      for (int i = 0; i < I; i++) sum[r][i] += x * w[i];
     }
   }
   if (j < k && j) {
@@ -54,18 +54,34 @@ INLINE void dots(real* out, long out_step, const real* a, long a_step, const rea
   for (int r = 0; r < R; r++)
     for (int i = 0; i < I; i++) out[r * out_step + i] = total(sum[r][i]);
 }
-template <int R, int I>
-INLINE void rows_of_dots(real* out, long out_step, const real* a, long a_step, const real* m, long m_step, long n,
-                         long k) {
+template <int R>
+APART void rows_of_dots(real* out, long out_step, const real* a, long a_step, const real* m, long m_step, long n,
+                        long k) {
+  constexpr int I = R == 1 ? 8 : R == 2 ? 4 : 3;
   long i = 0;
   for (; i + I <= n; i += I) dots<R, I>(out + i, out_step, a, a_step, m + i * m_step, m_step, k);
   for (; i < n; i++) dots<R, 1>(out + i, out_step, a, a_step, m + i * m_step, m_step, k);
 }
+// A few units of all rows, then the next ones: a matrix is read from afar once.
 static void forth(real* out, long out_step, const real* a, long a_step, const real* m, long m_step, long rows, long n,
                   long k) {
-  long r = 0;
-  for (; r + 4 <= rows; r += 4) rows_of_dots<4, 2>(out + r * out_step, out_step, a + r * a_step, a_step, m, m_step, n, k);
-  for (; r < rows; r++) rows_of_dots<1, 4>(out + r * out_step, out_step, a + r * a_step, a_step, m, m_step, n, k);
+  constexpr long UNITS = 24;
+  for (long i = 0; i < n; i += UNITS) {
+    const long here = n - i < UNITS ? n - i : UNITS;
+    const real* units = m + i * m_step;
+    for (long r = 0, left = (rows + 3) / 4; left; left--) {
+      const long height = (rows - r + left - 1) / left;
+      real* to = out + r * out_step + i;
+      const real* from = a + r * a_step;
+      switch (height) {
+        case 1: rows_of_dots<1>(to, out_step, from, a_step, units, m_step, here, k); break;
+        case 2: rows_of_dots<2>(to, out_step, from, a_step, units, m_step, here, k); break;
+        case 3: rows_of_dots<3>(to, out_step, from, a_step, units, m_step, here, k); break;
+        case 4: rows_of_dots<4>(to, out_step, from, a_step, units, m_step, here, k); break;
+      }
+      r += height;
+    }
+  }
 }
 
 // out[i][:] = sum over j of a(i, j) * b[j][:], or added to it, for I rows and V vectors of columns;
@@ -89,8 +105,8 @@ INLINE void sums(real* out, long out_step, const real* a, long i_step, long j_st
       else store(to, fresh ? sum[i][v] : load(to, left - v * L) + sum[i][v], left - v * L);
     }
 }
-template <int I, int V>
-INLINE void rows_of_sums(real* out, long out_step, const real* a, long i_step, long j_step, const real* b, long b_step,
+template <int I, int V = 2>
+APART void rows_of_sums(real* out, long out_step, const real* a, long i_step, long j_step, const real* b, long b_step,
                          long terms, long columns, bool fresh) {
   long c = 0;
   for (; c + V * L <= columns; c += V * L)
@@ -134,10 +150,24 @@ static void combine(real* out, long out_step, const real* a, long i_step, long j
   for (long j = 0; j < terms; j += PIECE, fresh = false) {
     const long here = terms - j < PIECE ? terms - j : PIECE;
     const real *x = a + j * j_step, *w = b + j * b_step;
-    long i = 0;
-    for (; i + 4 <= rows && here >= 4; i += 4)
-      rows_of_sums<4, 2>(out + i * out_step, out_step, x + i * i_step, i_step, j_step, w, b_step, here, columns, fresh);
-    for (; i < rows; i++) one_row(out + i * out_step, x + i * i_step, j_step, w, b_step, here, columns, fresh);
+    if (rows == 1 || here < 4) {
+      for (long i = 0; i < rows; i++) one_row(out + i * out_step, x + i * i_step, j_step, w, b_step, here, columns, fresh);
+      continue;
+    }
+    for (long i = 0, left = (rows + 5) / 6; left; left--) {
+      const long height = (rows - i + left - 1) / left;
+      real* to = out + i * out_step;
+      const real* from = x + i * i_step;
+      switch (height) {
+        case 1: one_row(to, from, j_step, w, b_step, here, columns, fresh); break;
+        case 2: rows_of_sums<2>(to, out_step, from, i_step, j_step, w, b_step, here, columns, fresh); break;
+        case 3: rows_of_sums<3>(to, out_step, from, i_step, j_step, w, b_step, here, columns, fresh); break;
+        case 4: rows_of_sums<4>(to, out_step, from, i_step, j_step, w, b_step, here, columns, fresh); break;
+        case 5: rows_of_sums<5>(to, out_step, from, i_step, j_step, w, b_step, here, columns, fresh); break;
+        case 6: rows_of_sums<6>(to, out_step, from, i_step, j_step, w, b_step, here, columns, fresh); break;
+      }
+      i += height;
+    }
   }
 }
 

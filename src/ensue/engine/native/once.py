@@ -25,8 +25,9 @@ from ensue.engine.native.threads import Threads, alone_in_a_child, runtime, thre
 from ensue.equations import Equations, below
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
-SMALL = 20_000_000  # flops of the products of a call: more of them are quicker in torch
-CACHED = 4_000_000  # and of a row: the gradients of larger matrices are
+# More flops than these are quicker in torch: of the products of a call, by one thread and by
+# several (torch takes its time to wake them), and of a row, for the gradients of matrices.
+SMALL, SMALL_FOR_SEVERAL, CACHED = 8_000_000, 100_000_000, 4_000_000
 FORTH, BACK, OUTER, SUMS = range(4)  # as in once.cpp
 
 
@@ -254,7 +255,7 @@ class Once:
         made = [x.new_empty(batch, self._strides[name]) for name in self._made]
         y = x.new_empty(1, batch, self._output)
         tensors += [*made, y]
-        small = batch * self._outside <= SMALL
+        small = self._is_small(batch)
         if not small:
             self._with_torch(self._before, self._named(self._given + self._made, tensors))
         jobs = self._small if small else self._no_jobs
@@ -272,6 +273,11 @@ class Once:
             for part in self.parts
         ]
         return y, final, tensors[:-1]  # autograd keeps the output, and gives it back
+
+    def _is_small(self, batch: int) -> bool:
+        """Whether the products are done in the call."""
+        several = torch.get_num_threads() > 1
+        return batch * self._outside <= (SMALL_FOR_SEVERAL if several else SMALL)
 
     def _named(self, names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         """Buffers by name, rows and columns."""
@@ -329,7 +335,7 @@ class Once:
             for name, shape, whole in after.gradients
         }
         tensors = [*tape, y, *arriving, *room, sums, *found.values()]
-        small = 0 < batch * self._outside <= SMALL and self._outside <= CACHED
+        small = batch > 0 and self._is_small(batch) and self._outside <= CACHED
         if batch:
             jobs = after.table if small else self._no_jobs
             workers = thread_count(self._outside, 2 * batch * self._outside)
