@@ -37,7 +37,7 @@ from ensue.engine.native import once
 from ensue.engine.native.gradients import Gradients
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.once import Once
-from ensue.equations import Matrix
+from ensue.equations import Matrix, tanh
 from ensue.errors import ShapeError
 
 pytestmark = needs_native
@@ -349,6 +349,23 @@ def test_of_one_step_too(asked: tuple[str, ...]) -> None:
         found = one.outcome("native", ask=here)
         assert {n for n in found if n.startswith("∂")} == {f"∂{n}" for n in here}
         assert_close(found, {name: full[name] for name in found}, **TIGHT)
+
+
+class Inward(Cell):
+    """Does not read x."""
+
+    U = Matrix("h")
+
+    def step(self, x: Any, h: Any) -> Any:
+        return tanh(self.U @ h)
+
+
+@pytest.mark.usefixtures("products")
+@pytest.mark.parametrize("batch", [0, 3])
+def test_what_is_not_read_has_a_derivative_of_zero(batch: int) -> None:
+    for steps in (1, 4):
+        one = Given.of(Inward(), 3, 5, steps, batch)
+        assert_close(one.outcome("native"), one.outcome("eager"), **TIGHT)
 
 
 def jobs_of(cell: Cell, x: bool, parts: list[str], want: tuple[str, ...]) -> list[str]:

@@ -6,147 +6,37 @@ Small ones are done in the same call (`once.cpp`); large ones are torch's.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, WorkSpace, address, core
+from ensue.engine.native.call import DEFINES, PAD, WorkSpace, core
 from ensue.engine.native.gradients import Gradients
-from ensue.engine.native.outer import add_outer
+from ensue.engine.native.jobs import BACK, FORTH, OUTER, SUMS, Job, Side, Table, do_with_torch
 from ensue.engine.native.program import Place, Program, Run
-from ensue.engine.native.source import Function, write_source
-from ensue.engine.native.threads import Threads, alone_in_a_child, runtime, thread_count
+from ensue.engine.native.source import write_source
+from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.equations import Equations, below
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
 # More flops than these are quicker in torch: of the products of a call, by one thread and by
 # several (torch takes its time to wake them), and of a row, for the gradients of matrices.
 SMALL, SMALL_FOR_SEVERAL, CACHED = 8_000_000, 100_000_000, 4_000_000
-FORTH, BACK, OUTER, SUMS = range(4)  # as in once.cpp
 
 
-class Job(NamedTuple):
-    """A product before or after the step: `to` = or += `from` times `by`.
+class After(NamedTuple):
+    """What a backward pass does for the derivatives that are wanted."""
 
-    FORTH  to[:, to_at:+n] = from · by[by_at:+n]ᵀ               products of x and the old state
-    BACK   to += from[:, from_at:+n] · by[by_at:+n]             their adjoints
-    OUTER  to[to_at:+n] += from[:, from_at:+n]ᵀ · by[:, by_at:+k]   the gradient of a matrix
-    SUMS   to[to_at:+n] = Σ from[:, from_at:+n]                 that of a vector, over threads"""
-
-    kind: int
-    to: str
-    to_at: int
-    source: str
-    from_at: int
-    by: str
-    by_at: int
-    n: int
-    k: int
-    fresh: bool
-
-
-Table = tuple[Any, int, int]  # jobs as a call takes them, how many are before the step, and after
-
-
-class CJob(ctypes.Structure):
-    """once.cpp's Job."""
-
-    _fields_ = [
-        (name, ctypes.c_long)
-        for name in ("kind", "to", "to_at", "source", "from_at", "by", "by_at", "n", "k", "fresh")
-    ]
-
-
-class Fixed(ctypes.Structure):
-    """once.cpp's Fixed."""
-
-    _fields_ = [
-        (name, ctypes.c_void_p)
-        for name in ("step", "threads", "sizes", "strides", "products", "pack")
-    ]
-
-
-@functools.cache
-def _library(dtype: torch.dtype) -> Any:
-    source = Path(__file__).with_name("once.cpp").read_text()
-    entry = loaded(source, DEFINES[dtype]).once
-    pointer, number = ctypes.c_void_p, ctypes.c_long
-    entry.argtypes = [pointer, pointer, *[number] * 3, pointer, *[number] * 3]
-    entry.restype = None
-    return entry
-
-
-class Side:
-    """One direction: everything of a call that stays the same from call to call."""
-
-    def __init__(
-        self,
-        step: Any,
-        function: Function,
-        sizes: list[int],
-        more: list[str],
-        strides: Mapping[str, int],
-        space: WorkSpace,
-        dtype: torch.dtype,
-    ) -> None:
-        self._entry, shared = _library(dtype), core(dtype)
-        names = [*function.buffers, *more]
-        self.at = {name: k for k, name in enumerate(names)}
-        self._space = space
-        self._pointers = ctypes.c_void_p * len(names)
-        self._none = [0] * len(names)
-        self._threads = runtime() or Threads()
-        strides = {**strides, **space.strides}
-        self._sizes = (ctypes.c_long * (len(sizes) + len(names)))(
-            *sizes, *(strides.get(name, 0) for name in names)
-        )
-        begin = ctypes.addressof(self._sizes)
-        self._fixed = Fixed(
-            address(step),
-            ctypes.addressof(self._threads),
-            begin,
-            begin + len(sizes) * ctypes.sizeof(ctypes.c_long),
-            address(shared.products),
-            address(shared.pack),
-        )
-        self._given = ctypes.addressof(self._fixed)
-
-    def table(self, before: Sequence[Job], after: Sequence[Job]) -> Table:
-        at = self.at
-        jobs = [
-            CJob(j.kind, at[j.to], j.to_at, at[j.source], j.from_at, at[j.by], *j[6:])
-            for j in (*before, *after)
-        ]
-        return (CJob * len(jobs))(*jobs), len(before), len(after)
-
-    def __call__(
-        self,
-        at: Sequence[int],
-        tensors: Sequence[Tensor],
-        batch: int,
-        threads: int,
-        train: bool,
-        jobs: Table,
-        workers: int = 1,
-    ) -> None:
-        """at: the number of each tensor's buffer. workers: threads of the jobs."""
-        pointers = self._none.copy()
-        for k, tensor in zip(at, tensors, strict=True):
-            pointers[k] = tensor.data_ptr()
-        if self._space.needed:
-            total, starts = self._space.layout(batch)
-            space = tensors[0].new_empty(total)  # in use until the call is over
-            begin, item = space.data_ptr(), space.element_size()
-            for name, start in starts.items():
-                if name in self.at:
-                    pointers[self.at[name]] = begin + start * item
-        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *jobs, workers)
+    names: list[str]  # of its buffers
+    at: list[int]  # their numbers
+    room: list[str]  # those of them to make
+    x_is_unread: bool  # its derivative is zero
+    gradients: list[tuple[str, tuple[int, ...], bool]]  # name, shape, whether all of it is written
+    jobs: list[Job]
+    table: Table
 
 
 class Once:
@@ -257,7 +147,7 @@ class Once:
         tensors += [*made, y]
         small = self._is_small(batch)
         if not small:
-            self._with_torch(self._before, self._named(self._given + self._made, tensors))
+            do_with_torch(self._before, self._named(self._given + self._made, tensors[:-1]))
         jobs = self._small if small else self._no_jobs
         if batch:
             threads = thread_count(batch, batch * self._inside)
@@ -281,25 +171,9 @@ class Once:
 
     def _named(self, names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Tensor]:
         """Buffers by name, rows and columns."""
-        found = dict(zip(names, tensors, strict=False))
+        found = dict(zip(names, tensors, strict=True))
         found["X"] = found["X"].view(-1, self._input)
         return found
-
-    def _with_torch(self, jobs: Sequence[Job], b: Mapping[str, Tensor]) -> None:
-        """The jobs, by torch: into given tensors, whose type autocast leaves alone."""
-        for kind, to, to_at, source, from_at, by, by_at, n, k, fresh in jobs:
-            given = b[source] if kind == FORTH else b[source][:, from_at : from_at + n]
-            if kind == FORTH:
-                torch.mm(given, b[by][by_at : by_at + n].t(), out=b[to][:, to_at : to_at + n])
-            elif kind == BACK and fresh:
-                torch.mm(given, b[by][by_at : by_at + n], out=b[to])
-            elif kind == BACK:
-                b[to].addmm_(given, b[by][by_at : by_at + n])
-            elif kind == OUTER:
-                operand = b[by][:, by_at : by_at + k]
-                add_outer(given, operand, b[to][to_at : to_at + n], fresh)
-            else:
-                torch.sum(given, 0, out=b[to][to_at : to_at + n])
 
     # ---------------------------------------------------------------- backward
     @alone_in_a_child
@@ -313,7 +187,6 @@ class Once:
         want_x: bool,
         want_state: Sequence[bool],
         want: Sequence[str],
-        spend: bool = True,
     ) -> tuple[Tensor | None, list[Tensor | None], dict[str, Tensor]]:
         """As `Kernel.backward`."""
         batch = y.shape[1]
@@ -327,6 +200,8 @@ class Once:
             else:  # the new adjoint comes over the old one
                 arriving.append(given if d is None else given.clone())
         room = [y.new_empty(batch, self._strides[name]) for name in after.room]
+        if after.x_is_unread:
+            room[0].zero_()
         if self.program.over:
             room.append(tape[self._where_xp])
         sums = y.new_zeros(threads, self._strides["ACC"])
@@ -341,7 +216,7 @@ class Once:
             workers = thread_count(self._outside, 2 * batch * self._outside)
             self._backward(after.at, tensors, batch, threads, True, jobs, workers)
         if not small:
-            self._with_torch(after.jobs, self._named(after.names, tensors))
+            do_with_torch(after.jobs, self._named(after.names, tensors))
         made = dict(zip(after.names, tensors, strict=True))
         d_x = made["DX"].view(1, batch, self._input) if want_x else None
         d_state = [
@@ -378,6 +253,7 @@ class Once:
             names,
             [self._backward.at[name] for name in names],
             room,
+            want_x and not any(job.to == "DX" for job in jobs) and self.program.d_x is None,
             [(name, shapes[name], name in whole) for name in want],
             jobs,
             self._backward.table((), jobs),
@@ -395,12 +271,8 @@ class Once:
             operand, column, k = self._operand(run)
             if run.matrix in want:
                 gates = {(run.matrix, run.first_gate + g) for g in range(run.gates)}
-                jobs.append(
-                    Job(
-                        OUTER, f"G_{run.matrix}", first, "D", d, operand, column, n, k,
-                        not gates & written,
-                    )
-                )  # fmt: skip
+                to, fresh = f"G_{run.matrix}", not gates & written
+                jobs.append(Job(OUTER, to, first, "D", d, operand, column, n, k, fresh))
                 written |= gates
             if run.source == "x" and want_x:
                 jobs.append(Job(BACK, "DX", 0, "D", d, by, first, n, k, fresh_x))
@@ -415,16 +287,3 @@ class Once:
                     Job(SUMS, f"G_{name}", first, "ACC", begin, "ACC", 0, last - first, 0, True)
                 )
         return jobs
-
-
-class After(NamedTuple):
-    """What a backward pass does for the derivatives that are wanted: its buffers in order and by
-    number, those of them to make, the gradients (name, shape, whether all of it is written), and
-    the products."""
-
-    names: list[str]
-    at: list[int]
-    room: list[str]
-    gradients: list[tuple[str, tuple[int, ...], bool]]
-    jobs: list[Job]
-    table: Table
