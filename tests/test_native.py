@@ -17,7 +17,7 @@ from laws import NumberTimesState, OneNumber, Reading, SeveralOperands, Sizes
 from parity import Given, as_it_is, assert_as_close_as_eager, needs_native, spaced, turned
 from random_cells import random_cells
 from torch import Tensor
-from torch.autograd import gradgradcheck
+from torch.autograd import forward_ad, gradgradcheck
 from torch.testing import assert_close
 
 from ensue.cells import (
@@ -38,7 +38,7 @@ from ensue.engine.native.gradients import Gradients
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.once import Once
 from ensue.equations import Matrix, tanh
-from ensue.errors import ShapeError
+from ensue.errors import OptionError, ShapeError
 
 pytestmark = needs_native
 LENGTHS = torch.tensor([6, 3, 0, 5, 6, 2, 6, 4, 1, 6])
@@ -366,6 +366,57 @@ def test_what_is_not_read_has_a_derivative_of_zero(batch: int) -> None:
     for steps in (1, 4):
         one = Given.of(Inward(), 3, 5, steps, batch)
         assert_close(one.outcome("native"), one.outcome("eager"), **TIGHT)
+
+
+def test_a_hook_may_give_saved_tensors_another_layout() -> None:
+    def turn(v: Tensor) -> Tensor:
+        return v.transpose(-1, -2).contiguous() if v.dim() > 1 else v
+
+    def back(v: Tensor) -> Tensor:
+        return v.transpose(-1, -2) if v.dim() > 1 else v
+
+    one = Given.of(SimpleRNN(), 3, 5, 1, 4)
+    with torch.autograd.graph.saved_tensors_hooks(turn, back):
+        found = one.outcome("native")
+    assert_close(found, one.outcome("eager"), **TIGHT)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_negative_sign_that_is_only_noted_counts(steps: int) -> None:
+    one = Given.of(LSTM(), 3, 5, steps, 4)
+    turned = replace(one, x=-one.x, state=tuple(-s for s in one.state))
+    noted = replace(one, x=torch._neg_view(one.x), state=tuple(map(torch._neg_view, one.state)))
+    given = (one.cell, one.parameters)
+    found = run(*given, noted.x, noted.state, engine="native")
+    assert_close(found, run(*given, turned.x, turned.state, engine="native"))
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_tensor_of_nobody_has_no_gradient(steps: int) -> None:
+    one = Given.of(LSTM(), 3, 5, steps, 4)
+    more = torch.ones(3, requires_grad=True)
+    W = one.parameters["W"].clone().requires_grad_()
+    given = {**one.parameters, "W": W, "more": more}
+    run(one.cell, given, one.x, one.state, engine="native")[0].sum().backward()
+    assert W.grad is not None
+    assert more.grad is None
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # torch's own use
+@pytest.mark.parametrize("steps", [1, 3])
+def test_forward_mode_is_for_eager(steps: int) -> None:
+    one = Given.of(LSTM(), 3, 5, steps, 4)
+    given = (one.cell, one.parameters)
+    expected = run(*given, one.x, one.state, engine="native")[0]  # the kernel is ready
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(one.x, torch.ones_like(one.x))
+        y, _ = run(*given, x, one.state)
+        value, tangent = forward_ad.unpack_dual(y)
+        assert_close(value, expected)
+        assert tangent is not None
+        assert bool(tangent.any())
+        with pytest.raises(OptionError, match="forward-mode derivatives"):
+            run(*given, x, one.state, engine="native")
 
 
 def jobs_of(cell: Cell, x: bool, parts: list[str], want: tuple[str, ...]) -> list[str]:

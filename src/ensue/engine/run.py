@@ -24,6 +24,7 @@ from ensue.engine.bptt import explicit
 from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import State, Tensors, eager, hidden_size
 from ensue.engine.native import (
+    in_forward_mode,
     is_once,
     native,
     ready_kernel,
@@ -128,7 +129,9 @@ def run(
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
     hidden, masked = hidden_size(cell, parameters), masks is not None
     compiling = torch.compiler.is_compiling()
-    if engine in ("auto", "native") and not compiling:
+    if engine == "auto" and not compiling and in_forward_mode():
+        engine = "eager"
+    if engine in ("auto", "native") and not compiling and not in_forward_mode():
         kernel = ready_kernel(cell, x, hidden, masked, lengths)
         if kernel is not None:
             check_given(kernel.program.equations, parameters, x, state, masks)

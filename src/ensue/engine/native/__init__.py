@@ -1,6 +1,7 @@
 """Any cell at the speed of a hand-tuned kernel: its graph as C++, compiled once."""
 
 from ensue.engine.native.native import (
+    in_forward_mode,
     is_once,
     native,
     ready_kernel,
@@ -12,6 +13,7 @@ from ensue.engine.native.stream import NativeStep
 
 __all__ = [
     "NativeStep",
+    "in_forward_mode",
     "is_once",
     "native",
     "ready_kernel",

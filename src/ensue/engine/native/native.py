@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from ensue.cells import Cell
 from ensue.engine.bptt import bptt
@@ -43,8 +44,15 @@ def _missing_compiler() -> str:
     return ""
 
 
+def in_forward_mode() -> bool:
+    """Whether tensors may carry tangents, which a kernel would lose."""
+    return forward_ad._current_level >= 0
+
+
 def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
     """Why the native engine cannot run this; "" if it can."""
+    if in_forward_mode():
+        return "native engine: forward-mode derivatives are not offered; use engine='eager'"
     if device.type != "cpu":
         return f"native engine: x is on {device}, it runs on the CPU"
     if dtype not in DTYPES:
@@ -181,7 +189,10 @@ class _Native(torch.autograd.Function):
             tape = job.forward(x, tuple(rest))[2]
         want_x, *wanted = ctx.needs_input_grad[1:]
         parts = len(job.kernel.parts)
-        want = [n for n, needed in zip(job.names, wanted[parts:], strict=True) if needed]
+        known = job.kernel.program.equations.shapes
+        named = zip(job.names, wanted[parts:], strict=True)
+        want = [n for n, needed in named if needed and n in known]
+        adjoints = tuple(None if d is None else d.resolve_neg() for d in adjoints)
         d_x, d_state, d_parameters = job.kernel.backward(
             tape,
             parameters,
@@ -231,6 +242,8 @@ def with_kernel(
     reverse: bool,
 ) -> tuple[Tensor, State]:
     """The kernel over x, recorded if a gradient may be asked for."""
+    if x.is_neg() or any(part.is_neg() for part in state):  # what is in memory has another sign
+        x, state = x.resolve_neg(), tuple(part.resolve_neg() for part in state)
     tensors = (x, *state, *parameters.values())
     train = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
     if not train:

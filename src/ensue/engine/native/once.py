@@ -189,6 +189,7 @@ class Once:
         want: Sequence[str],
     ) -> tuple[Tensor | None, list[Tensor | None], dict[str, Tensor]]:
         """As `Kernel.backward`."""
+        y = y.contiguous()  # a hook on saved tensors may have given it another layout
         batch = y.shape[1]
         threads = thread_count(batch, batch * self._inside)
         after = self._after(want_x, tuple(want_state), tuple(want))
