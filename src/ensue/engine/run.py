@@ -129,9 +129,9 @@ def run(
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
     hidden, masked = hidden_size(cell, parameters), masks is not None
     compiling = torch.compiler.is_compiling()
-    if engine == "auto" and not compiling and in_forward_mode():
-        engine = "eager"
-    if engine in ("auto", "native") and not compiling and not in_forward_mode():
+    if not compiling and in_forward_mode():
+        engine = "eager" if engine == "auto" else engine
+    elif not compiling and engine in ("auto", "native"):
         kernel = ready_kernel(cell, x, hidden, masked, lengths)
         if kernel is not None:
             check_given(kernel.program.equations, parameters, x, state, masks)

@@ -34,7 +34,7 @@ class Gradients:
         written = {(ref.name, self.program.order(ref)[1]) for ref in self.program.d_vectors}
         partly: set[str] = set()
         for run in self.program.runs_after:
-            gates = _gates(run)
+            gates = gates_of(run)
             if gates & written and gates - written:
                 partly.add(run.matrix)
             written |= gates
@@ -108,7 +108,7 @@ class Gradients:
                 continue
             first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
             d = _columns(b["D"], self.program.width(run.offset), last - first)
-            gates = _gates(run)
+            gates = gates_of(run)
             fresh = not gates & written
             written |= gates
             for adjoint, operand in self._pairs(b, run.source, d, plan):
@@ -149,7 +149,7 @@ class Gradients:
                 found[name][first:last].copy_(total[at : at + last - first])
 
 
-def _gates(run: Run) -> set[tuple[str, int]]:
+def gates_of(run: Run) -> set[tuple[str, int]]:
     return {(run.matrix, run.first_gate + k) for k in range(run.gates)}
 
 

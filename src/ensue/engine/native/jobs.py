@@ -21,12 +21,12 @@ FORTH, BACK, OUTER, SUMS = range(4)  # as in once.cpp
 
 
 class Job(NamedTuple):
-    """A product before or after the step: `to` = or += `from` times `by`.
+    """A product before or after the step, of buffers by name; `fresh`: written, not added to.
 
-    FORTH  to[:, to_at:+n] = from · by[by_at:+n]ᵀ               products of x and the old state
-    BACK   to += from[:, from_at:+n] · by[by_at:+n]             their adjoints
-    OUTER  to[to_at:+n] += from[:, from_at:+n]ᵀ · by[:, by_at:+k]   the gradient of a matrix
-    SUMS   to[to_at:+n] = Σ from[:, from_at:+n]                 that of a vector, over threads"""
+    FORTH  to[:, to_at:+n] = source · by[by_at:+n]ᵀ                   of x and the old state
+    BACK   to += source[:, from_at:+n] · by[by_at:+n]                 their adjoints
+    OUTER  to[to_at:+n] += source[:, from_at:+n]ᵀ · by[:, by_at:+k]   the gradient of a matrix
+    SUMS   to[to_at:+n] = Σ source[:, from_at:+n]                     that of a vector"""
 
     kind: int
     to: str

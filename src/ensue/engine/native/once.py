@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, PAD, WorkSpace, core
-from ensue.engine.native.gradients import Gradients
+from ensue.engine.native.gradients import Gradients, gates_of
 from ensue.engine.native.jobs import BACK, FORTH, OUTER, SUMS, Job, Side, Table, do_with_torch
 from ensue.engine.native.program import Place, Program, Run
 from ensue.engine.native.source import write_source
@@ -111,7 +111,7 @@ class Once:
 
     def _product_before(self, run: Run) -> Job:
         first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-        source, k = self._operand(run)[0], self._operand(run)[2]
+        source, _, k = self._operand(run)
         at = self.program.width(run.offset)
         return Job(FORTH, "XP", at, source, 0, f"P_{run.matrix}", first, last - first, k, True)
 
@@ -153,15 +153,13 @@ class Once:
             threads = thread_count(batch, batch * self._inside)
             workers = thread_count(self._outside, batch * self._outside)
             self._forward(self._at, tensors, batch, threads, train, jobs, workers)
-        new = iter(made)
-        final = [
-            y.view(batch, self._output).clone()
-            if part == self.output_part
-            else next(new).clone()
-            if train
-            else next(new)
-            for part in self.parts
-        ]
+        new = dict(zip(self._made, made, strict=True))
+        if self.output_part is not None:
+            new[self._y] = y.view(batch, self._output)
+        final = [new[f"S_{part}"] for part in self.parts]
+        for k, part in enumerate(self.parts):
+            if train or part == self.output_part:  # the tape's, or the output's own
+                final[k] = final[k].clone()
         return y, final, tensors[:-1]  # autograd keeps the output, and gives it back
 
     def _is_small(self, batch: int) -> bool:
@@ -271,7 +269,7 @@ class Once:
             d, n, by = self.program.width(run.offset), last - first, f"P_{run.matrix}"
             operand, column, k = self._operand(run)
             if run.matrix in want:
-                gates = {(run.matrix, run.first_gate + g) for g in range(run.gates)}
+                gates = gates_of(run)
                 to, fresh = f"G_{run.matrix}", not gates & written
                 jobs.append(Job(OUTER, to, first, "D", d, operand, column, n, k, fresh))
                 written |= gates

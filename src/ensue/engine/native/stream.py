@@ -14,7 +14,7 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.eager import hidden_size
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, Call, core
+from ensue.engine.native.call import DEFINES, Call, WorkSpace, core
 from ensue.engine.native.program import StepProgram
 from ensue.engine.native.source import write_step_source
 from ensue.engine.native.threads import Threads
@@ -42,23 +42,19 @@ class NativeStep:
         source = write_step_source(program)
         self._function = source.functions["forward"]
         self._library = loaded(source.text, DEFINES[self.dtype])
-        self._apart = program.output not in program.state.values()
-        self.output_part = next((p for p, n in program.state.items() if n is program.output), None)
+        self.output_part = program.output_part
         self._buffers = self._allocate(like)
         self._prepare(source.sizes)
 
     def _allocate(self, like: Tensor) -> dict[str, Tensor]:
         """Everything but x, the states and the output, which change from step to step."""
-        f, lanes = self._function, core(self.dtype).lanes()
         b = {f"P_{n}": p for n, p in self._kept.items()}
-        scratch = sum(self.widths[s] for s in f.scratch)
-        b["Z"] = like.new_empty(self.batch, scratch + PAD)
-        b["RED"] = like.new_empty(self.batch, f.reductions * lanes)
-        b["RS"] = like.new_empty(self.batch, f.numbers)
-        for panels in f.panels:
-            units = -(-self.widths[panels.size] // lanes) * lanes
-            columns = sum(self.widths[s] for s in panels.columns)
-            b[panels.buffer] = like.new_empty(panels.gates * units * columns)
+        space = WorkSpace(self._function, self.widths, core(self.dtype).lanes())
+        total, starts = space.layout(self.batch)
+        whole = like.new_empty(total)
+        b |= {name: whole[start:] for name, start in starts.items()}
+        for name, width in space.strides.items():
+            b[name] = b[name][: self.batch * width].view(-1, width or 1)
         return b
 
     def _prepare(self, sizes: list[str]) -> None:
@@ -139,7 +135,7 @@ class NativeStep:
             pointers[at] = tensor.data_ptr()
         for at, tensor in zip(self._at_new, new, strict=True):
             pointers[at] = tensor.data_ptr()
-        if self._apart:
+        if self.output_part is None:
             pointers[self._at_y] = y.data_ptr()
         self._run(*self._given)
         return out
