@@ -133,8 +133,27 @@ class Schedule:
                     self._visit(node, phase)
         self.stages = [s for s in self._stages if s.phases or s.scalars]
 
+    @property
+    def phases(self) -> list[Phase]:
+        """All sweeps, in the order in which they run."""
+        return [phase for stage in self.stages for phase in stage.phases.values()]
+
+    @property
+    def reads(self) -> dict[Node, None]:
+        """The values that the stages read and do not compute: leaves, and what is in memory when
+        the step begins. Swept over, read as single numbers of a row, or multiplied by a matrix."""
+        found: dict[Node, None] = {}
+        for stage in self.stages:
+            for number in stage.scalars:
+                if number.op not in REDUCTIONS:  # whose operand a sweep reads
+                    found.update(dict.fromkeys(number.args))
+            for phase in stage.phases.values():
+                operands = [operand for dot in phase.dots for operand in dot.args]
+                found.update(dict.fromkeys([*phase.loads, *phase.scalars, *operands]))
+        return {node: None for node in found if self._at_hand(node)}
+
     def _level_after(self, node: Node) -> int:
-        """The first level that can read the node: a dot of one number ends with its own."""
+        """The first level that can read the node: a dot of one number ends its level."""
         late = node.op == "dot" and node.size == ONE and not self._at_hand(node)
         return self.level[node] + late
 
@@ -178,8 +197,8 @@ class Schedule:
 
     def _is_number_of_row(self, node: Node, phase: Phase) -> bool:
         """Whether a value of size one stands ready when the phase begins."""
-        own_dot = node.op == "dot" and self.level[node] == phase.level
-        return not own_dot and (not node.is_leaf or self.in_memory(node))
+        in_this_phase = node.op == "dot" and self.level[node] == phase.level
+        return not in_this_phase and (not node.is_leaf or self.in_memory(node))
 
     def _worth_keeping(self, node: Node) -> bool:
         if self.level[node] < self.first:
