@@ -33,10 +33,11 @@ from ensue.cells import (
     Zoneout,
 )
 from ensue.engine import run
-from ensue.engine.native import once
+from ensue.engine.native import single_step
 from ensue.engine.native.gradients import Gradients
 from ensue.engine.native.kernel import Kernel
-from ensue.engine.native.once import Once
+from ensue.engine.native.single_step import SingleStep
+from ensue.engine.native.wanted import Wanted
 from ensue.equations import Matrix, tanh
 from ensue.errors import OptionError, ShapeError
 
@@ -121,8 +122,8 @@ PRODUCTS = {"in the call": (10**9, 1), "in the call, by three": (10**9, 3), "by 
 def done_by(who: str, patch: pytest.MonkeyPatch) -> None:
     small, threads = PRODUCTS[who]
     for name in ("SMALL", "SMALL_FOR_SEVERAL"):
-        patch.setattr(once, name, small)
-    patch.setattr(once, "thread_count", lambda rows, flops: max(1, min(threads, rows)))
+        patch.setattr(single_step, name, small)
+    patch.setattr(single_step, "thread_count", lambda rows, flops: max(1, min(threads, rows)))
 
 
 @pytest.fixture(params=PRODUCTS)
@@ -160,7 +161,7 @@ def test_one_wide_step_is_as_close_as_eager(batch: int) -> None:
 )
 def test_one_step_packs_no_matrix_of_what_is_given(cell: Cell, packed: int) -> None:
     """A packed matrix pays when it is used again. U·(r*h) waits for r, and stays in the kernel."""
-    functions = Once(cell.equations(3, 5), torch.float32).source.functions
+    functions = SingleStep(cell.equations(3, 5), torch.float32).source.functions
     assert [len(functions[name].panels) for name in ("forward", "backward")] == [packed, packed]
 
 
@@ -286,21 +287,11 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     whole, product = Kernel.backward, Gradients.x
 
-    def backward(
-        self: Kernel,
-        tape: Any,
-        p: Any,
-        y: Any,
-        d_y: Any,
-        d_final: Any,
-        want_x: bool,
-        want_state: Any,
-        want: list[str],
-    ) -> Any:
-        seen.append({"x": want_x, "parameters": set(want), "product": False})
-        found = whole(self, tape, p, y, d_y, d_final, want_x, want_state, want)
-        seen[-1]["given"] = set(found[2])
-        seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found[1]) if d is not None]
+    def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Wanted) -> Any:
+        seen.append({"x": wanted.x, "parameters": set(wanted.parameters), "product": False})
+        found = whole(self, tape, p, y, adjoints, wanted)
+        seen[-1]["given"] = set(found.parameters)
+        seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found.state) if d is not None]
         return found
 
     def d_x(self: Gradients, *arguments: Any) -> Tensor:
@@ -419,16 +410,18 @@ def test_forward_mode_is_for_eager(steps: int) -> None:
             run(*given, x, one.state, engine="native")
 
 
-def jobs_of(cell: Cell, x: bool, parts: list[str], want: tuple[str, ...]) -> list[str]:
-    return [job.to for job in Once(cell.equations(3, 16), torch.float32).jobs_after(x, parts, want)]
+def products_of(cell: Cell, x: bool, parts: list[str], parameters: tuple[str, ...]) -> list[str]:
+    step = SingleStep(cell.equations(3, 16), torch.float32)
+    wanted = Wanted(x, tuple(part in parts for part in step.parts), parameters)
+    return [product.to.name for product in step.products_after(wanted)]
 
 
 def test_of_one_step_only_the_products_asked_for_are_made() -> None:
-    assert jobs_of(LSTM(), False, [], ()) == []
-    assert jobs_of(LSTM(), True, [], ()) == ["DX"]
-    assert jobs_of(LSTM(), False, ["h", "c"], ("b",)) == ["C_h", "G_b"]
-    assert jobs_of(LSTM(), False, [], ("W",)) == ["G_W"]
-    assert jobs_of(GRU(), True, ["h"], ("U",)) == ["DX", "G_U", "C_h", "G_U", "C_h"]
+    assert products_of(LSTM(), False, [], ()) == []
+    assert products_of(LSTM(), True, [], ()) == ["DX"]
+    assert products_of(LSTM(), False, ["h", "c"], ("b",)) == ["C_h", "G_b"]
+    assert products_of(LSTM(), False, [], ("W",)) == ["G_W"]
+    assert products_of(GRU(), True, ["h"], ("U",)) == ["DX", "G_U", "C_h", "G_U", "C_h"]
 
 
 def test_without_gradients_nothing_is_kept() -> None:

@@ -74,7 +74,7 @@ def show_cell(
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:
     """What the native engine gives to the compiler; needs none."""
-    from ensue.engine.native.program import Program
+    from ensue.engine.native.program import sequence_program
     from ensue.engine.native.source import write_source
 
-    return write_source(Program(cell.equations(input_size, hidden_size))).text
+    return write_source(sequence_program(cell.equations(input_size, hidden_size))).text

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ensue.cells import Cell
-from ensue.engine.eager import State, Tensors, eager, hidden_size, masks_at, sort_masks, steps
+from ensue.engine.eager import eager_engine, masks_at, sort_rows, steps
 from ensue.engine.interpreter import Blocks, evaluate
-from ensue.engine.rows import Rows
+from ensue.engine.recurrence import Constants, Recurrence, State, Tensors
 from ensue.equations import Equations, Node
 
 
@@ -42,10 +42,16 @@ def bptt(
 ) -> Gradients:
     """The gradients, from the cost's derivatives by outputs (time, batch, features) and by the
     final state."""
-    rows = Rows.of(lengths, x.shape[0], x.shape[1])
-    x, masks = rows.sort(x, 1), sort_masks(cell, masks, rows)
-    tape = list(steps(cell, parameters, x, tuple(rows.sort(s, 0) for s in state), rows, masks))
-    walk = _Walk(cell, parameters, x.shape[2], masks is not None)
+    recurrence = Recurrence(cell, parameters, x, state, lengths, masks)
+    return backpropagate(recurrence, d_outputs, d_final)
+
+
+def backpropagate(recurrence: Recurrence, d_outputs: Tensor, d_final: State) -> Gradients:
+    """`bptt` of one value, in the order of time."""
+    ordered, rows = sort_rows(recurrence)
+    cell, _, x, _, _, masks, _ = ordered
+    tape = list(steps(ordered, rows))
+    walk = _Walk(ordered)
     d_outputs = rows.sort(d_outputs, 1)
     arriving = tuple(rows.sort(d, 0) for d in d_final)
     d_x: list[Tensor] = []
@@ -66,8 +72,9 @@ def bptt(
 class _Walk:
     """One step of the walk, and the parameters' gradients as they add up."""
 
-    def __init__(self, cell: Cell, parameters: Tensors, width: int, training: bool) -> None:
-        self.equations = cell.equations(width, hidden_size(cell, parameters), training)
+    def __init__(self, recurrence: Recurrence) -> None:
+        cell, parameters = recurrence.cell, recurrence.parameters
+        self.equations = cell.equations(*recurrence.sizes)
         self.blocks = Blocks(self.equations, parameters)
         derivative = self.equations.derivative
         self.derivative, self.outers = derivative, derivative.outers()
@@ -124,51 +131,23 @@ class _ExplicitBPTT(torch.autograd.Function):
     again, so that the backward pass is a differentiable function of them."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        cell: Cell,
-        lengths: Any,
-        masks: Any,
-        names: tuple[str, ...],
-        x: Tensor,
-        *rest: Tensor,
-    ) -> tuple[Tensor, ...]:
-        ctx.cell, ctx.lengths, ctx.masks, ctx.names = cell, lengths, masks, names
+    def forward(ctx: Any, constants: Constants, x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        ctx.constants = constants
         ctx.save_for_backward(x, *rest)
-        parts = len(cell.parts)
-        parameters = dict(zip(names, rest[parts:], strict=True))
-        y, final = eager(cell, parameters, x, rest[:parts], lengths, masks)
+        y, final = eager_engine(constants.recurrence(x, rest))
         return y, *(s.clone() for s in final)
 
     @staticmethod
     def backward(ctx: Any, *adjoints: Tensor) -> tuple[Any, ...]:
         x, *rest = ctx.saved_tensors
-        parts = len(ctx.cell.parts)
-        parameters = dict(zip(ctx.names, rest[parts:], strict=True))
-        found = bptt(
-            ctx.cell,
-            parameters,
-            x,
-            tuple(rest[:parts]),
-            adjoints[0],
-            adjoints[1:],
-            ctx.lengths,
-            ctx.masks,
-        )
-        return None, None, None, None, found.x, *found.state, *found.parameters.values()
+        recurrence = ctx.constants.recurrence(x, tuple(rest))
+        found = backpropagate(recurrence, adjoints[0], adjoints[1:])
+        return None, found.x, *found.state, *found.parameters.values()
 
 
-def explicit(
-    cell: Cell,
-    parameters: Tensors,
-    x: Tensor,
-    state: State,
-    lengths: Tensor | None = None,
-    masks: Tensors | None = None,
-) -> tuple[Tensor, State]:
+def explicit(recurrence: Recurrence) -> tuple[Tensor, State]:
     """The engine "bptt": as `eager`, with the derivative graph in place of autograd."""
-    names = tuple(parameters)
     y, *final = _ExplicitBPTT.apply(  # type: ignore[no-untyped-call]
-        cell, lengths, masks, names, x, *state, *parameters.values()
+        recurrence.constants, *recurrence.tensors
     )
     return y, tuple(final)

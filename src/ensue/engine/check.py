@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import torch
 from torch import Tensor
 
+from ensue.engine.recurrence import Recurrence
 from ensue.equations import Equations, Mask
 from ensue.errors import ShapeError
 
@@ -19,14 +18,9 @@ def under_autocast(v: Tensor) -> bool:
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
 
 
-def check_given(
-    equations: Equations,
-    parameters: Mapping[str, Tensor],
-    x: Tensor,
-    state: Sequence[Tensor],
-    masks: Mapping[str, Tensor] | None,
-) -> None:
+def check_given(equations: Equations, recurrence: Recurrence) -> None:
     """Raises unless every tensor has the shape, type and device that the step expects."""
+    _, parameters, x, state, _, masks, _ = recurrence
     batch, dtype, device = x.shape[1], x.dtype, x.device
     for name, shape in equations.shapes.items():
         given = parameters.get(name)

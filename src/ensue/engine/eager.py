@@ -5,7 +5,7 @@ Tensors are (time, batch, features); state is a tuple of (batch, features), one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ensue.cells import Cell, as_tuple
+from ensue.engine.recurrence import Recurrence, State, Tensors, hidden_size
 from ensue.engine.rows import Rows
-from ensue.errors import OptionError
 
-State = tuple[Tensor, ...]
-Tensors = Mapping[str, Tensor]
+__all__ = ["State", "Tensors", "eager", "hidden_size", "one_step"]
 
 
 def sort_masks(cell: Cell, masks: Tensors | None, rows: Rows) -> dict[str, Tensor] | None:
@@ -46,13 +45,22 @@ def one_step(bound: Any, x: Tensor, state: Sequence[Tensor], width: int) -> tupl
     return y.expand(x.shape[0], width), new
 
 
-def steps(
-    cell: Cell, parameters: Tensors, x: Tensor, state: State, rows: Rows, masks: Tensors | None
-) -> Iterator[tuple[int, State, Tensor, State]]:
+def sort_rows(recurrence: Recurrence) -> tuple[Recurrence, Rows]:
+    """The same with rows in the order in which they run, longest first, and that order."""
+    cell, _, x, state, lengths, masks, _ = recurrence
+    rows = Rows.of(lengths, x.shape[0], x.shape[1])
+    ordered = recurrence._replace(
+        x=rows.sort(x, 1),
+        state=tuple(rows.sort(part, 0) for part in state),
+        masks=sort_masks(cell, masks, rows),
+    )
+    return ordered, rows
+
+
+def steps(recurrence: Recurrence, rows: Rows) -> Iterator[tuple[int, State, Tensor, State]]:
     """For each t: (rows alive, old state, output, new state), of sorted rows alive at t."""
-    width = cell.equations(
-        x.shape[2], hidden_size(cell, parameters), masks is not None
-    ).output.width
+    cell, parameters, x, state, _, masks, _ = recurrence
+    width = cell.equations(*recurrence.sizes).output.width
     steady = masks is None or all(m.over == "sequence" for m in cell.masks.values())
     frames = x.unbind(0)  # indexing x in the loop would make a gradient of its size at each step
     bound, bound_rows = None, -1
@@ -75,33 +83,27 @@ def eager(
 ) -> tuple[Tensor, State]:
     """Runs the cell over x: outputs (time, batch, features), zero beyond a row's end, and the
     state after each row's last real step."""
-    rows = Rows.of(lengths, x.shape[0], x.shape[1])
-    x, masks = rows.sort(x, 1), sort_masks(cell, masks, rows)
-    state = tuple(rows.sort(s, 0) for s in state)
+    return eager_engine(Recurrence(cell, parameters, x, state, lengths, masks))
+
+
+def eager_engine(recurrence: Recurrence) -> tuple[Tensor, State]:
+    """`eager` of one value, in the order of time."""
+    ordered, rows = sort_rows(recurrence)
+    state, batch = ordered.state, ordered.x.shape[1]
     outputs: list[Tensor] = []
     ended: list[State] = []  # states of rows that have ended, shortest rows first
-    for alive, _, y, new in steps(cell, parameters, x, state, rows, masks):
+    for alive, _, y, new in steps(ordered, rows):
         ended.append(tuple(s[alive:] for s in state))
-        outputs.append(pad(y, (0, 0, 0, x.shape[1] - alive)))
+        outputs.append(pad(y, (0, 0, 0, batch - alive)))
         state = new
     final = tuple(torch.cat(parts[::-1]) for parts in zip(*ended, state, strict=True))
-    y = torch.stack(outputs) if outputs else empty_output(cell, parameters, x, state)
+    y = torch.stack(outputs) if outputs else empty_output(ordered)
     return rows.restore(y, 1), tuple(rows.restore(s, 0) for s in final)
 
 
-def hidden_size(cell: Cell, parameters: Tensors) -> int:
-    """The hidden size, read off the parameters."""
-    for name, declared in cell.parameters.items():
-        if declared.size == "hidden":
-            return parameters[name].shape[0] // len(declared.gates)
-    raise OptionError(
-        f"{type(cell).__name__} declares no parameter of size hidden: its width cannot be read off "
-        "them; give one Matrix or Vector the size hidden"
-    )
-
-
-def empty_output(cell: Cell, parameters: Tensors, x: Tensor, state: State) -> Tensor:
+def empty_output(recurrence: Recurrence) -> Tensor:
     """The output of no steps: that of a step with no rows, so that gradients (zeros) exist."""
+    cell, parameters, x, state, *_ = recurrence
     width = cell.equations(x.shape[2], hidden_size(cell, parameters)).output.width
     none = x.reshape(0, x.shape[2])
     y, _ = one_step(cell.on_tensors(parameters), none, [s[:0] for s in state], width)

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,57 +21,41 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.bptt import explicit
 from ensue.engine.check import check_given, under_autocast
-from ensue.engine.eager import State, Tensors, eager, hidden_size
+from ensue.engine.eager import eager_engine
 from ensue.engine.native import (
     in_forward_mode,
-    is_once,
     native,
     ready_kernel,
     why_no_kernel,
     why_not_native,
     with_kernel,
 )
+from ensue.engine.recurrence import Recurrence, State, Tensors
 from ensue.engine.rows import reverse_time
 from ensue.engine.torch_kernels import torch_kernel, why_not_torch
 from ensue.errors import OptionError, unknown
 
-Engine = Callable[
-    [Cell, Tensors, Tensor, State, Tensor | None, Tensors | None, bool], tuple[Tensor, State]
-]
+Engine = Callable[[Recurrence], tuple[Tensor, State]]
 _used: ContextVar[list[str] | None] = ContextVar("engines used", default=None)
 
 
-def _in_reverse(forward_only: Engine) -> Engine:
-    """An engine for both directions from one that goes forward."""
+def _in_both_directions(engine: Engine) -> Engine:
+    """An engine that knows `reverse` from one that goes in the order of time."""
 
-    def both(
-        cell: Cell,
-        parameters: Tensors,
-        x: Tensor,
-        state: State,
-        lengths: Tensor | None,
-        masks: Tensors | None,
-        reverse: bool,
-    ) -> tuple[Tensor, State]:
-        if not reverse:
-            return forward_only(cell, parameters, x, state, lengths, masks, False)
-        turned = {
-            n: reverse_time(m, lengths) if cell.masks[n].over == "step" else m
-            for n, m in (masks or {}).items()
-        }
-        x = reverse_time(x, lengths)
-        given = turned if masks is not None else None
-        y, final = forward_only(cell, parameters, x, state, lengths, given, False)
-        return reverse_time(y, lengths), final
+    def both(recurrence: Recurrence) -> tuple[Tensor, State]:
+        if not recurrence.reverse:
+            return engine(recurrence)
+        y, final = engine(recurrence.forwards())
+        return reverse_time(y, recurrence.lengths), final
 
     return both
 
 
 ENGINES: dict[str, Engine] = {
     "native": native,
-    "torch": _in_reverse(torch_kernel),
-    "eager": _in_reverse(lambda *given: eager(*given[:6])),
-    "bptt": _in_reverse(lambda *given: explicit(*given[:6])),
+    "torch": _in_both_directions(torch_kernel),
+    "eager": _in_both_directions(eager_engine),
+    "bptt": _in_both_directions(explicit),
 }
 LOOPS = ("eager", "bptt")  # in Python, over the steps
 NAMES = ("auto", *ENGINES)
@@ -127,34 +110,47 @@ def run(
     if under_autocast(x):
         with torch.autocast(x.device.type, enabled=False):
             return run(cell, parameters, x, state, lengths, masks, engine, reverse)
-    hidden, masked = hidden_size(cell, parameters), masks is not None
-    compiling = torch.compiler.is_compiling()
-    if not compiling and in_forward_mode():
+    recurrence = Recurrence(cell, parameters, x, state, lengths, masks, reverse)
+    if torch.compiler.is_compiling():
+        return _in_graph(recurrence, engine)
+    sizes = recurrence.sizes
+    if in_forward_mode():
         engine = "eager" if engine == "auto" else engine
-    elif not compiling and engine in ("auto", "native"):
-        kernel = ready_kernel(cell, x, hidden, masked, lengths)
+    elif engine in ("auto", "native"):
+        kernel = ready_kernel(recurrence, sizes)
         if kernel is not None:
-            check_given(kernel.program.equations, parameters, x, state, masks)
+            check_given(kernel.program.equations, recurrence)
             _note("native")
-            return with_kernel(kernel, cell, parameters, x, state, lengths, masks, reverse)
-    widths = (x.shape[2], hidden, masked)
-    if not compiling:
-        check_given(cell.equations(*widths), parameters, x, state, masks)
+            return with_kernel(kernel, recurrence)
+    check_given(cell.equations(*sizes), recurrence)
     if engine == "auto":
         engine, reason = choose(cell, x, lengths)
-        if not reason and not compiling:
-            reason = why_no_kernel(cell, *widths, x.dtype, is_once(x, lengths))
+        if not reason:
+            reason = why_no_kernel(recurrence, sizes)
             engine = _without_native(cell, x, lengths) if reason else engine
-        if reason and not compiling:
+        if reason:
             _say(f"{reason}; running {engine}")
-    elif engine not in ENGINES:
+    else:
+        _check_engine(recurrence, engine)
+    _note(engine)
+    return ENGINES[engine](recurrence)
+
+
+def _in_graph(recurrence: Recurrence, engine: str) -> tuple[Tensor, State]:
+    """The same while torch.compile traces: shapes are not checked, and nothing is noted."""
+    if engine == "auto":
+        engine, _ = choose(recurrence.cell, recurrence.x, recurrence.lengths)
+    else:
+        _check_engine(recurrence, engine)
+    call = _call_apart if engine in LOOPS else _call
+    return call(engine, recurrence)
+
+
+def _check_engine(recurrence: Recurrence, engine: str) -> None:
+    if engine not in ENGINES:
         raise unknown("engine", engine, NAMES)
-    elif reason := refusal(engine, cell, x, lengths):
+    if reason := refusal(engine, recurrence.cell, recurrence.x, recurrence.lengths):
         raise OptionError(reason)
-    if not compiling:
-        _note(engine)
-    call = _apart if compiling and engine in LOOPS else _call
-    return call(engine, cell, parameters, x, state, lengths, masks, reverse)
 
 
 def _note(engine: str) -> None:
@@ -163,13 +159,13 @@ def _note(engine: str) -> None:
         used.append(engine)
 
 
-def _call(engine: str, *given: Any) -> tuple[Tensor, State]:
-    return ENGINES[engine](*given)
+def _call(engine: str, recurrence: Recurrence) -> tuple[Tensor, State]:
+    return ENGINES[engine](recurrence)
 
 
 # torch.compile would make a graph of every operation of the loop, and again for every shape.
 # This is torch.compiler.disable without its import of the compiler.
-_apart = torch._disable_dynamo(_call)  # type: ignore[attr-defined]
+_call_apart = torch._disable_dynamo(_call)  # type: ignore[attr-defined]
 
 
 def refusal(engine: str, cell: Cell, x: Tensor, lengths: Tensor | None) -> str:

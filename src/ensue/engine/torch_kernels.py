@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ensue.cells import GRU, LSTM, Cell, SimpleRNN
-from ensue.engine.eager import State, Tensors
+from ensue.engine.recurrence import Recurrence, State
 
 
 def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
@@ -22,16 +22,9 @@ def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
     return ""
 
 
-def torch_kernel(
-    cell: Cell,
-    parameters: Tensors,
-    x: Tensor,
-    state: State,
-    lengths: Tensor | None,
-    masks: Tensors | None,
-    reverse: bool,
-) -> tuple[Tensor, State]:
+def torch_kernel(recurrence: Recurrence) -> tuple[Tensor, State]:
     """As `eager`, by the functions behind torch.nn.RNN, GRU and LSTM."""
+    cell, parameters, x, state, *_ = recurrence
     W, U, b = parameters["W"], parameters["U"], parameters["b"]
     second = torch.zeros_like(b)
     if isinstance(cell, GRU):

@@ -2,7 +2,6 @@
 
 from ensue.engine.native.native import (
     in_forward_mode,
-    is_once,
     native,
     ready_kernel,
     why_no_kernel,
@@ -14,7 +13,6 @@ from ensue.engine.native.stream import NativeStep
 __all__ = [
     "NativeStep",
     "in_forward_mode",
-    "is_once",
     "native",
     "ready_kernel",
     "why_no_kernel",

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ensue.engine.native.buffers import NUMBERS, REDUCED, SCRATCH, Buffer
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.plan import Plan
 from ensue.engine.native.source import Function
@@ -56,33 +57,33 @@ class WorkSpace:
     def __init__(self, function: Function, widths: Mapping[str, int], lanes: int) -> None:
         wide = sum(widths[s] for s in function.scratch)
         self.strides = {
-            "Z": wide + PAD if wide else 0,
-            "RED": function.reductions * lanes,
-            "RS": function.numbers,
+            SCRATCH: wide + PAD if wide else 0,
+            REDUCED: function.reductions * lanes,
+            NUMBERS: function.numbers,
         }
-        self._panels: dict[str, int] = {}
+        self._panels: dict[Buffer, int] = {}
         for panels in function.panels:
             units = -(-widths[panels.size] // lanes) * lanes
             columns = sum(widths[s] for s in panels.columns)
             self._panels[panels.buffer] = panels.gates * units * columns
         self.needed = any(self.strides.values()) or bool(self._panels)
-        self._layouts: dict[int, tuple[int, dict[str, int]]] = {}
+        self._layouts: dict[int, tuple[int, dict[Buffer, int]]] = {}
 
-    def layout(self, batch: int) -> tuple[int, dict[str, int]]:
+    def layout(self, batch: int) -> tuple[int, dict[Buffer, int]]:
         """(numbers in all, first number of each buffer)"""
         if batch not in self._layouts:
-            counts = {name: batch * stride for name, stride in self.strides.items()}
+            counts = {buffer: batch * stride for buffer, stride in self.strides.items()}
             starts, at = {}, 0
-            for name, count in (counts | self._panels).items():
-                starts[name] = at
+            for buffer, count in (counts | self._panels).items():
+                starts[buffer] = at
                 at += -(-count // 16) * 16
             self._layouts[batch] = at, starts
         return self._layouts[batch]
 
 
 class Entry:
-    """One compiled function, called with buffers by name: those that are not among them are its
-    own work space. Everything that stays the same from call to call is made once."""
+    """One compiled function. Buffers that it uses and that are not given are its work space.
+    Everything that stays the same from call to call is made once."""
 
     def __init__(
         self,
@@ -98,27 +99,29 @@ class Entry:
         self._shared = [address(shared.products), address(shared.pack)]
         self._threads = ctypes.byref(runtime() or Threads())
         self._sizes = [widths[s] for s in sizes]
-        names = function.buffers
-        self._pointers = ctypes.c_void_p * len(names)
-        self._numbers = ctypes.c_long * (len(sizes) + len(names))
-        at = {name: k for k, name in enumerate(names)}
-        self._filled = [(at[name], name, len(sizes) + at[name]) for name in function.used]
+        count = len(function.buffers)
+        self._pointers = ctypes.c_void_p * count
+        self._numbers = ctypes.c_long * (len(sizes) + count)
+        at = {buffer: k for k, buffer in enumerate(function.buffers)}
+        self._used = [(at[buffer], buffer, len(sizes) + at[buffer]) for buffer in function.used]
 
-    def __call__(self, b: Mapping[str, Tensor], plan: Plan, like: Tensor, train: bool) -> None:
+    def __call__(
+        self, memory: Mapping[Buffer, Tensor], plan: Plan, like: Tensor, train: bool
+    ) -> None:
         total, starts = self._space.layout(plan.batch)
         strides = self._space.strides
         space = like.new_empty(total)  # in use until the call is over
         begin, item = space.data_ptr(), space.element_size()
         pointers, numbers = self._pointers(), self._numbers(*self._sizes)
-        for k, name, stride in self._filled:
-            tensor = b.get(name)
+        for k, buffer, stride in self._used:
+            tensor = memory.get(buffer)
             if tensor is not None:
                 pointers[k] = tensor.data_ptr()
                 if tensor.dim() == 2:
                     numbers[stride] = tensor.stride(0)
-            elif name in starts:
-                pointers[k] = begin + starts[name] * item
-                numbers[stride] = strides.get(name, 0)
+            elif buffer in starts:
+                pointers[k] = begin + starts[buffer] * item
+                numbers[stride] = strides.get(buffer, 0)
         call = Call(
             ctypes.addressof(pointers),
             ctypes.addressof(numbers),

@@ -1,49 +1,28 @@
-"""A program as C++: one function for each direction, readable beside the equations."""
+"""A direction as C++: one function, readable beside the equations."""
 
 from __future__ import annotations
 
-from ensue.engine.native.program import Forward, Place
-from ensue.engine.native.values import Direction, Panels, Values, total
+from collections.abc import Iterable
+
+from ensue.engine.native import buffers
+from ensue.engine.native.buffers import REDUCED, SUMS, Location
+from ensue.engine.native.directions import Direction, Panels, group_of
+from ensue.engine.native.gate_runs import gate_number
+from ensue.engine.native.values import Values
 from ensue.equations import Node
-from ensue.equations.declare import Matrix
 from ensue.equations.node import ONE
 from ensue.equations.schedule import REDUCTIONS, Phase, Stage
 
 
-def _indent(lines: list[str]) -> list[str]:
-    return ["  " + line for line in lines]
+def _indent(lines: Iterable[str], by: str = "  ") -> list[str]:
+    return [by + line for line in lines]
 
 
 class Emitter:
     """Writes one direction of a program."""
 
-    def __init__(self, program: Forward, direction: Direction) -> None:
-        self.program, self.direction = program, direction
-        self.values = Values(program, direction)
-        self._find_scratch()
-
-    def _find_scratch(self) -> None:
-        """Values that pass from one phase to another without a place of their own."""
-        d = self.direction
-        for stage in d.schedule.stages:
-            d.numbers.update(dict.fromkeys(stage.scalars))
-            for phase in stage.phases.values():
-                for node in phase.stores:
-                    if node not in d.places and not self._only_sinks(node):
-                        d.scratch[node] = None
-        sizes: list[str] = []
-        for node in d.scratch:
-            d.places[node] = Place("Z", "batch", tuple(sizes))
-            sizes.append(node.size)
-        self.scratch_sizes = sizes
-        for slot, node in enumerate(d.numbers):
-            d.places.setdefault(node, Place("RS", "batch", (ONE,) * slot))
-
-    def _only_sinks(self, node: Node) -> bool:
-        """Whether nothing later in the step reads it."""
-        phases = [p for s in self.direction.schedule.stages for p in s.phases.values()]
-        read = any(node in p.loads or any(node in dot.args for dot in p.dots) for p in phases)
-        return not read and node.size != ONE
+    def __init__(self, direction: Direction) -> None:
+        self.direction, self.values = direction, Values(direction)
 
     # ---------------------------------------------------------------- one phase
     def phase(self, phase: Phase) -> list[str]:
@@ -54,19 +33,20 @@ class Emitter:
 
     def _product_phase(self, phase: Phase) -> list[str]:
         """Block of units by block of units: products into the tile, then the equations."""
-        groups, size = phase.groups, f"n_{phase.size}"
+        groups, size = phase.groups, self.values.size(phase.size)
         vectors = sum(len(g) for g in groups)
-        step = f"blocks_for({max(len(g) for g in groups)})"
+        step = self.direction.panels[group_of(phase, groups[0])].together
         tiles: dict[Node, str] = {}
         products: list[str] = []
         column = 0
         for group in groups:
-            products += self._products(group, column, step)
+            products += self._products(self.direction.panels[group_of(phase, group)], column)
             for gate, dot in enumerate(group):
                 tiles[dot] = f"tile + i*wide + ({column}*J + b*{len(group)} + {gate})*L"
             column += len(group)
+        self.values.begin_rows()
         before, body, after = self._equations(phase, tiles)
-        row = ["const long q = r + i;", *self.values.row_numbers(body)]
+        row = ["const long q = r + i;", *self.values.row_numbers()]
         rows = ["for (long i = 0; i < rows; i++) {", *_indent([*row, *body]), "}"]
         block = ["const long c = (j + b) * L, left = " + size + " - c;", *before, *rows, *after]
         inner = [
@@ -92,23 +72,25 @@ class Emitter:
     def _prefetch(self, phase: Phase) -> list[str]:
         """Asks for what the equations will read, before the products that they wait for."""
         far = ("step", "time", "old", "new")
-        places = [self.direction.places.get(n) for n in phase.loads if n.size != ONE]
-        addresses = [self.values.address(p) for p in places if p is not None and p.row in far]
+        found = [self.direction.locations.get(n) for n in phase.loads if n.size != ONE]
+        self.values.begin_rows()
+        addresses = [self.values.address(at) for at in found if at is not None and at.row in far]
         lines = [f"__builtin_prefetch({a} + c);" for a in dict.fromkeys(addresses)]
         if not lines:
             return []
         return [
             "for (long i = 0, c = j * L; i < rows; i++) {",
-            *_indent(["const long q = r + i;", *self.values.row_numbers(lines), *lines]),
+            *_indent(["const long q = r + i;", *self.values.row_numbers(), *lines]),
             "}",
         ]
 
     def _elementwise_phase(self, phase: Phase) -> list[str]:
         """Row by row, along the features: memory is read as it lies."""
+        self.values.begin_rows()
         before, body, after = self._equations(phase, {}, in_rows=True)
-        row = self.values.row_numbers([*before, *body, *after])
+        row, size = self.values.row_numbers(), self.values.size(phase.size)
         sweep = [
-            f"for (long c = 0, left = n_{phase.size}; left > 0; c += L, left -= L) {{",
+            f"for (long c = 0, left = {size}; left > 0; c += L, left -= L) {{",
             *_indent(body),
             "}",
         ]
@@ -123,7 +105,7 @@ class Emitter:
     ) -> tuple[list[str], list[str], list[str]]:
         """Lines before, inside and after the innermost loop: over rows for one block of units,
         or, `in_rows`, over the units of one row."""
-        v, d = self.values, self.direction
+        v = self.values
         before: list[str] = []
         body: list[str] = []
         after: list[str] = []
@@ -138,34 +120,36 @@ class Emitter:
             value = f"*(const vec*)({tiles[node]})" if node in tiles else v.expression(node)
             body.append(f"const vec {v.variable(node)} = {value};{v.named(node)}")
         for node in phase.stores:
-            value = v.operand(node)
-            if node in d.scratch:
-                body.append(f"store({v.address(d.places[node])} + c, {value}, left);")
-            body += [sink.replace("$", value) for sink in d.sinks.get(node, [])]
-            if node in d.sums:
-                place = f"*(vec*)({d.sums[node]} + c)"
-                if in_rows:
-                    body.append(f"{place} += {value};")
-                else:
-                    before.append(f"vec a{node.number} = {place};")
-                    body.append(f"a{node.number} += {value};")
-                    after.append(f"{place} = a{node.number};")
+            for lines, more in zip((before, body, after), self._stored(node, in_rows), strict=True):
+                lines += more
         for slot, node in enumerate(phase.reductions):
             value = f"first_lanes({v.operand(node.args[0])}, left)"
             if in_rows:
                 before.append(f"vec r{node.number} = {{}};")
                 body.append(f"r{node.number} += {value};")
-                after.append(f"{self._reduced(node)} = {self._total(node, f'r{node.number}')};")
+                after.append(f"{v.computed_number(node)} = {self._total(node, f'r{node.number}')};")
             else:
-                body.append(f"*(vec*)(RED + R*RED_stride + {slot}*L) += {value};")
+                body.append(f"{v.lanes(REDUCED, slot)} += {value};")
         return before, body, after
 
-    def _reduced(self, node: Node) -> str:
-        """Where the number that a reduction gives is kept."""
-        return f"RS[R*RS_stride + {list(self.direction.numbers).index(node)}]"
+    def _stored(self, node: Node, in_rows: bool) -> tuple[list[str], list[str], list[str]]:
+        """What a phase does with a value that outlives it, as lines of `_equations`."""
+        v, d = self.values, self.direction
+        value = v.operand(node)
+        body: list[str] = []
+        if node in d.scratch:
+            body.append(f"store({v.address(d.locations[node])} + c, {value}, left);")
+        body += v.stores(node, value)
+        if node.size == ONE or node not in d.sums:
+            return [], body, []
+        total = f"*(vec*)({v.sum(d.sums[node][0])} + c)"
+        if in_rows:
+            return [], [*body, f"{total} += {value};"], []
+        name = f"a{node.number}"
+        return [f"vec {name} = {total};"], [*body, f"{name} += {value};"], [f"{total} = {name};"]
 
     def _total(self, node: Node, lanes: str) -> str:
-        mean = f" / n_{node.args[0].size}" if node.op == "mean" else ""
+        mean = f" / {self.values.size(node.args[0].size)}" if node.op == "mean" else ""
         return f"sum_of_lanes({lanes}){mean}"
 
     def _title(self, dot: Node) -> str:
@@ -175,81 +159,78 @@ class Emitter:
             for m in dot.attr
         )
 
-    def _products(self, group: list[Node], column: int, step: str) -> list[str]:
-        """The call that fills the tile with one group of dots."""
-        d, dot = self.direction, group[0]
-        order = sorted(range(len(dot.args)), key=lambda k: (d.places[dot.args[k]], k))
+    def _products(self, panels: Panels, column: int) -> list[str]:
+        """The call that fills the tile with one group of dots. Operands that are neighbours in
+        memory are one segment."""
+        v, gates = self.values, panels.gates
         segments: list[list[str]] = []
-        ends: list[Place] = []
-        for k in order:
-            place, size = d.places[dot.args[k]], dot.args[k].size
-            if ends and ends[-1] == place and segments:
-                segments[-1][2] += f" + n_{size}"
+        end: Location | None = None
+        for operand in panels.operands:
+            location = self.direction.locations[operand]
+            if end == location:
+                segments[-1][2] += f" + {v.size(operand.size)}"
             else:
-                start = f"{self.values.first_row(place)} + r*{self.values.stride(place)}"
-                segments.append([start, self.values.stride(place), f"n_{size}"])
-                ends.append(place)
-            ends[-1] = place._replace(offset=(*place.offset, size))
-        panels = Panels(
-            f"B{d.name[0]}{len(d.panels)}",
-            dot.size,
-            len(group),
-            [(g, dot_g.attr[k]) for k in order for g, dot_g in enumerate(group)],
-            [dot.args[k].size for k in order],
-            step,
-        )
-        d.panels.append(panels)
-        K, listed = total(panels.columns), ", ".join("{" + ", ".join(s) + "}" for s in segments)
+                stride = v.stride(location.buffer)
+                start = f"{v.first_row(location)} + r*{stride}"
+                segments.append([start, stride, v.size(operand.size)])
+            end = location._replace(offset=(*location.offset, operand.size))
+        K, listed = v.total(panels.columns), ", ".join("{" + ", ".join(s) + "}" for s in segments)
         return [
             f"{{ const Segment operands[] = {{{listed}}};",
-            f"  c_.products(rows, operands, {len(segments)}, {len(group)} * here, "
-            f"{panels.buffer} + j*{len(group)}*L*({K}), {K}, tile + {column}*J*L, wide); }}",
+            f"  c_.products(rows, operands, {len(segments)}, {gates} * here, "
+            f"{v.pointer(panels.buffer)} + j*{gates}*L*({K}), {K}, "
+            f"tile + {column}*J*L, wide); }}",
         ]
 
     # ---------------------------------------------------------------- reductions and numbers
     def _clear_reductions(self, phase: Phase) -> list[str]:
         if not phase.reductions:
             return []
-        count = len(phase.reductions)
+        v, count = self.values, len(phase.reductions)
+        lanes = v.address(Location(REDUCED, "batch"))
         return [
-            "for (long R = first; R < first + at.rows; R++)",
-            f"  for (long k = 0; k < {count}; k++) *(vec*)(RED + R*RED_stride + k*L) = vec{{}};",
+            f"for (long R = {v.first()}; R < first + at.rows; R++)",
+            f"  for (long k = 0; k < {count}; k++) *(vec*)({lanes} + k*L) = vec{{}};",
         ]
 
     def _finish_reductions(self, phase: Phase) -> list[str]:
         if not phase.reductions:
             return []
+        v = self.values
         lines = [
-            f"{self._reduced(n)} = {self._total(n, f'*(vec*)(RED + R*RED_stride + {k}*L)')};"
+            f"{v.computed_number(n)} = {self._total(n, v.lanes(REDUCED, k))};"
             for k, n in enumerate(phase.reductions)
         ]
-        return ["for (long R = first; R < first + at.rows; R++) {", *_indent(lines), "}"]
+        return [f"for (long R = {v.first()}; R < first + at.rows; R++) {{", *_indent(lines), "}"]
 
     def scalars(self, stage: Stage) -> list[str]:
         """Numbers of each row that the sweeps of this level need."""
-        v, d, numbers = self.values, self.direction, list(self.direction.numbers)
+        v, stored = self.values, {n for n in stage.scalars if self._outlives_step(n)}
         computed = [n for n in stage.scalars if n.op not in REDUCTIONS]
-        used = {a for n in computed for a in n.args} | {n for n in stage.scalars if d.sinks.get(n)}
+        used = {a for n in computed for a in n.args} | stored
+        v.begin_rows()
         body: list[str] = []
         for node in sorted(used - set(computed), key=lambda n: n.number):
             if v.operand(node) == v.variable(node):
                 body.append(f"const vec {v.variable(node)} = {v.number(node)};")
         for node in sorted(computed, key=lambda n: n.number):
             body.append(f"const vec {v.variable(node)} = {v.expression(node)};{v.named(node)}")
-            body.append(f"RS[R*RS_stride + {numbers.index(node)}] = {v.variable(node)}[0];")
+            body.append(f"{v.computed_number(node)} = {v.variable(node)}[0];")
         for node in stage.scalars:
-            body += [sink.replace("$", v.variable(node)) for sink in d.sinks.get(node, [])]
+            body += v.stores(node, v.variable(node))
         if not body:
             return []
         return [
             "for (long q = 0, c = 0, left = 1; q < at.rows; q++) {",
             "  (void)c, (void)left;",
-            *("  " + line for line in self.values.row_numbers(body)),
-            *("  " + line for line in body),
+            *_indent([*v.row_numbers(), *body]),
             "}",
         ]
 
-    # ---------------------------------------------------------------- the whole function
+    def _outlives_step(self, number: Node) -> bool:
+        return number in self.direction.stores or number in self.direction.sums
+
+    # ---------------------------------------------------------------- whole functions
     def function(self) -> list[str]:
         d = self.direction
         steps = (
@@ -262,47 +243,50 @@ class Emitter:
             body += self.scalars(stage)
             for phase in stage.phases.values():
                 body += self.phase(phase)
-        if any("ACC" in line for line in body):
-            body.append("add_up(ACC + who*ACC_stride, ACC_stride / 2);")
+        if d.sums:
+            stride = self.values.stride(SUMS)
+            body.append(f"add_up({self.values.sums()}, {stride} / 2);")
         return [
             f"static void {d.name}_rows(const Call& c_, long who) {{",
             f"  for ({steps}) {{",
             "    const Step at = step_of(c_, s, who);",
-            *("    " + line for line in self._carries()),
-            *("    " + line for line in body),
+            *_indent([*self._carries(), *body], "    "),
             "  }",
             "}",
         ]
 
     def _carries(self) -> list[str]:
         """Adjoints of states that need two buffers: read from one, written to the other."""
-        if self.direction.name != "backward":
-            return []
-        return [
-            f"real* const C_{p} = (c_.steps - 1 - s) & 1 ? Q_{p} : I_{p}; "
-            f"real* const E_{p} = (c_.steps - 1 - s) & 1 ? I_{p} : Q_{p};"
-            for p in self.program.doubled
-        ]
+        lines = []
+        for part in self.direction.doubled:
+            one, other = map(self.values.pointer, buffers.carry_pair(part))
+            old, new = buffers.carry(part).name, buffers.next_carry(part).name
+            turn = "(c_.steps - 1 - s) & 1"
+            lines.append(
+                f"real* const {old} = {turn} ? {other} : {one}; "
+                f"real* const {new} = {turn} ? {one} : {other};"
+            )
+        return lines
 
     def packing(self) -> list[str]:
         """The function that packs the matrices of this direction; called by all threads."""
-        declared = self.program.equations.declarations
-        lines = []
-        for panels in self.direction.panels:
-            K = total(panels.columns)
+        v, equations, lines = self.values, self.direction.equations, []
+        for panels in self.direction.panels.values():
+            K = v.total(panels.columns)
             for index, (gate, ref) in enumerate(panels.terms):
-                at = total(panels.columns[: index // panels.gates])
-                owner = declared[ref.name]
-                assert isinstance(owner, Matrix)
+                at = v.total(panels.columns[: index // panels.gates])
                 up = ref.upright
-                block = f"P_{ref.name} + {owner.gates.index(ref.gate)}*n_{up.rows}*n_{up.columns}"
-                steps = f"1, n_{up.columns}" if ref.transposed else f"n_{up.columns}, 1"
+                rows, columns = v.size(up.rows), v.size(up.columns)
+                pointer = v.pointer(buffers.parameter(ref.name))
+                block = f"{pointer} + {gate_number(equations, ref)}*{rows}*{columns}"
+                steps = f"1, {columns}" if ref.transposed else f"{columns}, 1"
                 lines.append(
-                    f"c_.pack({panels.buffer}, {block}, {steps}, n_{ref.rows}, n_{ref.columns}, "
-                    f"{at}, {K}, {gate}, {panels.gates}, {panels.together}, who, c_.threads);"
+                    f"c_.pack({v.pointer(panels.buffer)}, {block}, {steps}, {v.size(ref.rows)}, "
+                    f"{v.size(ref.columns)}, {at}, {K}, {gate}, {panels.gates}, "
+                    f"{panels.together}, who, c_.threads);"
                 )
         return [
             f"static void {self.direction.name}_pack(const Call& c_, long who) {{",
-            *("  " + line for line in lines),
+            *_indent(lines),
             "}",
         ]

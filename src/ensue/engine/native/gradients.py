@@ -1,22 +1,35 @@
 """The large products after the loop: from the adjoints of all steps to the gradients.
 
-D has a row for every step, with the adjoints δ of all products v = W·a side by side. Of them
-come Wᵀδ for x and Σ δ aᵀ for the matrices."""
+ADJOINTS has a row for every step, with the adjoints δ of all products v = W·a side by side. Of
+them come Wᵀδ for x and Σ δ aᵀ for the matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from ensue.engine.native import buffers
+from ensue.engine.native.buffers import ADJOINTS, D_X, SUMS, Buffer, X
+from ensue.engine.native.gate_runs import GateRun, gate_number, gate_rows
 from ensue.engine.native.outer import add_outer
 from ensue.engine.native.plan import Plan
-from ensue.engine.native.program import Place, Program, Run
+from ensue.engine.native.program import Program
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE, Node
 
-Buffers = Mapping[str, Tensor]
+Memory = Mapping[Buffer, Tensor]
+
+
+class VectorSum(NamedTuple):
+    """Rows `first` to `last` of a vector parameter, whose gradient stands in SUMS from `column`."""
+
+    vector: str
+    first: int
+    last: int  # one after
+    column: int
 
 
 class Gradients:
@@ -24,115 +37,114 @@ class Gradients:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.sums = sum(_rounded(n.width) for n in program.d_vectors.values())
-        self.vectors = self._places_of_sums()
+        self.runs = program.backward.products
+        self.sums = sum(_rounded(n.width) for n in program.backward.vectors.values())
+        self.vectors = self._vector_sums()
         self.written = self._wholly_written()
 
     def _wholly_written(self) -> set[str]:
         """The parameters whose gradient needs no zeros: every gate of it is written, and none is
         added to before. A run that adds to some of its gates adds to all."""
-        written = {(ref.name, self.program.order(ref)[1]) for ref in self.program.d_vectors}
+        equations, vectors = self.program.equations, self.program.backward.vectors
+        written = {(ref.name, gate_number(equations, ref)) for ref in vectors}
         partly: set[str] = set()
-        for run in self.program.runs_after:
-            gates = gates_of(run)
-            if gates & written and gates - written:
+        for run in self.runs:
+            if run.blocks & written and run.blocks - written:
                 partly.add(run.matrix)
-            written |= gates
-        declared = self.program.equations.declarations
+            written |= run.blocks
         return {
             name
-            for name, d in declared.items()
-            if isinstance(d, Parameter)
+            for name, declared in equations.declarations.items()
+            if isinstance(declared, Parameter)
             and name not in partly
-            and all((name, k) in written for k in range(len(d.gates)))
+            and all((name, k) in written for k in range(len(declared.gates)))
         }
 
-    def _places_of_sums(self) -> list[tuple[str, int, int, int]]:
-        """(vector, its first row, one after its last, where their sums begin): neighbouring gates
-        whose sums are neighbours are one. A sum that several vectors share stands at the first."""
-        found: list[tuple[str, int, int, int]] = []
+    def _vector_sums(self) -> list[VectorSum]:
+        """Neighbouring gates whose sums are neighbours are one. A sum that several vectors share
+        stands at the first."""
+        found: list[VectorSum] = []
         seen: dict[Node, int] = {}
         at = 0
-        for ref, node in self.program.d_vectors.items():
-            place = at if node.size == ONE else seen.setdefault(node, at)
+        for ref, node in self.program.backward.vectors.items():
+            column = at if node.size == ONE else seen.setdefault(node, at)
             at += _rounded(node.width)
-            first, last = self.program.rows(ref.name, self.program.order(ref)[1])
-            name, begin, end, where = found[-1] if found else ("", 0, 0, 0)
-            if (name, end, where + end - begin) == (ref.name, first, place):
-                found[-1] = (name, begin, last, where)
+            rows = gate_rows(self.program.equations, ref)
+            last = found[-1] if found else VectorSum("", 0, 0, 0)
+            end = last.column + last.last - last.first
+            if (last.vector, last.last, end) == (ref.name, rows[0], column):
+                found[-1] = last._replace(last=rows[1])
             else:
-                found.append((ref.name, first, last, place))
+                found.append(VectorSum(ref.name, *rows, column))
         return found
 
     # ---------------------------------------------------------------- by x and the old state
-    def x(self, b: Buffers, parameters: Mapping[str, Tensor], plan: Plan) -> Tensor:
-        d_x = b.get("DX")
-        for d, weight in self._products_of_x(b, parameters):
+    def x(self, memory: Memory, parameters: Mapping[str, Tensor], plan: Plan) -> Tensor:
+        d_x = memory.get(D_X)
+        for d, weight in self._products_of_x(memory, parameters):
             if d_x is None:  # into a given tensor, here and below: autocast leaves its type alone
                 d_x = torch.mm(d, weight, out=d.new_empty(d.shape[0], weight.shape[1]))
             else:
                 d_x.addmm_(d, weight)
-        shape = (plan.steps, plan.batch, b["X"].shape[1])
+        shape = (plan.steps, plan.batch, memory[X].shape[1])
         if d_x is None:
-            return b["X"].new_zeros(shape)
+            return memory[X].new_zeros(shape)
         if plan.index is not None:
             full = d_x.new_zeros(plan.steps * plan.batch, d_x.shape[1])
             d_x = full.index_copy_(0, plan.index, d_x)
         return d_x.view(shape)
 
-    def state(self, b: Buffers, part: str, plan: Plan) -> Tensor:
-        if part in self.program.doubled:
-            d = b[f"Q_{part}"] if plan.steps % 2 else b[f"I_{part}"]
+    def state(self, memory: Memory, part: str, plan: Plan) -> Tensor:
+        if part in self.program.backward.doubled:
+            d = memory[buffers.carry_pair(part)[plan.steps % 2]]
         else:
-            d = b[f"C_{part}"]
+            d = memory[buffers.carry(part)]
         return d if plan.order is None else torch.empty_like(d).index_copy_(0, plan.order, d)
 
     def _products_of_x(
-        self, b: Buffers, parameters: Mapping[str, Tensor]
+        self, memory: Memory, parameters: Mapping[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(adjoints, matrix)"""
-        for run in self.program.runs_after:
-            if run.source == "x":
-                first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-                d = _columns(b["D"], self.program.width(run.offset), last - first)
-                yield d, parameters[run.matrix][first:last]
+        for run in self.runs:
+            if run.operand.buffer == X:
+                yield _adjoints(memory, run), parameters[run.matrix][run.first : run.last]
 
     # ---------------------------------------------------------------- by the parameters
     def parameters(
-        self, b: Buffers, parameters: Mapping[str, Tensor], plan: Plan, want: Collection[str]
+        self,
+        memory: Memory,
+        parameters: Mapping[str, Tensor],
+        plan: Plan,
+        wanted: Collection[str],
     ) -> dict[str, Tensor]:
-        found = {name: self._room(name, parameters[name]) for name in want}
+        found = {name: self._empty(name, parameters[name]) for name in wanted}
         written: set[tuple[str, int]] = set()  # gates of matrices
-        for run in self.program.runs_after:
-            if run.matrix not in want:
+        for run in self.runs:
+            if run.matrix not in found:
                 continue
-            first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-            d = _columns(b["D"], self.program.width(run.offset), last - first)
-            gates = gates_of(run)
-            fresh = not gates & written
-            written |= gates
-            for adjoint, operand in self._pairs(b, run.source, d, plan):
-                add_outer(adjoint, operand, found[run.matrix][first:last], fresh)
+            fresh = not run.blocks & written
+            written |= run.blocks
+            rows = found[run.matrix][run.first : run.last]
+            for adjoint, operand in self._pairs(memory, run, plan):
+                add_outer(adjoint, operand, rows, fresh)
                 fresh = False
-        self._add_up_vectors(b["ACC"], found)
+        self._copy_vectors(memory[SUMS], found)
         return found
 
-    def _room(self, name: str, like: Tensor) -> Tensor:
+    def _empty(self, name: str, like: Tensor) -> Tensor:
         """For a parameter's gradient: zeros unless every gate of it is going to be written."""
         return like.new_empty(like.shape) if name in self.written else like.new_zeros(like.shape)
 
-    def _pairs(
-        self, b: Buffers, source: str | Place, d: Tensor, plan: Plan
-    ) -> list[tuple[Tensor, Tensor]]:
+    def _pairs(self, memory: Memory, run: GateRun, plan: Plan) -> list[tuple[Tensor, Tensor]]:
         """(adjoints, operands), row by row, whose products are a matrix's gradient."""
-        if source == "x":
-            return [(d, b["X"])]
-        if isinstance(source, Place):
-            width = next(n.width for n, p in self.program.places.items() if p == source)
-            saved, first = b[source.buffer][: plan.rows], self.program.width(source.offset)
-            return [(d, _columns(saved, first, width))]
-        begin, n = b[f"H_{source}"], min(plan.began, plan.rows)
-        states = b[f"S_{source}"][: plan.rows - n if plan.started is not None else plan.rows]
+        d, (buffer, column, width, part) = _adjoints(memory, run), run.operand
+        if buffer == X:
+            return [(d, memory[X])]
+        if part is None:
+            return [(d, _columns(memory[buffer][: plan.rows], column, width))]
+        begin, n = memory[buffer], min(plan.began, plan.rows)
+        rows = plan.rows - n if plan.started is not None else plan.rows
+        states = memory[buffers.states(part)][:rows]
         if plan.started is not None:
             return [(d[n:], states), (d[:n], begin.index_select(0, plan.started))]
         if plan.reverse:
@@ -140,17 +152,13 @@ class Gradients:
             return [(d[:cut], states[n:]), (d[cut:], begin[:n])]
         return [(d[n:], states[: plan.rows - n]), (d[:n], begin[:n])]
 
-    def _add_up_vectors(self, kept: Tensor, found: dict[str, Tensor]) -> None:
-        """kept: a row for each thread, in whose second half the sums of its steps stand."""
-        sums = kept[:, self.sums :]
-        total = sums[0] if len(sums) == 1 else sums.sum(0)
-        for name, first, last, at in self.vectors:
-            if name in found:
-                found[name][first:last].copy_(total[at : at + last - first])
-
-
-def gates_of(run: Run) -> set[tuple[str, int]]:
-    return {(run.matrix, run.first_gate + k) for k in range(run.gates)}
+    def _copy_vectors(self, sums: Tensor, found: dict[str, Tensor]) -> None:
+        """sums: a row for each thread, in whose second half the sums of its steps stand."""
+        of_threads = sums[:, self.sums :]
+        total = of_threads[0] if len(of_threads) == 1 else of_threads.sum(0)
+        for vector, first, last, column in self.vectors:
+            if vector in found:
+                found[vector][first:last].copy_(total[column : column + last - first])
 
 
 def _rounded(count: int) -> int:
@@ -158,5 +166,9 @@ def _rounded(count: int) -> int:
     return -(-count // 16) * 16
 
 
-def _columns(buffer: Tensor, first: int, count: int) -> Tensor:
-    return buffer[:, first : first + count]
+def _adjoints(memory: Memory, run: GateRun) -> Tensor:
+    return _columns(memory[ADJOINTS], run.column, run.height)
+
+
+def _columns(rows: Tensor, first: int, count: int) -> Tensor:
+    return rows[:, first : first + count]

@@ -15,8 +15,11 @@ import torch
 from torch import Tensor
 
 from ensue.cells import Cell
-from ensue.engine.eager import State, Tensors
+from ensue.engine.native import buffers
+from ensue.engine.native.buffers import Buffer
 from ensue.engine.native.kernel import Kernel, Tape
+from ensue.engine.native.wanted import Adjoints, Wanted
+from ensue.engine.recurrence import Recurrence, State, hidden_size
 from ensue.engine.rows import check_lengths
 
 _makers: list[Callable[[int, int, bool, torch.dtype], Kernel]] = []
@@ -37,11 +40,21 @@ def _kernel(cell: int, x: Tensor, hidden: int, masks: list[Tensor]) -> Kernel:
     return _makers[cell](x.shape[2], hidden, bool(masks), x.dtype)
 
 
-def _taped(kernel: Kernel, lengths: Tensor | None) -> list[str]:
-    """The part of the tape that is returned: with equal lengths the output is one state's own."""
-    if lengths is not None or kernel.output_part is None:
+def _taped(kernel: Kernel, lengths: Tensor | None) -> list[Buffer]:
+    """The part of the tape that is returned: with equal lengths the output is the tape's states."""
+    if lengths is not None:
         return kernel.taped
-    return [name for name in kernel.taped if name != f"S_{kernel.output_part}"]
+    return [buffer for buffer in kernel.taped if buffer != kernel.output_states]
+
+
+def _given(inputs: list[Tensor], lengths: Tensor | None, cell: int, reverse: bool) -> Recurrence:
+    """inputs: x, the state, the parameters, the masks."""
+    known = _cells[cell]
+    x, *rest = inputs
+    state, rest = rest[: len(known.parts)], rest[len(known.parts) :]
+    parameters = dict(zip(known.parameters, rest, strict=False))
+    masks = dict(zip(known.masks, rest[len(parameters) :], strict=False))
+    return Recurrence(known, parameters, x, tuple(state), lengths, masks or None, reverse)
 
 
 @torch.library.custom_op("ensue::recurrence", mutates_args=())
@@ -59,11 +72,9 @@ def recurrence(
     kernel = _kernel(cell, x, hidden, masks)
     lengths = check_lengths(lengths, x.shape[0], x.shape[1])
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
-    named = dict(zip(_cells[cell].parameters, parameters, strict=True))
-    given = dict(zip(_cells[cell].masks, masks, strict=False))
-    capacity = x.shape[0] * x.shape[1]
-    y, final, tape = kernel.forward(x, state, named, given, plan, True, capacity)
-    return [y, *final, *(tape.buffers[name] for name in _taped(kernel, lengths))]
+    given = _given([x, *state, *parameters, *masks], lengths, cell, reverse)
+    y, final, tape = kernel.forward(given, plan, True, capacity=x.shape[0] * x.shape[1])
+    return [y, *final, *(tape.memory[buffer] for buffer in _taped(kernel, lengths))]
 
 
 @recurrence.register_fake
@@ -79,112 +90,87 @@ def _(
 ) -> list[Tensor]:
     kernel = _kernel(cell, x, hidden, masks)
     rows = x.shape[0] * x.shape[1]
-    y = x.new_empty(x.shape[0], x.shape[1], kernel.widths[kernel.program.output.size])
+    y = x.new_empty(x.shape[0], x.shape[1], kernel.output_size)
     final = [torch.empty_like(s, memory_format=torch.contiguous_format) for s in state]
-    return [y, *final, *(x.new_empty(rows, kernel.tape_width(n)) for n in _taped(kernel, lengths))]
+    widths = [kernel.tape_widths[buffer] for buffer in _taped(kernel, lengths)]
+    return [y, *final, *(x.new_empty(rows, width) for width in widths)]
 
 
 @torch.library.custom_op("ensue::recurrence_backward", mutates_args=())
 def recurrence_backward(
-    x: Tensor,
-    state: list[Tensor],
-    parameters: list[Tensor],
-    masks: list[Tensor],
+    inputs: list[Tensor],
     lengths: Tensor | None,
     cell: int,
     hidden: int,
     reverse: bool,
-    y: Tensor,
-    final: list[Tensor],
-    tape: list[Tensor],
-    d_y: Tensor,
-    d_final: list[Tensor],
+    returned: list[Tensor],
+    adjoints: list[Tensor],
 ) -> list[Tensor]:
-    """[∂x, *∂initial states, *∂parameters]"""
-    kernel = _kernel(cell, x, hidden, masks)
+    """[∂x, *∂initial states, *∂parameters]. inputs: x, the state, the parameters, the masks;
+    returned: what `recurrence` gave; adjoints: of the output and of the final states."""
+    given = _given(inputs, lengths, cell, reverse)
+    x, parts = given.x, len(given.state)
+    kernel = _kernel(cell, x, hidden, list((given.masks or {}).values()))
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
-    named = dict(zip(_cells[cell].parameters, parameters, strict=True))
-    given = dict(zip(_cells[cell].masks, masks, strict=False))
-    buffers = kernel.inputs(x, state, named, given, plan)
-    buffers |= dict(zip(_taped(kernel, lengths), tape, strict=True))
+    y, final, tape = returned[0], returned[1 : 1 + parts], returned[1 + parts :]
+    memory = kernel.inputs(given, plan)
+    memory |= dict(zip(_taped(kernel, lengths), tape, strict=True))
     for part, end in zip(kernel.parts, final, strict=True):
-        buffers[f"F_{part}"] = end if plan.order is None else end.index_select(0, plan.order)
-    d_x, d_state, d_parameters = kernel.backward(
-        Tape(plan, buffers),
-        named,
+        ended = end if plan.order is None else end.index_select(0, plan.order)
+        memory[buffers.final(part)] = ended
+    found = kernel.backward(
+        Tape(plan, memory),
+        given.parameters,
         y,
-        d_y,
-        d_final,
-        want_x=True,
-        want_state=[True] * len(state),
-        want=set(named),
+        Adjoints(adjoints[0], adjoints[1:]),
+        Wanted(True, (True,) * parts, tuple(given.parameters)),
         spend=False,
     )
-    assert d_x is not None
-    states = [d for d in d_state if d is not None]
-    assert len(states) == len(state)
-    return [d_x, *states, *(d_parameters[n] for n in named)]
+    derivatives = [found.x, *found.state, *(found.parameters[n] for n in given.parameters)]
+    assert all(d is not None for d in derivatives)
+    return [d for d in derivatives if d is not None]
 
 
 @recurrence_backward.register_fake
 def _(
-    x: Tensor,
-    state: list[Tensor],
-    parameters: list[Tensor],
-    masks: list[Tensor],
+    inputs: list[Tensor],
     lengths: Tensor | None,
     cell: int,
     hidden: int,
     reverse: bool,
-    y: Tensor,
-    final: list[Tensor],
-    tape: list[Tensor],
-    d_y: Tensor,
-    d_final: list[Tensor],
+    returned: list[Tensor],
+    adjoints: list[Tensor],
 ) -> list[Tensor]:
-    return [x.new_empty(t.shape) for t in (x, *state, *parameters)]
+    given = _given(inputs, lengths, cell, reverse)
+    return [given.x.new_empty(t.shape) for t in given.tensors]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
-    x, state, parameters, masks, lengths, cell, hidden, reverse = inputs
-    ctx.counts = (len(state), len(parameters), len(masks))
-    ctx.rest = (lengths, cell, hidden, reverse)
-    ctx.save_for_backward(x, *state, *parameters, *masks, *output)
+    x, state, parameters, masks, *ctx.rest = inputs
+    tensors = [x, *state, *parameters, *masks]
+    ctx.inputs, ctx.counts = len(tensors), (len(state), len(parameters), len(masks))
+    ctx.save_for_backward(*tensors, *output)
 
 
 def _differentiate(ctx: Any, adjoints: list[Tensor | None]) -> tuple[Any, ...]:
-    states, count, masks = ctx.counts
-    x, *rest = ctx.saved_tensors
-    state, rest = rest[:states], rest[states:]
-    parameters, rest = rest[:count], rest[count:]
-    given, (y, *rest) = rest[:masks], rest[masks:]
-    final, tape = rest[:states], rest[states:]
-    d_y, *d_final = (
-        torch.zeros_like(t) if d is None else d
-        for t, d in zip((y, *final), adjoints[: 1 + states], strict=True)
-    )
-    d_x, *found = recurrence_backward(
-        x, state, parameters, given, *ctx.rest, y, final, tape, d_y, d_final
-    )
+    states, _, masks = ctx.counts
+    inputs, returned = ctx.saved_tensors[: ctx.inputs], ctx.saved_tensors[ctx.inputs :]
+    arriving = [
+        torch.zeros_like(v) if d is None else d
+        for v, d in zip(returned[: 1 + states], adjoints[: 1 + states], strict=True)
+    ]
+    d_x, *found = recurrence_backward(list(inputs), *ctx.rest, list(returned), arriving)
     return d_x, found[:states], found[states:], [None] * masks, None, None, None, None
 
 
 recurrence.register_autograd(_differentiate, setup_context=_keep)
 
 
-def operate(
-    cell: Cell,
-    number: int,
-    hidden: int,
-    parameters: Tensors,
-    x: Tensor,
-    state: State,
-    lengths: Tensor | None,
-    masks: Tensors | None,
-    reverse: bool,
-) -> tuple[Tensor, State]:
-    """The cell over x, as one operator."""
-    given = [] if masks is None else [masks[name] for name in cell.masks]
+def operate(given: Recurrence, number: int) -> tuple[Tensor, State]:
+    """The cell over x, as one operator. number: that of the cell."""
+    cell, parameters, x, state, lengths, masks, reverse = given
     ordered = [parameters[name] for name in cell.parameters]
-    out = recurrence(x, list(state), ordered, given, lengths, number, hidden, reverse)
+    listed = [] if masks is None else [masks[name] for name in cell.masks]
+    hidden = hidden_size(cell, parameters)
+    out = recurrence(x, list(state), ordered, listed, lengths, number, hidden, reverse)
     return out[0], tuple(out[1 : 1 + len(state)])

@@ -2,11 +2,11 @@
 // A matrix that is read once is not worth packing.
 #include "kernel.hpp"
 
-// What is done before or after the step, on buffers by number; rows are those of the batch.
-struct Job {
+// A product before or after the step, of buffers by number; rows are those of the batch.
+struct StepProduct {
   long kind, to, to_at, from, from_at, by, by_at, n, k, fresh;
 };
-enum { FORTH, BACK, OUTER, SUMS };  // as in once.py
+enum { FORTH, BACK, OUTER, SUMMED };  // as in step_products.py
 
 // The end of a row of at least L numbers, of which fewer than L are left: the last L, where `new_lanes`
 // are those that are left.
@@ -171,51 +171,51 @@ static void combine(real* out, long out_step, const real* a, long i_step, long j
   }
 }
 
-// Jobs that several threads share: each has some of the units, or some of the columns of the result, so
-// that jobs which add to the same result need not wait for each other.
-struct Jobs {
-  const Job* jobs;
+// Products that several threads share: each has some of the units, or some of the columns of the result,
+// so that products which add to the same result need not wait for each other.
+struct StepProducts {
+  const StepProduct* products;
   long count;
   real** buffers;
   const long* strides;
-  long rows, sums, workers;  // sums: rows of SUMS, one for each thread of the step
+  long rows, sums, workers;  // sums: rows of SUMMED, one for each thread of the step
   const Threads& threads;
 };
 
-static void run(const Job& job, const Jobs& all, long who) {
-  const long to_step = all.strides[job.to], from_step = all.strides[job.from], by_step = all.strides[job.by];
-  real* const to = all.buffers[job.to];
-  const real *const from = all.buffers[job.from] + job.from_at, *const by = all.buffers[job.by];
-  const long width = job.kind == FORTH ? job.n : job.k, blocks = (width + L - 1) / L;
+static void run(const StepProduct& p, const StepProducts& all, long who) {
+  const long to_step = all.strides[p.to], from_step = all.strides[p.from], by_step = all.strides[p.by];
+  real* const to = all.buffers[p.to];
+  const real *const from = all.buffers[p.from] + p.from_at, *const by = all.buffers[p.by];
+  const long width = p.kind == FORTH ? p.n : p.k, blocks = (width + L - 1) / L;
   const long first = blocks * who / all.workers * L, end = blocks * (who + 1) / all.workers * L;
   const long here = (end < width ? end : width) - first;
-  switch (job.kind) {
+  switch (p.kind) {
     case FORTH:
-      return forth(to + job.to_at + first, to_step, from, from_step, by + (job.by_at + first) * by_step, by_step,
-                   all.rows, here, job.k);
+      return forth(to + p.to_at + first, to_step, from, from_step, by + (p.by_at + first) * by_step, by_step,
+                   all.rows, here, p.k);
     case BACK:
-      return combine(to + first, to_step, from, from_step, 1, by + job.by_at * by_step + first, by_step, all.rows, job.n,
-                     here, job.fresh);
+      return combine(to + first, to_step, from, from_step, 1, by + p.by_at * by_step + first, by_step, all.rows, p.n,
+                     here, p.fresh);
     case OUTER:
-      return combine(to + job.to_at * to_step + first, to_step, from, 1, from_step, by + job.by_at + first, by_step,
-                     job.n, all.rows, here, job.fresh);
-    case SUMS:
-      for (long i = 0; i < job.n && !who; i++) {
+      return combine(to + p.to_at * to_step + first, to_step, from, 1, from_step, by + p.by_at + first, by_step,
+                     p.n, all.rows, here, p.fresh);
+    case SUMMED:
+      for (long i = 0; i < p.n && !who; i++) {
         real sum = 0;
         for (long t = 0; t < all.sums; t++) sum += from[t * from_step + i];
-        to[job.to_at + i] = sum;
+        to[p.to_at + i] = sum;
       }
   }
 }
 
 static void worker(void* given) {
-  const Jobs& all = *(const Jobs*)given;
+  const StepProducts& all = *(const StepProducts*)given;
   const FlushDenormals flush;
   const long step = all.workers > 1 ? all.threads.count() : 1;
   for (long who = all.workers > 1 ? all.threads.number() : 0; who < all.workers; who += step)
-    for (long k = 0; k < all.count; k++) run(all.jobs[k], all, who);
+    for (long k = 0; k < all.count; k++) run(all.products[k], all, who);
 }
-static void run_all(Jobs all) {
+static void run_all(StepProducts all) {
   if (!all.count) return;
   if (all.workers > 1) all.threads.parallel(worker, &all, (unsigned)all.workers, 0);
   else worker(&all);
@@ -230,12 +230,12 @@ struct Fixed {
   Pack pack;
 };
 
-extern "C" void once(const Fixed* f, real** buffers, long batch, long threads, long train, const Job* jobs, long before,
-                     long after, long workers) {
+extern "C" void single_step(const Fixed* f, real** buffers, long batch, long threads, long train,
+                            const StepProduct* products, long before, long after, long workers) {
   long* first = (long*)__builtin_alloca((threads + 1) * sizeof(long));
   for (long k = 0; k <= threads; k++) first[k] = batch * k / threads;
   const Call call = {buffers, f->sizes, 0, 0, 0, first, 1, batch, threads, batch, 0, (int)train, f->products, f->pack};
-  run_all({jobs, before, buffers, f->strides, batch, threads, workers, *f->threads});
+  run_all({products, before, buffers, f->strides, batch, threads, workers, *f->threads});
   f->step(&call, f->threads);
-  run_all({jobs + before, after, buffers, f->strides, batch, threads, workers, *f->threads});
+  run_all({products + before, after, buffers, f->strides, batch, threads, workers, *f->threads});
 }

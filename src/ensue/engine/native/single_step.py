@@ -1,24 +1,47 @@
 """One step of rows that all take it: a kernel whose way from Python is short.
 
 Products of x and of the old state are outside of the compiled equations, forward and backward.
-Small ones are done in the same call (`once.cpp`); large ones are torch's.
+Small ones are done in the same call (`single_step.cpp`); large ones are torch's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from ensue.engine.native import buffers
+from ensue.engine.native.buffers import (
+    ADJOINTS,
+    D_X,
+    D_Y,
+    NUMBERS_SAVED,
+    PRODUCTS,
+    SUMS,
+    Buffer,
+    X,
+    Y,
+)
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, WorkSpace, core
-from ensue.engine.native.gradients import Gradients, gates_of
-from ensue.engine.native.jobs import BACK, FORTH, OUTER, SUMS, Job, Side, Table, do_with_torch
-from ensue.engine.native.program import Place, Program, Run
+from ensue.engine.native.call import DEFINES, PAD
+from ensue.engine.native.gradients import Gradients
+from ensue.engine.native.program import Program, single_step_program
 from ensue.engine.native.source import write_source
+from ensue.engine.native.step_products import (
+    BACK,
+    FORTH,
+    OUTER,
+    SUMMED,
+    StepFunction,
+    StepProduct,
+    Table,
+    multiply_with_torch,
+)
 from ensue.engine.native.threads import alone_in_a_child, thread_count
+from ensue.engine.native.wanted import Adjoints, Derivatives, Wanted
+from ensue.engine.recurrence import Recurrence, Tensors
 from ensue.equations import Equations, below
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
@@ -27,138 +50,102 @@ ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions ta
 SMALL, SMALL_FOR_SEVERAL, CACHED = 8_000_000, 100_000_000, 4_000_000
 
 
-class After(NamedTuple):
+class BackwardCall(NamedTuple):
     """What a backward pass does for the derivatives that are wanted."""
 
-    names: list[str]  # of its buffers
+    buffers: list[Buffer]
     at: list[int]  # their numbers
-    room: list[str]  # those of them to make
+    new: list[Buffer]  # those of them to make
     x_is_unread: bool  # its derivative is zero
     gradients: list[tuple[str, tuple[int, ...], bool]]  # name, shape, whether all of it is written
-    jobs: list[Job]
+    products: list[StepProduct]
     table: Table
 
 
-class Once:
+class SingleStep:
     """The compiled equations of a cell for a single step, for one type of numbers."""
 
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
-        self.program = Program(equations, once=True)
+        self.program = single_step_program(equations)
         self.source = write_source(self.program)
         self.library = loaded(self.source.text, DEFINES[dtype])
-        self.widths = dict(equations.graph.sizes)
-        self.parts = list(self.program.state)
-        self.output_part = self.program.output_part
         self.gradients = Gradients(self.program)
-        self._output = self.widths[self.program.output.size]
-        self._input = self.widths["input"]
+        forward = self.program.forward
+        self.parts, self.output_part = list(forward.state), forward.output_part
+        self._input_size, self._output_size = equations.x.width, forward.output.width
+        self._part_widths = {part: node.width for part, node in forward.state.items()}
         self._parameters = list(equations.shapes)
         read = {n.attr for n in below(equations.roots) if n.op == "mask"}
         self._masks = [name for name in equations.masks if name in read]
-        self._apart = [part for part in self.parts if part != self.output_part]
-        self._part_widths = {p: self.widths[n.size] for p, n in self.program.state.items()}
-        self._tape: list[str] = [name for name in ("XP", "US") if name in self.program.buffers]
-        self._strides = self._all_strides(equations)
-        self._count(equations)
-        gradients = [f"G_{name}" for name in self._parameters]
-        self._forward, self._backward = (
-            Side(
-                getattr(self.library, name),
-                function,
-                [self.widths[s] for s in self.source.sizes],
-                gradients if name == "backward" else [],
-                self._strides,
-                WorkSpace(function, self.widths, core(dtype).lanes()),
-                dtype,
+        self._strides = strides_of(self.program, self.gradients.sums)
+        self._outside, self._inside = flops_of_row(self.program)
+        self._list_buffers()
+        widths, more = dict(equations.graph.sizes), map(buffers.gradient, self._parameters)
+        given = (self._strides, widths, dtype)
+        self._forward = StepFunction(self.source, self.library, "forward", [], *given)
+        self._backward = StepFunction(self.source, self.library, "backward", [*more], *given)
+        self._at = [self._forward.at[buffer] for buffer in (*self._taped, self._y)]
+        self._before = [
+            StepProduct(
+                FORTH,
+                PRODUCTS,
+                run.column,
+                run.operand.buffer,
+                0,
+                buffers.parameter(run.matrix),
+                run.first,
+                run.height,
+                run.operand.width,
+                True,
             )
-            for name, function in self.source.functions.items()
-        )
-        self._given = ["X", *(f"H_{p}" for p in self.parts)]
-        self._given += [f"P_{n}" for n in self._parameters] + [f"M_{n}" for n in self._masks]
-        self._made = [f"S_{p}" for p in self._apart] + self._tape
-        self._y = "Y" if self.output_part is None else f"S_{self.output_part}"
-        self._at = [self._forward.at[name] for name in (*self._given, *self._made, self._y)]
-        names = [*self._given, *self._made]
-        self._where_xp = names.index("XP") if "XP" in names else -1
-        self._before = [self._product_before(run) for run in self.program.runs_before]
-        self._no_jobs = self._forward.table((), ())
-        self._small = self._forward.table(self._before, ())
-        self._afters: dict[Any, After] = {}
+            for run in forward.products
+        ]
+        self._no_products = self._forward.table((), ())
+        self._table_before = self._forward.table(self._before, ())
+        self._backward_calls: dict[Wanted, BackwardCall] = {}
 
-    def _all_strides(self, equations: Equations) -> dict[str, int]:
-        """Numbers from row to row of every buffer but the work space."""
-        program, hidden = self.program, self._part_widths
-        strides = {"X": self._input, "DX": self._input, "Y": self._output, "DY": self._output}
-        strides |= {f"M_{n}": program.width(program.buffers[f"M_{n}"].sizes) for n in self._masks}
-        strides |= {f"{kind}_{p}": n for p, n in hidden.items() for kind in "SHFCIQ"}
-        for name, shape in equations.shapes.items():
-            if len(shape) == 2:
-                strides[f"P_{name}"] = strides[f"G_{name}"] = shape[1]
-        for name in ("XP", "US", "D"):
-            if name in program.buffers:
-                strides[name] = program.width(program.buffers[name].sizes) + PAD
-        if program.over:
-            strides["D"] = strides["XP"]
-        strides["ACC"] = 2 * self.gradients.sums
-        return strides
-
-    def _count(self, equations: Equations) -> None:
-        """Flops of a row, roughly: of the products outside, and of what the threads share."""
-        counts = equations.counts()
-        self._outside = sum(2 * n.width * n.args[0].width for n in self.program.hoisted)
-        inside = counts.product_flops - self._outside
-        self._inside = inside + ELEMENTWISE * counts.elementwise_flops
-
-    def _product_before(self, run: Run) -> Job:
-        first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-        source, _, k = self._operand(run)
-        at = self.program.width(run.offset)
-        return Job(FORTH, "XP", at, source, 0, f"P_{run.matrix}", first, last - first, k, True)
-
-    def _operand(self, run: Run) -> tuple[str, int, int]:
-        """(buffer, first column, columns) of what a matrix was multiplied by."""
-        if run.source == "x":
-            return "X", 0, self._input
-        if isinstance(run.source, Place):
-            width = next(n.width for n, p in self.program.places.items() if p == run.source)
-            return run.source.buffer, self.program.width(run.source.offset), width
-        return f"H_{run.source}", 0, self._part_widths[run.source]
+    def _list_buffers(self) -> None:
+        """What is given, what is made beside the output, and the output; the first two are kept
+        for the backward pass."""
+        given = [X, *map(buffers.initial, self.parts)]
+        given += map(buffers.parameter, self._parameters)
+        given += map(buffers.mask, self._masks)
+        apart = [part for part in self.parts if part != self.output_part]
+        saved = [b for b in (PRODUCTS, NUMBERS_SAVED) if b in self.program.forward.columns]
+        self._made = [*map(buffers.states, apart), *saved]
+        self._taped = [*given, *self._made]
+        self._y = Y if self.output_part is None else buffers.states(self.output_part)
+        self._states = [buffers.states(part) for part in self.parts]
+        self._products_at = self._taped.index(PRODUCTS) if PRODUCTS in saved else -1
 
     # ---------------------------------------------------------------- forward
     @alone_in_a_child
-    def run(
-        self,
-        x: Tensor,
-        state: Sequence[Tensor],
-        parameters: Mapping[str, Tensor],
-        masks: Mapping[str, Tensor],
-        lengths: Tensor | None,
-        reverse: bool,
-        train: bool,
-    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    def run(self, recurrence: Recurrence, train: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Output (1, batch, features), new states (batch, features), and what the backward pass
         needs: what was given, and what was made. Forwards and in reverse are the same."""
+        _, parameters, x, state, _, masks, _ = recurrence
         batch = x.shape[1]
         tensors = [x.contiguous(), *[s.contiguous() for s in state]]
         tensors += [parameters[name].contiguous() for name in self._parameters]
-        tensors += [masks[name].contiguous() for name in self._masks]
-        made = [x.new_empty(batch, self._strides[name]) for name in self._made]
-        y = x.new_empty(1, batch, self._output)
+        if masks is not None:
+            tensors += [masks[name].contiguous() for name in self._masks]
+        made = [x.new_empty(batch, self._strides[buffer]) for buffer in self._made]
+        y = x.new_empty(1, batch, self._output_size)
         tensors += [*made, y]
         small = self._is_small(batch)
         if not small:
-            do_with_torch(self._before, self._named(self._given + self._made, tensors[:-1]))
-        jobs = self._small if small else self._no_jobs
+            multiply_with_torch(self._before, self._by_buffer(self._taped, tensors[:-1]))
         if batch:
             threads = thread_count(batch, batch * self._inside)
             workers = thread_count(self._outside, batch * self._outside)
-            self._forward(self._at, tensors, batch, threads, train, jobs, workers)
+            table = self._table_before if small else self._no_products
+            self._forward(self._at, tensors, batch, threads, train, table, workers)
         new = dict(zip(self._made, made, strict=True))
         if self.output_part is not None:
-            new[self._y] = y.view(batch, self._output)
-        final = [new[f"S_{part}"] for part in self.parts]
+            new[self._y] = y.view(batch, self._output_size)
+        final = [new[buffer] for buffer in self._states]
         for k, part in enumerate(self.parts):
-            if train or part == self.output_part:  # the tape's, or the output's own
+            if train or part == self.output_part:  # the tape's, or the output itself
                 final[k] = final[k].clone()
         return y, final, tensors[:-1]  # autograd keeps the output, and gives it back
 
@@ -167,122 +154,149 @@ class Once:
         several = torch.get_num_threads() > 1
         return batch * self._outside <= (SMALL_FOR_SEVERAL if several else SMALL)
 
-    def _named(self, names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Buffers by name, rows and columns."""
-        found = dict(zip(names, tensors, strict=True))
-        found["X"] = found["X"].view(-1, self._input)
+    def _by_buffer(
+        self, listed: Sequence[Buffer], tensors: Sequence[Tensor]
+    ) -> dict[Buffer, Tensor]:
+        """Tensors by buffer, each with rows and columns."""
+        found = dict(zip(listed, tensors, strict=True))
+        found[X] = found[X].view(-1, self._input_size)
         return found
 
     # ---------------------------------------------------------------- backward
     @alone_in_a_child
     def backward(
-        self,
-        tape: list[Tensor],
-        parameters: Mapping[str, Tensor],
-        y: Tensor,
-        d_y: Tensor | None,
-        d_final: Sequence[Tensor | None],
-        want_x: bool,
-        want_state: Sequence[bool],
-        want: Sequence[str],
-    ) -> tuple[Tensor | None, list[Tensor | None], dict[str, Tensor]]:
+        self, tape: list[Tensor], parameters: Tensors, y: Tensor, adjoints: Adjoints, wanted: Wanted
+    ) -> Derivatives:
         """As `Kernel.backward`."""
         y = y.contiguous()  # a hook on saved tensors may have given it another layout
         batch = y.shape[1]
+        call = self._backward_call(wanted)
+        new = [y.new_empty(batch, self._strides[buffer]) for buffer in call.new]
+        if call.x_is_unread:
+            new[0].zero_()
+        if self.program.backward.overlay:
+            new.append(tape[self._products_at])
         threads = thread_count(batch, batch * self._inside)
-        after = self._after(want_x, tuple(want_state), tuple(want))
+        sums = y.new_zeros(threads, self._strides[SUMS])
+        found = {
+            name: parameters[name].new_empty(shape) if whole else parameters[name].new_zeros(shape)
+            for name, shape, whole in call.gradients
+        }
+        tensors = [*tape, y, *self._arriving(y, adjoints), *new, sums, *found.values()]
+        small = batch > 0 and self._is_small(batch) and self._outside <= CACHED
+        if batch:
+            table = call.table if small else self._no_products
+            workers = thread_count(self._outside, 2 * batch * self._outside)
+            self._backward(call.at, tensors, batch, threads, True, table, workers)
+        if not small:
+            multiply_with_torch(call.products, self._by_buffer(call.buffers, tensors))
+        made = dict(zip(call.buffers, tensors, strict=True))
+        d_x = made[D_X].view(1, batch, self._input_size) if wanted.x else None
+        d_state = [
+            made[self._carried(part)] if asked else None
+            for part, asked in zip(self.parts, wanted.state, strict=True)
+        ]
+        return Derivatives(d_x, d_state, found)
+
+    def _arriving(self, y: Tensor, adjoints: Adjoints) -> list[Tensor]:
+        """The adjoints of the output and of the new state, in memory that may be written."""
+        d_y, batch = adjoints.output, y.shape[1]
         arriving = [y.new_zeros(y.shape) if d_y is None else d_y.contiguous()]
-        for part, d in zip(self.parts, d_final, strict=True):
+        for part, d in zip(self.parts, adjoints.final, strict=True):
             given = y.new_zeros(batch, self._part_widths[part]) if d is None else d.contiguous()
-            if part in self.program.doubled:
+            if part in self.program.backward.doubled:
                 arriving += [given, torch.empty_like(given)]
             else:  # the new adjoint comes over the old one
                 arriving.append(given if d is None else given.clone())
-        room = [y.new_empty(batch, self._strides[name]) for name in after.room]
-        if after.x_is_unread:
-            room[0].zero_()
-        if self.program.over:
-            room.append(tape[self._where_xp])
-        sums = y.new_zeros(threads, self._strides["ACC"])
-        found = {
-            name: parameters[name].new_empty(shape) if whole else parameters[name].new_zeros(shape)
-            for name, shape, whole in after.gradients
-        }
-        tensors = [*tape, y, *arriving, *room, sums, *found.values()]
-        small = batch > 0 and self._is_small(batch) and self._outside <= CACHED
-        if batch:
-            jobs = after.table if small else self._no_jobs
-            workers = thread_count(self._outside, 2 * batch * self._outside)
-            self._backward(after.at, tensors, batch, threads, True, jobs, workers)
-        if not small:
-            do_with_torch(after.jobs, self._named(after.names, tensors))
-        made = dict(zip(after.names, tensors, strict=True))
-        d_x = made["DX"].view(1, batch, self._input) if want_x else None
-        d_state = [
-            made[self._carried(part)] if wanted else None
-            for part, wanted in zip(self.parts, want_state, strict=True)
-        ]
-        return d_x, d_state, found
+        return arriving
 
-    def _carried(self, part: str) -> str:
+    def _carried(self, part: str) -> Buffer:
         """The buffer of the adjoint of an old state."""
-        return f"Q_{part}" if part in self.program.doubled else f"C_{part}"
+        doubled = part in self.program.backward.doubled
+        return buffers.carry_pair(part)[1] if doubled else buffers.carry(part)
 
-    def _after(self, want_x: bool, want_state: tuple[bool, ...], want: tuple[str, ...]) -> After:
-        key = want_x, want_state, want
-        if key not in self._afters:
-            self._afters[key] = self._make_after(*key)
-        return self._afters[key]
+    def _backward_call(self, wanted: Wanted) -> BackwardCall:
+        if wanted not in self._backward_calls:
+            self._backward_calls[wanted] = self._make_backward_call(wanted)
+        return self._backward_calls[wanted]
 
-    def _make_after(
-        self, want_x: bool, want_state: tuple[bool, ...], want: tuple[str, ...]
-    ) -> After:
-        parts = [part for part, wanted in zip(self.parts, want_state, strict=True) if wanted]
-        jobs = self.jobs_after(want_x, parts, want)
-        room = ["DX"] if want_x or self.program.d_x is not None else []
-        if not self.program.over and "D" in self.program.buffers:
-            room.append("D")
-        names = [*self._given, *self._made, self._y, "DY"]
+    def _make_backward_call(self, wanted: Wanted) -> BackwardCall:
+        backward, equations = self.program.backward, self.program.equations
+        products = self.products_after(wanted)
+        new = [D_X] if wanted.x or backward.x is not None else []
+        if backward.adjoints and not backward.overlay:
+            new.append(ADJOINTS)
+        listed = [*self._taped, self._y, D_Y]
         for part in self.parts:
-            doubled = part in self.program.doubled
-            names += [f"I_{part}", f"Q_{part}"] if doubled else [f"C_{part}"]
-        names += [*room, *(["D"] if self.program.over else []), "ACC", *(f"G_{n}" for n in want)]
-        shapes, whole = self.program.equations.shapes, self.gradients.written
-        return After(
-            names,
-            [self._backward.at[name] for name in names],
-            room,
-            want_x and not any(job.to == "DX" for job in jobs) and self.program.d_x is None,
-            [(name, shapes[name], name in whole) for name in want],
-            jobs,
-            self._backward.table((), jobs),
+            doubled = part in backward.doubled
+            listed += buffers.carry_pair(part) if doubled else [buffers.carry(part)]
+        listed += [*new, *([ADJOINTS] if backward.overlay else []), SUMS]
+        listed += map(buffers.gradient, wanted.parameters)
+        reached = backward.x is not None or any(product.to == D_X for product in products)
+        shapes, whole = equations.shapes, self.gradients.written
+        return BackwardCall(
+            listed,
+            [self._backward.at[buffer] for buffer in listed],
+            new,
+            wanted.x and not reached,
+            [(name, shapes[name], name in whole) for name in wanted.parameters],
+            products,
+            self._backward.table((), products),
         )
 
-    def jobs_after(self, want_x: bool, parts: list[str], want: tuple[str, ...]) -> list[Job]:
-        """The products after the step, for the derivatives that are wanted: by x, by these parts
-        of the old state, by these parameters."""
-        jobs: list[Job] = []
-        fresh_x = self.program.d_x is None
+    def products_after(self, wanted: Wanted) -> list[StepProduct]:
+        """The products after the step, for the derivatives that are wanted."""
+        parts = [p for p, asked in zip(self.parts, wanted.state, strict=True) if asked]
+        found: list[StepProduct] = []
+        fresh_x = self.program.backward.x is None
         written: set[tuple[str, int]] = set()  # gates of matrices
-        for run in self.program.runs_after:
-            first, last = self.program.rows(run.matrix, run.first_gate, run.gates)
-            d, n, by = self.program.width(run.offset), last - first, f"P_{run.matrix}"
-            operand, column, k = self._operand(run)
-            if run.matrix in want:
-                gates = gates_of(run)
-                to, fresh = f"G_{run.matrix}", not gates & written
-                jobs.append(Job(OUTER, to, first, "D", d, operand, column, n, k, fresh))
-                written |= gates
-            if run.source == "x" and want_x:
-                jobs.append(Job(BACK, "DX", 0, "D", d, by, first, n, k, fresh_x))
+        for run in self.gradients.runs:
+            (operand, column, k, part), n = run.operand, run.height
+            adjoint, matrix = (ADJOINTS, run.column), (buffers.parameter(run.matrix), run.first)
+            if run.matrix in wanted.parameters:
+                to, fresh = buffers.gradient(run.matrix), not run.blocks & written
+                by = (operand, column)
+                found.append(StepProduct(OUTER, to, run.first, *adjoint, *by, n, k, fresh))
+                written |= run.blocks
+            if operand == X and wanted.x:
+                found.append(StepProduct(BACK, D_X, 0, *adjoint, *matrix, n, k, fresh_x))
                 fresh_x = False
-            elif run.source in parts:
-                to = self._carried(str(run.source))
-                jobs.append(Job(BACK, to, 0, "D", d, by, first, n, k, False))
-        for name, first, last, at in self.gradients.vectors:
-            if name in want:
-                begin = self.gradients.sums + at
-                jobs.append(
-                    Job(SUMS, f"G_{name}", first, "ACC", begin, "ACC", 0, last - first, 0, True)
-                )
-        return jobs
+            elif part in parts:
+                to = self._carried(str(part))
+                found.append(StepProduct(BACK, to, 0, *adjoint, *matrix, n, k, False))
+        for vector, first, last, column in self.gradients.vectors:
+            if vector in wanted.parameters:
+                to, source = buffers.gradient(vector), (SUMS, self.gradients.sums + column)
+                n = last - first
+                found.append(StepProduct(SUMMED, to, first, *source, SUMS, 0, n, 0, True))
+        return found
+
+
+def strides_of(program: Program, sums: int) -> dict[Buffer, int]:
+    """Numbers from row to row of every buffer but the work space. sums: columns of SUMS, for one
+    step or for all."""
+    forward, equations = program.forward, program.equations
+    strides = {X: equations.x.width, D_X: equations.x.width, SUMS: 2 * sums}
+    strides |= {Y: forward.output.width, D_Y: forward.output.width}
+    for part, node in forward.state.items():
+        of_part = (buffers.states, buffers.initial, buffers.final, buffers.carry)
+        of_part_buffers = [*(make(part) for make in of_part), *buffers.carry_pair(part)]
+        strides |= dict.fromkeys(of_part_buffers, node.width)
+    for name, shape in equations.shapes.items():
+        if len(shape) == 2:
+            strides[buffers.parameter(name)] = strides[buffers.gradient(name)] = shape[1]
+    padded = (PRODUCTS, NUMBERS_SAVED, ADJOINTS)
+    for buffer in forward.columns:
+        if buffer != X:
+            strides[buffer] = forward.width(buffer) + (PAD if buffer in padded else 0)
+    if program.backward.overlay:
+        strides[ADJOINTS] = strides[PRODUCTS]
+    return strides
+
+
+def flops_of_row(program: Program) -> tuple[int, int]:
+    """Roughly: of the products outside, and of what the threads share."""
+    counts = program.equations.counts()
+    outside = sum(2 * n.width * n.args[0].width for n in program.forward.hoisted)
+    inside = counts.product_flops - outside
+    return outside, inside + ELEMENTWISE * counts.elementwise_flops

@@ -1,4 +1,4 @@
-"""Products around a single step, as a table of jobs: done in the call of the step, or by torch."""
+"""Products around a single step, as a table: done in the call of the step, or by torch."""
 
 from __future__ import annotations
 
@@ -11,40 +11,46 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ensue.engine.native.buffers import Buffer
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, WorkSpace, address, core
 from ensue.engine.native.outer import add_outer
-from ensue.engine.native.source import Function
+from ensue.engine.native.source import Source
 from ensue.engine.native.threads import Threads, runtime
 
-FORTH, BACK, OUTER, SUMS = range(4)  # as in once.cpp
+FORTH, BACK, OUTER, SUMMED = range(4)  # as in single_step.cpp
 
 
-class Job(NamedTuple):
-    """A product before or after the step, of buffers by name; `fresh`: written, not added to.
+class StepProduct(NamedTuple):
+    """A product before or after the step; `fresh`: written, not added to.
 
-    FORTH  to[:, to_at:+n] = source · by[by_at:+n]ᵀ                   of x and the old state
-    BACK   to += source[:, from_at:+n] · by[by_at:+n]                 their adjoints
-    OUTER  to[to_at:+n] += source[:, from_at:+n]ᵀ · by[:, by_at:+k]   the gradient of a matrix
-    SUMS   to[to_at:+n] = Σ source[:, from_at:+n]                     that of a vector"""
+    FORTH   to[:, to_at:+n] = source · by[by_at:+n]ᵀ                   of x and the old state
+    BACK    to += source[:, from_at:+n] · by[by_at:+n]                 their adjoints
+    OUTER   to[to_at:+n] += source[:, from_at:+n]ᵀ · by[:, by_at:+k]   the gradient of a matrix
+    SUMMED  to[to_at:+n] = Σ source[:, from_at:+n]                     that of a vector"""
 
     kind: int
-    to: str
+    to: Buffer
     to_at: int
-    source: str
+    source: Buffer
     from_at: int
-    by: str
+    by: Buffer
     by_at: int
     n: int
     k: int
     fresh: bool
 
 
-Table = tuple[Any, int, int]  # jobs as a call takes them, how many are before the step, and after
+class Table(NamedTuple):
+    """Products as a call takes them, and how many are before the step and after it."""
+
+    products: Any
+    before: int
+    after: int
 
 
-class CJob(ctypes.Structure):
-    """once.cpp's Job."""
+class CStepProduct(ctypes.Structure):
+    """single_step.cpp's StepProduct."""
 
     _fields_ = [
         (name, ctypes.c_long)
@@ -53,7 +59,7 @@ class CJob(ctypes.Structure):
 
 
 class Fixed(ctypes.Structure):
-    """once.cpp's Fixed."""
+    """single_step.cpp's Fixed."""
 
     _fields_ = [
         (name, ctypes.c_void_p)
@@ -63,41 +69,44 @@ class Fixed(ctypes.Structure):
 
 @functools.cache
 def _library(dtype: torch.dtype) -> Any:
-    source = Path(__file__).with_name("once.cpp").read_text()
-    entry = loaded(source, DEFINES[dtype]).once
+    source = Path(__file__).with_name("single_step.cpp").read_text()
+    entry = loaded(source, DEFINES[dtype]).single_step
     pointer, number = ctypes.c_void_p, ctypes.c_long
     entry.argtypes = [pointer, pointer, *[number] * 3, pointer, *[number] * 3]
     entry.restype = None
     return entry
 
 
-class Side:
-    """One direction: everything of a call that stays the same from call to call."""
+class StepFunction:
+    """One direction: everything of a call that stays the same from call to call.
+
+    more: buffers of the products alone; strides: of every buffer but the work space."""
 
     def __init__(
         self,
-        step: Any,
-        function: Function,
-        sizes: list[int],
-        more: list[str],
-        strides: Mapping[str, int],
-        space: WorkSpace,
+        source: Source,
+        compiled: Any,
+        name: str,
+        more: list[Buffer],
+        strides: Mapping[Buffer, int],
+        widths: Mapping[str, int],
         dtype: torch.dtype,
     ) -> None:
         self._entry, shared = _library(dtype), core(dtype)
-        names = [*function.buffers, *more]
-        self.at = {name: k for k, name in enumerate(names)}
-        self._space = space
-        self._pointers = ctypes.c_void_p * len(names)
-        self._none = [0] * len(names)
+        function, sizes = source.functions[name], [widths[s] for s in source.sizes]
+        buffers = [*function.buffers, *more]
+        self.at = {buffer: k for k, buffer in enumerate(buffers)}
+        self._space = WorkSpace(function, widths, shared.lanes())
+        self._pointers = ctypes.c_void_p * len(buffers)
+        self._none = [0] * len(buffers)
         self._threads = runtime() or Threads()
-        strides = {**strides, **space.strides}
-        self._sizes = (ctypes.c_long * (len(sizes) + len(names)))(
-            *sizes, *(strides.get(name, 0) for name in names)
+        strides = {**strides, **self._space.strides}
+        self._sizes = (ctypes.c_long * (len(sizes) + len(buffers)))(
+            *sizes, *(strides.get(buffer, 0) for buffer in buffers)
         )
         begin = ctypes.addressof(self._sizes)
         self._fixed = Fixed(
-            address(step),
+            address(getattr(compiled, name)),
             ctypes.addressof(self._threads),
             begin,
             begin + len(sizes) * ctypes.sizeof(ctypes.c_long),
@@ -106,13 +115,13 @@ class Side:
         )
         self._given = ctypes.addressof(self._fixed)
 
-    def table(self, before: Sequence[Job], after: Sequence[Job]) -> Table:
+    def table(self, before: Sequence[StepProduct], after: Sequence[StepProduct]) -> Table:
         at = self.at
-        jobs = [
-            CJob(j.kind, at[j.to], j.to_at, at[j.source], j.from_at, at[j.by], *j[6:])
-            for j in (*before, *after)
+        products = [
+            CStepProduct(p.kind, at[p.to], p.to_at, at[p.source], p.from_at, at[p.by], *p[6:])
+            for p in (*before, *after)
         ]
-        return (CJob * len(jobs))(*jobs), len(before), len(after)
+        return Table((CStepProduct * len(products))(*products), len(before), len(after))
 
     def __call__(
         self,
@@ -121,10 +130,10 @@ class Side:
         batch: int,
         threads: int,
         train: bool,
-        jobs: Table,
+        table: Table,
         workers: int = 1,
     ) -> None:
-        """at: the number of each tensor's buffer. workers: threads of the jobs."""
+        """at: the number of each tensor's buffer. workers: threads of the products."""
         pointers = self._none.copy()
         for k, tensor in zip(at, tensors, strict=True):
             pointers[k] = tensor.data_ptr()
@@ -132,24 +141,24 @@ class Side:
             total, starts = self._space.layout(batch)
             space = tensors[0].new_empty(total)  # in use until the call is over
             begin, item = space.data_ptr(), space.element_size()
-            for name, start in starts.items():
-                if name in self.at:
-                    pointers[self.at[name]] = begin + start * item
-        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *jobs, workers)
+            for buffer, start in starts.items():
+                if buffer in self.at:
+                    pointers[self.at[buffer]] = begin + start * item
+        self._entry(self._given, self._pointers(*pointers), batch, threads, train, *table, workers)
 
 
-def do_with_torch(jobs: Sequence[Job], b: Mapping[str, Tensor]) -> None:
-    """The jobs, by torch: into given tensors, whose type autocast leaves alone."""
-    for kind, to, to_at, source, from_at, by, by_at, n, k, fresh in jobs:
-        given = b[source] if kind == FORTH else b[source][:, from_at : from_at + n]
+def multiply_with_torch(products: Sequence[StepProduct], memory: Mapping[Buffer, Tensor]) -> None:
+    """The products, by torch: into given tensors, whose type autocast leaves alone."""
+    for kind, to, to_at, source, from_at, by, by_at, n, k, fresh in products:
+        out, operand = memory[to], memory[by]
+        given = memory[source] if kind == FORTH else memory[source][:, from_at : from_at + n]
         if kind == FORTH:
-            torch.mm(given, b[by][by_at : by_at + n].t(), out=b[to][:, to_at : to_at + n])
+            torch.mm(given, operand[by_at : by_at + n].t(), out=out[:, to_at : to_at + n])
         elif kind == BACK and fresh:
-            torch.mm(given, b[by][by_at : by_at + n], out=b[to])
+            torch.mm(given, operand[by_at : by_at + n], out=out)
         elif kind == BACK:
-            b[to].addmm_(given, b[by][by_at : by_at + n])
+            out.addmm_(given, operand[by_at : by_at + n])
         elif kind == OUTER:
-            operand = b[by][:, by_at : by_at + k]
-            add_outer(given, operand, b[to][to_at : to_at + n], fresh)
+            add_outer(given, operand[:, by_at : by_at + k], out[to_at : to_at + n], fresh)
         else:
-            torch.sum(given, 0, out=b[to][to_at : to_at + n])
+            torch.sum(given, 0, out=out[to_at : to_at + n])

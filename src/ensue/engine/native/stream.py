@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from ensue.cells import Cell
-from ensue.engine.eager import hidden_size
+from ensue.engine.native import buffers
+from ensue.engine.native.buffers import Buffer, X, Y
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, Call, WorkSpace, core
-from ensue.engine.native.program import StepProgram
+from ensue.engine.native.program import stream_program
 from ensue.engine.native.source import write_step_source
 from ensue.engine.native.threads import Threads
+from ensue.engine.recurrence import hidden_size
 from ensue.errors import OptionError, ShapeError
 
 
@@ -38,36 +40,40 @@ class NativeStep:
         self.widths = dict(equations.graph.sizes)
         self.input_size, self.output_size = input_size, equations.output.width
         self.state_sizes = [n.width for n in equations.old.values()]
-        program = StepProgram(equations)
+        program = stream_program(equations)
         source = write_step_source(program)
         self._function = source.functions["forward"]
         self._library = loaded(source.text, DEFINES[self.dtype])
         self.output_part = program.output_part
-        self._buffers = self._allocate(like)
-        self._prepare(source.sizes)
+        self._memory = self._allocate(like)
+        self._prepare([self.widths[size] for size in source.sizes])
 
-    def _allocate(self, like: Tensor) -> dict[str, Tensor]:
+    def _allocate(self, like: Tensor) -> dict[Buffer, Tensor]:
         """Everything but x, the states and the output, which change from step to step."""
-        b = {f"P_{n}": p for n, p in self._kept.items()}
+        memory = {buffers.parameter(n): p for n, p in self._kept.items()}
         space = WorkSpace(self._function, self.widths, core(self.dtype).lanes())
         total, starts = space.layout(self.batch)
         whole = like.new_empty(total)
-        b |= {name: whole[start:] for name, start in starts.items()}
-        for name, width in space.strides.items():
-            b[name] = b[name][: self.batch * width].view(-1, width or 1)
-        return b
+        memory |= {buffer: whole[start:] for buffer, start in starts.items()}
+        for buffer, width in space.strides.items():
+            memory[buffer] = memory[buffer][: self.batch * width].view(-1, width or 1)
+        return memory
 
-    def _prepare(self, sizes: list[str]) -> None:
-        """The call, filled in but for what changes; packs the weights."""
-        names, b = self._function.buffers, self._buffers
-        strides = [b[n].stride(0) if n in b and b[n].dim() == 2 else 0 for n in names]
-        widths = {"X": self.input_size, "Y": self.output_size}
+    def _strides(self) -> list[int]:
+        """Numbers from row to row of each buffer."""
+        found = {b: v.stride(0) for b, v in self._memory.items() if v.dim() == 2}
+        found |= {X: self.input_size, Y: self.output_size}
         for part, size in zip(self.parts, self.state_sizes, strict=True):
-            widths |= {f"{kind}_{part}": size for kind in "SHF"}
-        strides = [widths.get(n, s) for n, s in zip(names, strides, strict=True)]
-        numbers = [*(self.widths[s] for s in sizes), *strides]
-        self._pointers = (ctypes.c_void_p * len(names))(
-            *(b[n].data_ptr() if n in b else None for n in names)
+            of_part = (buffers.states(part), buffers.initial(part), buffers.final(part))
+            found |= dict.fromkeys(of_part, size)
+        return [found.get(buffer, 0) for buffer in self._function.buffers]
+
+    def _prepare(self, sizes: list[int]) -> None:
+        """The call, filled in but for what changes; packs the weights."""
+        listed, memory = self._function.buffers, self._memory
+        numbers = [*sizes, *self._strides()]
+        self._pointers = (ctypes.c_void_p * len(listed))(
+            *(memory[b].data_ptr() if b in memory else None for b in listed)
         )
         self._numbers = (ctypes.c_long * len(numbers))(*numbers)
         self._first = (ctypes.c_long * 2)(0, self.batch)
@@ -87,10 +93,9 @@ class NativeStep:
         self._given = (ctypes.byref(self._call), ctypes.byref(self._threads))
         self._library.pack_forward(*self._given)
         self._run = self._library.run_forward
-        self._at_x = names.index("X")
-        self._at_y = names.index("Y")
-        self._at_old = [names.index(f"H_{p}") for p in self.parts]
-        self._at_new = [names.index(f"S_{p}") for p in self.parts]
+        self._at_x, self._at_y = listed.index(X), listed.index(Y)
+        self._at_old = [listed.index(buffers.initial(part)) for part in self.parts]
+        self._at_new = [listed.index(buffers.states(part)) for part in self.parts]
 
     def empty(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Tensors for an output and a state, to be given to `step` as `out`."""
