@@ -2,93 +2,94 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Buffer(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Buffer:
     """A block of memory that a compiled function reads or writes, row by row.
 
-    symbol: its name in C++; of: the parameter, the mask or the part of the state it belongs to."""
+    of: the parameter, the mask or the part of the state it belongs to, if any. name and stride:
+    what C++ calls it (X, P_W, S_h) and the distance between its rows. There is one object for
+    each buffer, from the functions below, so that looking one up is quick."""
 
-    symbol: str
-    of: str = ""
+    of: str
+    name: str
+    stride: str
 
-    @property
-    def name(self) -> str:
-        """As it is called in C++: X, P_W, S_h."""
-        return f"{self.symbol}_{self.of}" if self.of else self.symbol
 
-    @property
-    def stride(self) -> str:
-        """What C++ calls the distance between its rows: the two halves of a doubled carry, and
-        the names under which a step reads one and writes the other, share one."""
-        symbol = "C" if self.symbol in ("I", "E") else self.symbol
-        return f"{Buffer(symbol, self.of).name}_stride"
+@functools.cache
+def _buffer(symbol: str, of: str = "", stride_of: str = "") -> Buffer:
+    """stride_of: the symbol of the buffer whose stride it shares."""
+    name, like = (f"{s}_{of}" if of else s for s in (symbol, stride_of or symbol))
+    return Buffer(of, name, f"{like}_stride")
 
 
 # ---------------------------------------------------------------- a row for every step
-X = Buffer("X")  # the input
-PRODUCTS = Buffer("XP")  # products taken before the loop, then values saved for the backward pass
-NUMBERS_SAVED = Buffer("US")  # saved values of size one
-ADJOINTS = Buffer("D")  # adjoints of the products
-D_X = Buffer("DX")  # the derivative by x, less the products after the loop
+X = _buffer("X")  # the input
+PRODUCTS = _buffer("XP")  # products taken before the loop, then values saved for the backward pass
+NUMBERS_SAVED = _buffer("US")  # saved values of size one
+ADJOINTS = _buffer("D")  # adjoints of the products
+D_X = _buffer("DX")  # the derivative by x, less the products after the loop
 # ---------------------------------------------------------------- (time, batch) rows
-Y = Buffer("Y")  # the output
-D_Y = Buffer("DY")  # its adjoint
+Y = _buffer("Y")  # the output
+D_Y = _buffer("DY")  # its adjoint
 # ---------------------------------------------------------------- a row for each thread
-SUMS = Buffer("ACC")  # gradients of vectors: of the current step, then of all steps before
+SUMS = _buffer("ACC")  # gradients of vectors: of the current step, then of all steps before
 # ---------------------------------------------------------------- work space
-SCRATCH = Buffer("Z")  # values that pass from one phase of a step to a later one
-REDUCED = Buffer("RED")  # lanes of a sum or mean
-NUMBERS = Buffer("RS")  # values of size one, of the current step
+SCRATCH = _buffer("Z")  # values that pass from one phase of a step to a later one
+REDUCED = _buffer("RED")  # lanes of a sum or mean
+NUMBERS = _buffer("RS")  # values of size one, of the current step
 
 
 def parameter(name: str) -> Buffer:
-    return Buffer("P", name)
+    return _buffer("P", name)
 
 
 def gradient(name: str) -> Buffer:
     """The gradient of a parameter."""
-    return Buffer("G", name)
+    return _buffer("G", name)
 
 
 def mask(name: str) -> Buffer:
-    return Buffer("M", name)
+    return _buffer("M", name)
 
 
 def initial(part: str) -> Buffer:
     """A part of the state before the first step."""
-    return Buffer("H", part)
+    return _buffer("H", part)
 
 
 def states(part: str) -> Buffer:
     """A part of the state after every step."""
-    return Buffer("S", part)
+    return _buffer("S", part)
 
 
 def final(part: str) -> Buffer:
     """A part of the state of rows that have ended."""
-    return Buffer("F", part)
+    return _buffer("F", part)
 
 
 def carry(part: str) -> Buffer:
     """The adjoint of a part of the state, carried back from step to step."""
-    return Buffer("C", part)
+    return _buffer("C", part)
 
 
 def next_carry(part: str) -> Buffer:
     """Where a step writes the carry, if it still reads the one that arrived."""
-    return Buffer("E", part)
+    return _buffer("E", part, "C")
 
 
 def carry_pair(part: str) -> tuple[Buffer, Buffer]:
     """The two buffers of a doubled carry: steps read them in turn and write the other one."""
-    return Buffer("I", part), Buffer("Q", part)
+    return _buffer("I", part, "C"), _buffer("Q", part)
 
 
 def packed(direction: str, number: int) -> Buffer:
     """Matrices of one direction, packed into panels."""
-    return Buffer(f"B{direction[0]}{number}")
+    return _buffer(f"B{direction[0]}{number}")
 
 
 class Location(NamedTuple):

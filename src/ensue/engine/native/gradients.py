@@ -37,7 +37,8 @@ class Gradients:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.runs = program.backward.products
+        self.runs = first_writes(program.backward.products)
+        self._carries = {part: carries_of(program, part) for part in program.forward.state}
         self.sums = sum(_rounded(n.width) for n in program.backward.vectors.values())
         self.vectors = self._vector_sums()
         self.written = self._wholly_written()
@@ -48,7 +49,7 @@ class Gradients:
         equations, vectors = self.program.equations, self.program.backward.vectors
         written = {(ref.name, gate_number(equations, ref)) for ref in vectors}
         partly: set[str] = set()
-        for run in self.runs:
+        for run, _ in self.runs:
             if run.blocks & written and run.blocks - written:
                 partly.add(run.matrix)
             written |= run.blocks
@@ -95,17 +96,15 @@ class Gradients:
         return d_x.view(shape)
 
     def state(self, memory: Memory, part: str, plan: Plan) -> Tensor:
-        if part in self.program.backward.doubled:
-            d = memory[buffers.carry_pair(part)[plan.steps % 2]]
-        else:
-            d = memory[buffers.carry(part)]
+        carries = self._carries[part]
+        d = memory[carries[plan.steps % len(carries)]]
         return d if plan.order is None else torch.empty_like(d).index_copy_(0, plan.order, d)
 
     def _products_of_x(
         self, memory: Memory, parameters: Mapping[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(adjoints, matrix)"""
-        for run in self.runs:
+        for run, _ in self.runs:
             if run.operand.buffer == X:
                 yield _adjoints(memory, run), parameters[run.matrix][run.first : run.last]
 
@@ -118,16 +117,12 @@ class Gradients:
         wanted: Collection[str],
     ) -> dict[str, Tensor]:
         found = {name: self._empty(name, parameters[name]) for name in wanted}
-        written: set[tuple[str, int]] = set()  # gates of matrices
-        for run in self.runs:
+        for run, first in self.runs:
             if run.matrix not in found:
                 continue
-            fresh = not run.blocks & written
-            written |= run.blocks
             rows = found[run.matrix][run.first : run.last]
-            for adjoint, operand in self._pairs(memory, run, plan):
-                add_outer(adjoint, operand, rows, fresh)
-                fresh = False
+            for k, (adjoint, operand) in enumerate(self._pairs(memory, run, plan)):
+                add_outer(adjoint, operand, rows, fresh=first and k == 0)
         self._copy_vectors(memory[SUMS], found)
         return found
 
@@ -159,6 +154,23 @@ class Gradients:
         for vector, first, last, column in self.vectors:
             if vector in found:
                 found[vector][first:last].copy_(total[column : column + last - first])
+
+
+def first_writes(runs: list[GateRun]) -> list[tuple[GateRun, bool]]:
+    """Each run, and whether it is the first to write its gates: the others add to them."""
+    written: set[tuple[str, int]] = set()
+    found = []
+    for run in runs:
+        found.append((run, not run.blocks & written))
+        written |= run.blocks
+    return found
+
+
+def carries_of(program: Program, part: str) -> tuple[Buffer, ...]:
+    """The buffers of the adjoint of a part of the state: the first has it before the backward
+    pass; where there are two, steps write them in turn."""
+    doubled = part in program.backward.doubled
+    return buffers.carry_pair(part) if doubled else (buffers.carry(part),)
 
 
 def _rounded(count: int) -> int:

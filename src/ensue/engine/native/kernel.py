@@ -21,7 +21,7 @@ from ensue.engine.native.buffers import (
 )
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, PAD, Entry
-from ensue.engine.native.gradients import Gradients
+from ensue.engine.native.gradients import Gradients, carries_of
 from ensue.engine.native.plan import Plan, make_plan
 from ensue.engine.native.program import sequence_program
 from ensue.engine.native.source import write_source
@@ -66,6 +66,7 @@ class Kernel:
         read = self.program.backward.reads
         self._saved = [buffer for buffer in self._of_steps if buffer in read]
         self._unread = [buffer for buffer in self._of_steps if buffer not in read]
+        self._carries = {part: carries_of(self.program, part) for part in self.parts}
         self.tape_widths = self._widths_of_tape()
         self._parameters = {name: buffers.parameter(name) for name in equations.shapes}
 
@@ -203,11 +204,10 @@ class Kernel:
         for part, d in zip(self.parts, adjoints.final, strict=True):
             begin = memory[self._initial[part]]
             carried = begin.new_zeros(begin.shape) if d is None else _sorted(d, plan).clone()
-            if part in backward.doubled:
-                one, other = buffers.carry_pair(part)
-                memory[one], memory[other] = carried, carried.clone()
-            else:
-                memory[buffers.carry(part)] = carried
+            first, *second = self._carries[part]
+            memory[first] = carried
+            for other in second:
+                memory[other] = carried.clone()
 
 
 def _sorted(v: Tensor, plan: Plan) -> Tensor:

@@ -26,7 +26,7 @@ from ensue.engine.native.buffers import (
 )
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, PAD
-from ensue.engine.native.gradients import Gradients
+from ensue.engine.native.gradients import Gradients, carries_of
 from ensue.engine.native.program import Program, single_step_program
 from ensue.engine.native.source import write_source
 from ensue.engine.native.step_products import (
@@ -56,6 +56,8 @@ class BackwardCall(NamedTuple):
     buffers: list[Buffer]
     at: list[int]  # their numbers
     new: list[Buffer]  # those of them to make
+    x_at: int | None  # the derivatives by x and the old state, among the buffers
+    state_at: list[int | None]
     x_is_unread: bool  # its derivative is zero
     gradients: list[tuple[str, tuple[int, ...], bool]]  # name, shape, whether all of it is written
     products: list[StepProduct]
@@ -115,7 +117,8 @@ class SingleStep:
         self._made = [*map(buffers.states, apart), *saved]
         self._taped = [*given, *self._made]
         self._y = Y if self.output_part is None else buffers.states(self.output_part)
-        self._states = [buffers.states(part) for part in self.parts]
+        self._final_at = {p: apart.index(p) if p in apart else -1 for p in self.parts}
+        self._carries = {part: carries_of(self.program, part) for part in self.parts}
         self._products_at = self._taped.index(PRODUCTS) if PRODUCTS in saved else -1
 
     # ---------------------------------------------------------------- forward
@@ -140,13 +143,12 @@ class SingleStep:
             workers = thread_count(self._outside, batch * self._outside)
             table = self._table_before if small else self._no_products
             self._forward(self._at, tensors, batch, threads, train, table, workers)
-        new = dict(zip(self._made, made, strict=True))
-        if self.output_part is not None:
-            new[self._y] = y.view(batch, self._output_size)
-        final = [new[buffer] for buffer in self._states]
-        for k, part in enumerate(self.parts):
-            if train or part == self.output_part:  # the tape's, or the output itself
-                final[k] = final[k].clone()
+        final = []
+        for part, k in self._final_at.items():
+            if part == self.output_part:
+                final.append(y.view(batch, self._output_size).clone())
+            else:  # a copy of what is on the tape
+                final.append(made[k].clone() if train else made[k])
         return y, final, tensors[:-1]  # autograd keeps the output, and gives it back
 
     def _is_small(self, batch: int) -> bool:
@@ -190,12 +192,8 @@ class SingleStep:
             self._backward(call.at, tensors, batch, threads, True, table, workers)
         if not small:
             multiply_with_torch(call.products, self._by_buffer(call.buffers, tensors))
-        made = dict(zip(call.buffers, tensors, strict=True))
-        d_x = made[D_X].view(1, batch, self._input_size) if wanted.x else None
-        d_state = [
-            made[self._carried(part)] if asked else None
-            for part, asked in zip(self.parts, wanted.state, strict=True)
-        ]
+        d_x = None if call.x_at is None else tensors[call.x_at].view(1, batch, self._input_size)
+        d_state = [None if k is None else tensors[k] for k in call.state_at]
         return Derivatives(d_x, d_state, found)
 
     def _arriving(self, y: Tensor, adjoints: Adjoints) -> list[Tensor]:
@@ -204,16 +202,11 @@ class SingleStep:
         arriving = [y.new_zeros(y.shape) if d_y is None else d_y.contiguous()]
         for part, d in zip(self.parts, adjoints.final, strict=True):
             given = y.new_zeros(batch, self._part_widths[part]) if d is None else d.contiguous()
-            if part in self.program.backward.doubled:
+            if len(self._carries[part]) > 1:
                 arriving += [given, torch.empty_like(given)]
             else:  # the new adjoint comes over the old one
                 arriving.append(given if d is None else given.clone())
         return arriving
-
-    def _carried(self, part: str) -> Buffer:
-        """The buffer of the adjoint of an old state."""
-        doubled = part in self.program.backward.doubled
-        return buffers.carry_pair(part)[1] if doubled else buffers.carry(part)
 
     def _backward_call(self, wanted: Wanted) -> BackwardCall:
         if wanted not in self._backward_calls:
@@ -227,17 +220,19 @@ class SingleStep:
         if backward.adjoints and not backward.overlay:
             new.append(ADJOINTS)
         listed = [*self._taped, self._y, D_Y]
-        for part in self.parts:
-            doubled = part in backward.doubled
-            listed += buffers.carry_pair(part) if doubled else [buffers.carry(part)]
+        for carries in self._carries.values():
+            listed += carries
         listed += [*new, *([ADJOINTS] if backward.overlay else []), SUMS]
         listed += map(buffers.gradient, wanted.parameters)
         reached = backward.x is not None or any(product.to == D_X for product in products)
         shapes, whole = equations.shapes, self.gradients.written
+        of_state = zip(self.parts, wanted.state, strict=True)
         return BackwardCall(
             listed,
             [self._backward.at[buffer] for buffer in listed],
             new,
+            listed.index(D_X) if wanted.x else None,
+            [listed.index(self._carries[p][-1]) if asked else None for p, asked in of_state],
             wanted.x and not reached,
             [(name, shapes[name], name in whole) for name in wanted.parameters],
             products,
@@ -249,20 +244,17 @@ class SingleStep:
         parts = [p for p, asked in zip(self.parts, wanted.state, strict=True) if asked]
         found: list[StepProduct] = []
         fresh_x = self.program.backward.x is None
-        written: set[tuple[str, int]] = set()  # gates of matrices
-        for run in self.gradients.runs:
+        for run, fresh in self.gradients.runs:
             (operand, column, k, part), n = run.operand, run.height
             adjoint, matrix = (ADJOINTS, run.column), (buffers.parameter(run.matrix), run.first)
             if run.matrix in wanted.parameters:
-                to, fresh = buffers.gradient(run.matrix), not run.blocks & written
-                by = (operand, column)
+                to, by = buffers.gradient(run.matrix), (operand, column)
                 found.append(StepProduct(OUTER, to, run.first, *adjoint, *by, n, k, fresh))
-                written |= run.blocks
             if operand == X and wanted.x:
                 found.append(StepProduct(BACK, D_X, 0, *adjoint, *matrix, n, k, fresh_x))
                 fresh_x = False
-            elif part in parts:
-                to = self._carried(str(part))
+            elif part is not None and part in parts:
+                to = self._carries[part][-1]
                 found.append(StepProduct(BACK, to, 0, *adjoint, *matrix, n, k, False))
         for vector, first, last, column in self.gradients.vectors:
             if vector in wanted.parameters:

@@ -97,6 +97,7 @@ class StepFunction:
         buffers = [*function.buffers, *more]
         self.at = {buffer: k for k, buffer in enumerate(buffers)}
         self._space = WorkSpace(function, widths, shared.lanes())
+        self._work_spaces: dict[int, tuple[int, list[tuple[int, int]]]] = {}
         self._pointers = ctypes.c_void_p * len(buffers)
         self._none = [0] * len(buffers)
         self._threads = runtime() or Threads()
@@ -123,6 +124,14 @@ class StepFunction:
         ]
         return Table((CStepProduct * len(products))(*products), len(before), len(after))
 
+    def _work_space(self, batch: int) -> tuple[int, list[tuple[int, int]]]:
+        """Numbers in all, and for each buffer in it its own number and its first one."""
+        if batch not in self._work_spaces:
+            total, starts = self._space.layout(batch)
+            found = [(self.at[buffer], start) for buffer, start in starts.items()]
+            self._work_spaces[batch] = total, found
+        return self._work_spaces[batch]
+
     def __call__(
         self,
         at: Sequence[int],
@@ -138,12 +147,11 @@ class StepFunction:
         for k, tensor in zip(at, tensors, strict=True):
             pointers[k] = tensor.data_ptr()
         if self._space.needed:
-            total, starts = self._space.layout(batch)
+            total, starts = self._work_space(batch)
             space = tensors[0].new_empty(total)  # in use until the call is over
             begin, item = space.data_ptr(), space.element_size()
-            for buffer, start in starts.items():
-                if buffer in self.at:
-                    pointers[self.at[buffer]] = begin + start * item
+            for k, start in starts:
+                pointers[k] = begin + start * item
         self._entry(self._given, self._pointers(*pointers), batch, threads, train, *table, workers)
 
 
