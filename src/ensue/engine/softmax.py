@@ -4,7 +4,7 @@ cost = Σ_r log Σ_k e^{z_rk} − (1 − ε)·z_{r,target(r)} − ε·mean_k z_r
 
 Rows are taken a piece at a time: scores, costs, and — since the cost is one sum, whose gradient
 is known up to a factor — the products of the backward pass at once, while the piece is there.
-On a CPU a kernel of our own does it all; elsewhere torch's products.
+On a CPU one compiled kernel does it all; elsewhere torch's products.
 
 Inside autocast the products are taken in bfloat16; costs, sums and gradients stay as they are.
 """
@@ -57,8 +57,8 @@ def softmax_costs(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tenso
             return softmax_of_rows(h, weight, bias, targets)
         operand = weight.bfloat16() if low else weight
         found = [
-            _costs(_scores(h[own], operand, bias), targets[own], False)
-            for own in _pieces(h, weight)
+            _costs(_scores(h[piece], operand, bias), targets[piece], False)
+            for piece in _pieces(h, weight)
         ]
     return torch.cat(found) if found else h.new_zeros(0)
 
@@ -89,7 +89,7 @@ class _SoftmaxCost(torch.autograd.Function):
         if found is None:
             found = _computed(*ctx.saved_tensors, *ctx.how)[1]
         nothing = (None,) * 4
-        return (*(None if own is None else own.mul_(adjoint[0]) for own in found), *nothing)
+        return (*(None if d is None else d.mul_(adjoint[0]) for d in found), *nothing)
 
 
 def _computed(
@@ -104,8 +104,8 @@ def _computed(
     """The cost, float64, and the gradients that are asked for, of (h, weight, bias)."""
     gradients = Asked(
         *(
-            None if own is None or not want else own.new_empty(own.shape)
-            for own, want in zip((h, weight, bias), asked, strict=True)
+            None if v is None or not want else v.new_empty(v.shape)
+            for v, want in zip((h, weight, bias), asked, strict=True)
         )
     )
     if len(h) and not low and _is_native(h):
@@ -134,8 +134,8 @@ def _by_torch(
         if sums is not None:
             sums.zero_()
     derive = any(asked is not None for asked in gradients)
-    for own in _pieces(h, operand):
-        z, wanted = _scores(h[own], operand, bias), targets[own]
+    for piece in _pieces(h, operand):
+        z, wanted = _scores(h[piece], operand, bias), targets[piece]
         if smoothing:
             there = z.gather(1, wanted[:, None])[:, 0]
             total += smoothing * (there - z.mean(1)).sum(dtype=torch.float64)
@@ -144,9 +144,9 @@ def _by_torch(
             z[torch.arange(len(z), device=z.device), wanted] += smoothing
             z -= smoothing / z.shape[1]
         if gradients.h is not None:
-            _product(z, operand, gradients.h[own])
+            _product(z, operand, gradients.h[piece])
         if gradients.weight is not None:
-            _product(z.t(), h[own].to(operand.dtype), gradients.weight, add=True)
+            _product(z.t(), h[piece].to(operand.dtype), gradients.weight, add=True)
         if gradients.bias is not None:
             gradients.bias.add_(z.sum(0))
     return total
@@ -198,9 +198,9 @@ def _check(h: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor) -> N
             f"expected h (rows, width) and weight (classes, width), got {tuple(h.shape)} "
             f"and {tuple(weight.shape)}"
         )
-    for name, own in {"h": h, "bias": bias, "targets": targets}.items():
-        if own is not None and own.device != weight.device:
-            raise ShapeError(f"{name}: expected it on {weight.device} as weight, got {own.device}")
+    for name, v in {"h": h, "bias": bias, "targets": targets}.items():
+        if v is not None and v.device != weight.device:
+            raise ShapeError(f"{name}: expected it on {weight.device} as weight, got {v.device}")
     if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
         raise ShapeError(
             f"bias: expected {len(weight)} numbers of {weight.dtype} as weight, got "

@@ -89,6 +89,7 @@ class Direction:
 
 
 def forward_direction(forward: Forward) -> Direction:
+    """Stores the new state, the output, and what the backward pass reads again."""
     stores: dict[Node, list[Store]] = {}
     for part, node in forward.state.items():
         stores.setdefault(node, []).append(Store(Location(buffers.states(part), "new")))
@@ -109,6 +110,7 @@ def forward_direction(forward: Forward) -> Direction:
 
 
 def backward_direction(program: Program) -> Direction:
+    """Stores the adjoints of products and of the old state, and adds up those of vectors."""
     forward, backward = program.forward, program.backward
     stores: dict[Node, list[Store]] = {
         node: [Store(location)] for node, location in backward.adjoints.items()
@@ -160,7 +162,7 @@ def _direction(
 
 
 def _is_read(node: Node, schedule: Schedule) -> bool:
-    """Whether a later phase of the step reads the value; single numbers always count as read."""
+    """Whether a later phase of the step reads the value; single numbers count as read."""
     return node.size == ONE or any(
         node in phase.loads or any(node in dot.args for dot in phase.dots)
         for phase in schedule.phases

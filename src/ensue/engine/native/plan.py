@@ -41,6 +41,8 @@ def _plan_of_equal_rows(steps: int, batch: int, reverse: bool, threads: int) -> 
 
 
 def make_plan(steps: int, batch: int, lengths: Tensor | None, reverse: bool, threads: int) -> Plan:
+    """lengths (batch,): threads take the rows sorted by length in turn, so that all have as much
+    to do."""
     if lengths is None:
         return _plan_of_equal_rows(steps, batch, reverse, threads)
     sorted_rows = lengths.argsort(descending=True, stable=True)

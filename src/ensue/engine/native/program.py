@@ -161,7 +161,7 @@ def _program(equations: Equations, given: Sequence[str]) -> Program:
 def saved_values(
     step: LoweredStep, derivative: LoweredDerivative, operands: set[Node]
 ) -> list[Node]:
-    """What the forward pass keeps for the backward one: each value of its own that the derivative
+    """What the forward pass keeps for the backward one: each of its values that the derivative
     reads and that would need a product or a reduction to recompute; and the operands of products,
     for the gradients of their matrices."""
     forward = set(below([*step.roots, *operands]))

@@ -58,15 +58,15 @@ class Asked(NamedTuple):
 
 
 NOTHING = Asked()
-_own = threading.local()
+_thread = threading.local()
 
 
 def _room(count: int, dtype: torch.dtype) -> Tensor:
-    """This thread's own memory, which the next call overwrites: memory that is new for each call
+    """Memory of this thread, which the next call overwrites: memory that is new for each call
     costs a tenth of a training step in page faults."""
-    flat: Tensor | None = getattr(_own, "flat", None)
+    flat: Tensor | None = getattr(_thread, "flat", None)
     if flat is None or flat.dtype != dtype or len(flat) < count:
-        flat = _own.flat = torch.empty(count, dtype=dtype, device="cpu")
+        flat = _thread.flat = torch.empty(count, dtype=dtype, device="cpu")
     return flat
 
 
@@ -82,11 +82,11 @@ def softmax_of_rows(
     (rows,); the gradients of their sum are written where they are asked for."""
     (rows, width), classes = h.shape, len(weight)
     costs = h.new_empty(rows)
-    given = [None if own is None else own.contiguous() for own in (h, weight, bias, targets)]
+    given = [None if v is None else v.contiguous() for v in (h, weight, bias, targets)]
     call = SoftmaxCost(
-        *(None if own is None else own.data_ptr() for own in given),
+        *(None if v is None else v.data_ptr() for v in given),
         rows, width, classes, _piece(rows, classes), smoothing, costs.data_ptr(),
-        *(None if own is None else own.data_ptr() for own in gradients),
+        *(None if v is None else v.data_ptr() for v in gradients),
     )  # fmt: skip
     library, threads = _library("softmax_cost.cpp", h.dtype), runtime() or Threads()
     count = ctypes.c_long(thread_count(classes // 64, 6 * rows * width * classes))

@@ -125,7 +125,7 @@ class StepFunction:
         return Table((CStepProduct * len(products))(*products), len(before), len(after))
 
     def _work_space(self, batch: int) -> tuple[int, list[tuple[int, int]]]:
-        """Numbers in all, and for each buffer in it its own number and its first one."""
+        """(numbers in all, [(number of a buffer, where it begins)])"""
         if batch not in self._work_spaces:
             total, starts = self._space.layout(batch)
             found = [(self.at[buffer], start) for buffer, start in starts.items()]

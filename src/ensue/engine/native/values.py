@@ -1,4 +1,4 @@
-"""How a value is spelt in C++: its address, and the expression that computes it."""
+"""How a value is written in C++: its address, and the expression that computes it."""
 
 from __future__ import annotations
 
