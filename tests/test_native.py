@@ -34,7 +34,7 @@ from ensue.cells import (
 )
 from ensue.engine import run
 from ensue.engine.native import single_step
-from ensue.engine.native.gradients import Gradients
+from ensue.engine.native.gradients import GradientProducts
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.single_step import SingleStep
 from ensue.engine.native.wanted import Wanted
@@ -285,7 +285,7 @@ def test_memory_is_never_read_as_what_it_is_not(message: str) -> None:
 def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What each backward pass was asked for, and whether the product for x was made."""
     seen: list[dict[str, Any]] = []
-    whole, product = Kernel.backward, Gradients.x
+    whole, product = Kernel.backward, GradientProducts.x
 
     def backward(self: Kernel, tape: Any, p: Any, y: Any, adjoints: Any, wanted: Wanted) -> Any:
         seen.append({"x": wanted.x, "parameters": set(wanted.parameters), "product": False})
@@ -294,12 +294,12 @@ def backward_passes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         seen[-1]["states"] = [f"state {k}" for k, d in enumerate(found.state) if d is not None]
         return found
 
-    def d_x(self: Gradients, *arguments: Any) -> Tensor:
+    def d_x(self: GradientProducts, *arguments: Any) -> Tensor:
         seen[-1]["product"] = True
         return product(self, *arguments)
 
     monkeypatch.setattr(Kernel, "backward", backward)
-    monkeypatch.setattr(Gradients, "x", d_x)
+    monkeypatch.setattr(GradientProducts, "x", d_x)
     return seen
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from ensue.engine.native.buffers import NUMBERS, REDUCED, SCRATCH, Buffer
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.plan import Plan
-from ensue.engine.native.source import Function
+from ensue.engine.native.source import KernelFunction
 from ensue.engine.native.threads import Threads, runtime
 
 PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
@@ -54,7 +54,7 @@ def address(function: Any) -> int | None:
 class WorkSpace:
     """The buffers that a function writes for itself, as parts of one, on cache-line borders."""
 
-    def __init__(self, function: Function, widths: Mapping[str, int], lanes: int) -> None:
+    def __init__(self, function: KernelFunction, widths: Mapping[str, int], lanes: int) -> None:
         wide = sum(widths[s] for s in function.scratch)
         self.strides = {
             SCRATCH: wide + PAD if wide else 0,
@@ -81,14 +81,14 @@ class WorkSpace:
         return self._layouts[batch]
 
 
-class Entry:
+class CompiledFunction:
     """One compiled function. Buffers that it uses and that are not given are its work space.
     Everything that stays the same from call to call is made once."""
 
     def __init__(
         self,
         entry: Any,
-        function: Function,
+        function: KernelFunction,
         sizes: list[str],
         widths: Mapping[str, int],
         dtype: torch.dtype,

@@ -32,7 +32,7 @@ class VectorSum(NamedTuple):
     column: int
 
 
-class Gradients:
+class GradientProducts:
     """What is left to do of a program's backward pass when its loop has run."""
 
     def __init__(self, program: Program) -> None:

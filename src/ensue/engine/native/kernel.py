@@ -20,8 +20,8 @@ from ensue.engine.native.buffers import (
     Y,
 )
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, Entry
-from ensue.engine.native.gradients import Gradients, carries_of
+from ensue.engine.native.call import DEFINES, PAD, CompiledFunction
+from ensue.engine.native.gradients import GradientProducts, carries_of
 from ensue.engine.native.plan import Plan, make_plan
 from ensue.engine.native.program import sequence_program
 from ensue.engine.native.source import write_source
@@ -50,10 +50,12 @@ class Kernel:
         self.library = loaded(self.source.text, DEFINES[dtype])
         self.widths = dict(equations.graph.sizes)
         self._run_forward, self._run_backward = (
-            Entry(getattr(self.library, name), function, self.source.sizes, self.widths, dtype)
+            CompiledFunction(
+                getattr(self.library, name), function, self.source.sizes, self.widths, dtype
+            )
             for name, function in self.source.functions.items()
         )
-        self.gradients = Gradients(self.program)
+        self.gradients = GradientProducts(self.program)
         self._flops = equations.counts().product_flops  # of a row and step
         forward = self.program.forward
         self.parts, self.output_part = list(forward.state), forward.output_part

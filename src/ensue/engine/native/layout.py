@@ -28,7 +28,7 @@ from ensue.equations.node import ONE
 from ensue.equations.schedule import Schedule
 
 Locations = dict[Node, Location]
-Columns = dict[Buffer, list[str]]  # the sizes of the values that stand side by side
+ColumnSizes = dict[Buffer, list[str]]  # the sizes of the values that stand side by side
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Layout:
     """forward, backward: where each pass finds and leaves values. adjoints: those of products.
     overlay: whether ADJOINTS may lie over PRODUCTS."""
 
-    columns: Columns
+    columns: ColumnSizes
     forward: Locations
     backward: Locations
     adjoints: Locations
@@ -49,9 +49,9 @@ def side_by_side(buffer: Buffer, row: str, nodes: Sequence[Node]) -> Locations:
     return {node: Location(buffer, row, tuple(sizes[:k])) for k, node in enumerate(nodes)}
 
 
-def layout_of_inputs(equations: Equations) -> tuple[Columns, Locations]:
+def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
     """What is given to a step: x, the old state, the masks."""
-    columns: Columns = {X: ["input"]}
+    columns: ColumnSizes = {X: ["input"]}
     locations: Locations = {equations.x: Location(X, "step")}
     for part, leaf in equations.old.items():
         locations[leaf] = Location(buffers.states(part), "old")
@@ -114,7 +114,7 @@ def find_overlay(
 
 def place_saved(
     step: LoweredStep, forward: Schedule, saved: Sequence[Node], overlay: Overlay | None
-) -> tuple[Columns, Locations]:
+) -> tuple[ColumnSizes, Locations]:
     """Products before the loop and saved values: in the slot of a product that nobody reads any
     more, or in a new one; where a value is read too late for the adjoint that would come over it,
     in one beyond the adjoints."""

@@ -23,7 +23,7 @@ from ensue.engine.native.gate_runs import (
     width,
 )
 from ensue.engine.native.layout import (
-    Columns,
+    ColumnSizes,
     Layout,
     Locations,
     find_overlay,
@@ -53,7 +53,7 @@ class Forward:
     state: dict[str, Node]
     schedule: Schedule
     locations: Locations
-    columns: Columns
+    columns: ColumnSizes
     hoisted: list[Node] = field(default_factory=list)
     products: list[GateRun] = field(default_factory=list)
     saved: list[Node] = field(default_factory=list)

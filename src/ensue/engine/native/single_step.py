@@ -26,7 +26,7 @@ from ensue.engine.native.buffers import (
 )
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, PAD
-from ensue.engine.native.gradients import Gradients, carries_of
+from ensue.engine.native.gradients import GradientProducts, carries_of
 from ensue.engine.native.program import Program, single_step_program
 from ensue.engine.native.source import write_source
 from ensue.engine.native.step_products import (
@@ -71,7 +71,7 @@ class SingleStep:
         self.program = single_step_program(equations)
         self.source = write_source(self.program)
         self.library = loaded(self.source.text, DEFINES[dtype])
-        self.gradients = Gradients(self.program)
+        self.gradients = GradientProducts(self.program)
         forward = self.program.forward
         self.parts, self.output_part = list(forward.state), forward.output_part
         self._input_size, self._output_size = equations.x.width, forward.output.width

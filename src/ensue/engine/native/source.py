@@ -18,7 +18,7 @@ from ensue.equations import Equations
 
 
 @dataclass(frozen=True)
-class Function:
+class KernelFunction:
     """One direction: its buffers in the order of the call, those of them that it uses, its packed
     matrices; the sizes of its scratch columns, and how many single numbers and reductions it
     keeps for a row."""
@@ -32,16 +32,16 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Source:
+class KernelSource:
     """C++ text, and what must be given to its functions. `sizes` come first among the numbers
     of a call, then one stride for each buffer."""
 
     text: str
     sizes: list[str]
-    functions: dict[str, Function]
+    functions: dict[str, KernelFunction]
 
 
-def write_source(program: Program) -> Source:
+def write_source(program: Program) -> KernelSource:
     """A kernel for sequences, forward and backward."""
     return _source(
         program.equations,
@@ -50,19 +50,19 @@ def write_source(program: Program) -> Source:
     )
 
 
-def write_step_source(forward: Forward) -> Source:
+def write_step_source(forward: Forward) -> KernelSource:
     """A kernel for one step at a time."""
     header = _header(forward.equations, backward=False)
     return _source(forward.equations, [forward_direction(forward)], header)
 
 
-def _source(equations: Equations, directions: list[Direction], header: list[str]) -> Source:
+def _source(equations: Equations, directions: list[Direction], header: list[str]) -> KernelSource:
     sizes = list(equations.graph.sizes)
     functions, lines = {}, header
     for direction in directions:
         functions[direction.name], text = _function(direction, sizes)
         lines += [*text, ""]
-    return Source("\n".join([*lines, *_entries(functions)]) + "\n", sizes, functions)
+    return KernelSource("\n".join([*lines, *_entries(functions)]) + "\n", sizes, functions)
 
 
 def _header(equations: Equations, backward: bool) -> list[str]:
@@ -75,7 +75,7 @@ def _header(equations: Equations, backward: bool) -> list[str]:
     return [*lines, '#include "kernel.hpp"', ""]
 
 
-def _function(direction: Direction, sizes: list[str]) -> tuple[Function, list[str]]:
+def _function(direction: Direction, sizes: list[str]) -> tuple[KernelFunction, list[str]]:
     """Two functions in C++: one packs matrices, the other walks over time."""
     rows, pack = Emitter(direction), Emitter(direction)
     text: list[str] = []
@@ -84,7 +84,7 @@ def _function(direction: Direction, sizes: list[str]) -> tuple[Function, list[st
         text += [head, *declared, *body, ""]
     mentioned = rows.values.mentioned | pack.values.mentioned
     used = [b for b in direction.buffers if b.name in mentioned or b.stride in mentioned]
-    function = Function(
+    function = KernelFunction(
         direction.buffers,
         used,
         list(direction.panels.values()),

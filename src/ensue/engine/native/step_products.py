@@ -15,7 +15,7 @@ from ensue.engine.native.buffers import Buffer
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, WorkSpace, address, core
 from ensue.engine.native.outer import add_outer
-from ensue.engine.native.source import Source
+from ensue.engine.native.source import KernelSource
 from ensue.engine.native.threads import Threads, runtime
 
 FORTH, BACK, OUTER, SUMMED = range(4)  # as in single_step.cpp
@@ -84,7 +84,7 @@ class StepFunction:
 
     def __init__(
         self,
-        source: Source,
+        source: KernelSource,
         compiled: Any,
         name: str,
         more: list[Buffer],
