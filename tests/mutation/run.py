@@ -61,14 +61,15 @@ def try_mutation(
     """Runs the tests that can see a mutation until one does."""
     if not tests:
         return Ending("not reached")
+    tried = batches(tests, most)
     original = tree.change(mutation)
     try:
-        for batch in batches(tests, most):
+        for batch in tried:
             patience = STARTING + PATIENCE * sum(test.seconds for test in batch)
             ending = tree.test([test.name for test in batch], patience, source)
             if ending.outcome != "survived":
                 return ending
-        return Ending("survived")
+        return Ending("survived", left_out=len(tests) - sum(map(len, tried)))
     finally:
         tree.restore(*original)
 
@@ -95,6 +96,7 @@ class Results:
             "kind": mutation.kind,
             "outcome": ending.outcome,
             "test": ending.test,
+            "left out": str(ending.left_out),
             "code": code,
             "seconds": f"{seconds:.0f}",
         }
@@ -175,12 +177,14 @@ def report(chosen: list[Mutation], results: Results, project: Path) -> bool:
     survivors, kinds, caught = [], Counter[str](), Counter[str]()
     outcomes: Counter[str] = Counter()
     for mutation in chosen:
-        outcome = results.known[identity(mutation)]["outcome"]
+        result = results.known[identity(mutation)]
+        outcome, left_out = result["outcome"], result["left out"]
         code = code_at(project, mutation)
         if outcome not in CAUGHT and (code, change_of(mutation)) in known:
             outcome = "equivalent"
         elif outcome not in CAUGHT:
-            survivors.append(f"{mutation}  [{outcome}]\n    {code}")
+            survivors.append(f"{mutation}  [{outcome}, slower tests not run: {left_out}]")
+            survivors.append(f"    {code}")
         outcomes[outcome] += 1
         kinds[mutation.kind] += outcome != "equivalent"
         caught[mutation.kind] += outcome in CAUGHT

@@ -31,10 +31,12 @@ NO_TESTS = 5
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run of tests ended: `caught`, `timeout` or `survived`, and the test that failed."""
+    """How a run of tests ended: `caught`, `timeout`, `survived` or `not reached`, the test that
+    failed, and how many slower tests were left out."""
 
     outcome: str
     test: str = ""
+    left_out: int = 0
 
 
 def limit_memory() -> None:
