@@ -289,6 +289,8 @@ def test_tests_beyond_the_seconds_are_left_out() -> None:
     tests = [reach.Test(str(k), float(k)) for k in range(20)]
     first, rest = run.batches(tests, 140)
     assert [len(first), len(rest)] == [run.FIRST, 2]  # 105 + 15 + 16 = 136
+    assert run.batches(tests, 6) == [tests[:4]]
+    assert run.batches(tests[9:], 6) == [tests[9:10]]
 
 
 def test_equivalent_mutations_have_a_reason() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -14,6 +15,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -45,14 +47,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def batches(tests: list[reach.Test], most: float) -> list[list[reach.Test]]:
-    """The fastest tests, then all others that fit into so many seconds."""
-    rest, total = [], sum(test.seconds for test in tests[:FIRST])
-    for test in tests[FIRST:]:
-        total += test.seconds
-        if total > most:
-            break
-        rest.append(test)
-    return [batch for batch in (tests[:FIRST], rest) if batch]
+    """The fastest tests, then the others; together those that fit into so many seconds, and
+    one at least."""
+    totals = accumulate(test.seconds for test in tests)
+    fit = max(1, sum(total <= most for total in totals))
+    return [batch for batch in (tests[:fit][:FIRST], tests[:fit][FIRST:]) if batch]
 
 
 def try_mutation(
@@ -216,4 +215,5 @@ def main(given: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     sys.exit(main())
