@@ -181,6 +181,10 @@ def double(a):
     return a * 2
 
 
+def less(a):
+    return a - 1
+
+
 def count(most):
     done = 0
     while done < most:
@@ -200,7 +204,6 @@ def by_child(a):
 def child(a):
     return a + 7
 """
-UNREACHED = "def less(a):\n    return a - 1\n"
 TINY_TESTS = """
 import tiny
 
@@ -234,9 +237,8 @@ def test_that_fails_anyway():
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of one module, in which every kind of ending occurs."""
     project = tmp_path_factory.mktemp("project")
-    files = {"src/tiny.py": TINY, "src/unreached.py": UNREACHED, "tests/test_tiny.py": TINY_TESTS}
-    for name, text in files.items():
-        (project / name).parent.mkdir(exist_ok=True)
+    for name, text in {"src/tiny.py": TINY, "tests/test_tiny.py": TINY_TESTS}.items():
+        (project / name).parent.mkdir()
         (project / name).write_text(text)
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['slow']\n")
     return project

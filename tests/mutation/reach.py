@@ -65,14 +65,13 @@ class Reach:
         """The tests that can see a mutation, the fastest first.
 
         What happens at import leaves no test's name: such a mutation is seen by the tests that
-        run a line where its name is read, or else by all that run a function of its file."""
+        run a line of its file, or one where its name is read."""
         if mutation.lines is not None:
             found = self.at(mutation.file, *mutation.lines)
         else:
             found = self.at(mutation.file)
             for file, line in readers.get(mutation.name, ()):
                 found |= self.at(file, line, line)
-        found = found or self.at(mutation.file)
         return sorted((Test(name, self.seconds[name]) for name in found), key=_fastest)
 
 

@@ -51,7 +51,7 @@ class Tree:
         self.root = folder / "tree"
         self.folder = folder
         self.cache = cache
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.changes = 0
         shutil.copytree(project, self.root, ignore=LEFT_OUT)
         self.clean()
@@ -80,27 +80,25 @@ class Tree:
     def run(self, command: Sequence[str], seconds: float, **environment: str) -> tuple[int, str]:
         """Exit code and output; a process that takes longer is killed with all it started,
         and has the exit code −9."""
-        with subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            preexec_fn=limit_memory,
-        ) as self.process:
+        said = self.folder / "output.txt"  # no pipe: what a test left behind would keep it open
+        with said.open("wb") as output:
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=limit_memory,
+            )
             try:
-                output, _ = self.process.communicate(timeout=seconds)
+                code = self.process.wait(seconds)
             except subprocess.TimeoutExpired:
-                self.stop()
-                output, _ = self.process.communicate()
-                return -signal.SIGKILL, output
-            finally:
-                self.stop()  # what a test left behind
-            return self.process.returncode, output
+                code = -signal.SIGKILL
+            self.stop()
+            self.process.wait()
+        return code, said.read_text(encoding="utf-8", errors="replace")
 
     def stop(self) -> None:
         if self.process is not None:
