@@ -1,7 +1,8 @@
 """A pytest plugin: which test runs which line, and how long each test takes.
 
-Each process that runs tests measures its own coverage and names the test as the context. The
-programs that tests start measure theirs through COVERAGE_PROCESS_START, under the same name."""
+Each process that runs tests measures its own coverage and names the test as the context, or the
+file of tests while that is being imported. The programs that tests start measure theirs through
+COVERAGE_PROCESS_START, under the same name."""
 
 from __future__ import annotations
 
@@ -45,6 +46,17 @@ class Contexts:
             return (yield)
         finally:
             del os.environ["COVERAGE_PROCESS_START"]
+            self.coverage.switch_context("")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Iterator[pytest.CollectReport]:
+        if isinstance(collector, pytest.Module):
+            self.coverage.switch_context(collector.nodeid)
+        try:
+            return (yield)
+        finally:
             self.coverage.switch_context("")
 
     def pytest_unconfigure(self) -> None:

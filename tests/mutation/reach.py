@@ -48,9 +48,12 @@ class Reach:
         self.data = coverage.CoverageData(str(data))
         self.data.read()
         self.lines: dict[str, dict[int, list[str]]] = {}
+        self.files: dict[str, set[str]] = defaultdict(set)
+        for name in seconds:
+            self.files[name.partition("::")[0]].add(name)
 
     def at(self, file: str, first: int = 0, last: int = sys.maxsize) -> set[str]:
-        """The tests that run one of these lines."""
+        """The tests that run one of these lines, and the files of tests that do so on import."""
         if file not in self.lines:
             self.lines[file] = self.data.contexts_by_lineno(str(self.root / file))
         return {
@@ -58,11 +61,12 @@ class Reach:
             for line, tests in self.lines[file].items()
             if first <= line <= last
             for test in tests
-            if test in self.seconds
+            if test in self.seconds or test in self.files
         }
 
     def tests(self, mutation: Mutation, readers: Readers) -> list[Test]:
-        """The tests that can see a mutation, the fastest first.
+        """The tests that can see a mutation, the fastest first; then the others of their files,
+        which may use what one of them or the import has made.
 
         What happens at import leaves no test's name: such a mutation is seen by the tests that
         run a line of its file, or one where its name is read."""
@@ -72,14 +76,15 @@ class Reach:
             found = self.at(mutation.file)
             for file, line in readers.get(mutation.name, ()):
                 found |= self.at(file, line, line)
-        return sorted((Test(name, self.seconds[name]) for name in found), key=_fastest)
+        beside = {own for name in found for own in self.files[name.partition("::")[0]]} - found
+        return [*self._fastest(found - self.files.keys()), *self._fastest(beside)]
+
+    def _fastest(self, names: set[str]) -> list[Test]:
+        found = (Test(name, self.seconds[name]) for name in names)
+        return sorted(found, key=lambda test: (test.seconds, test.name))
 
 
 Readers = dict[str, set[tuple[str, int]]]
-
-
-def _fastest(test: Test) -> tuple[float, str]:
-    return test.seconds, test.name
 
 
 def readers(root: Path, folder: str) -> Readers:
