@@ -63,3 +63,15 @@ def test_whole_cycles_of_lines_keep_the_shares_exactly(shares: dict[str, float])
     for part, share in shares.items():
         assert len(split[part]) == round(lines * share)
         assert part_of_line(int(split[part][-1]), shares, 4) == part
+
+
+def test_every_way_has_the_same_seed_where_none_is_given() -> None:
+    """A row is in the same part, whichever way it was asked for."""
+    rows = [f"text {k}" for k in range(200)]
+    for way in (by_hash, by_group):
+        split = way(rows)
+        assert all(part_of(rows[k]) == part for part in split for k in split[part])
+    lines = by_block(200)
+    assert all(part_of_line(int(k)) == part for part in lines for k in lines[part])
+    assert by_share(200)["test"].tolist() == by_share(200, seed=0)["test"].tolist()
+    assert fraction("text") == fraction("text", 0)
