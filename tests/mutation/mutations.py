@@ -239,7 +239,8 @@ class Finder(ast.NodeVisitor):
             self.visit_value([node.target], node.value)
 
     def visit_value(self, targets: list[ast.expr], value: ast.expr) -> None:
-        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        stored = [node for target in targets for node in ast.walk(target)]
+        names = [node.id for node in stored if isinstance(node, ast.Name)]
         if not any(word in name for name in names for word in DISPLAY_NAMES):
             self.assigned = names[0] if names else ""
             for target in targets:
