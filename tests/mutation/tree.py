@@ -24,7 +24,7 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", ".mutants", ".hypothesis", ".*_cache", "__pycache__", "build", "dist"
 )
 MOST_MEMORY = 12 << 30  # bytes: a mutant may ask for without end
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+\.py\S*(?:\[.*?\])?)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 NOT_FOUND = 4  # pytest's exit code: tests that were asked for by name do not exist
 NO_TESTS = 5
 
