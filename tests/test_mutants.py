@@ -275,7 +275,7 @@ def test_the_command_tells_weak_tests_from_strong_ones(
     assert outcomes["* → /"] == "survived"
     assert outcomes["- → +"] == "not reached"
     assert outcomes["+= → -="] == "timeout"
-    assert {outcomes[own] for own in ("> → >=", "3 → 4", "6 → 7", "7 → 8")} == {"caught"}
+    assert {outcomes[change] for change in ("> → >=", "3 → 4", "6 → 7", "7 → 8")} == {"caught"}
     assert (tiny / "src/tiny.py").read_text() == TINY  # the working tree is left alone
     assert "    return a * 2" in lines  # the survivor's code
 

@@ -16,7 +16,7 @@ from ensue.models.table_targets import Asked
 def test_reliability_is_that_of_every_label_there_or_not() -> None:
     numbers = Numbers()
     gold = [["a", "b"], ["a"], [], ["b"]]
-    labels = Ragged.of([[numbers.labels[own] for own in row] for row in gold], np.int32)
+    labels = Ragged.of([[numbers.labels[label] for label in row] for row in gold], np.int32)
     names = Names(("t.csv",), np.zeros(4, np.int32), np.arange(1, 5))
     part = Collected(Ragged.of([[0]] * 4, np.int32), labels, names)
     p = np.array([[0.9, 0.65], [0.8, 0.3], [0.6, 0.05], [0.45, 0.15]])  # of a and of b
@@ -26,6 +26,6 @@ def test_reliability_is_that_of_every_label_there_or_not() -> None:
 
     says = [(True, 0.9), (True, 0.65), (True, 0.8), (True, 0.7)]
     says += [(False, 0.6), (True, 0.95), (True, 0.55), (False, 0.85)]
-    right, sure = (np.array(own) for own in zip(*says, strict=True))
+    right, sure = (np.array(column) for column in zip(*says, strict=True))
     assert found.notes == reliability_lines(reliability(right, sure))
     assert found.scores["accuracy"].value == pytest.approx(2 / 4)

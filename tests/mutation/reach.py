@@ -21,6 +21,8 @@ from mutation.tree import Tree
 TOOL = Path(__file__).resolve().parent
 LONGEST_PASS = 6 * 3600  # seconds
 
+Readers = dict[str, set[tuple[str, int]]]  # by name: files and lines
+
 
 def digest(root: Path, folders: list[str]) -> str:
     """Of all files below these folders, this tool aside."""
@@ -76,15 +78,12 @@ class Reach:
             found = self.at(mutation.file)
             for file, line in readers.get(mutation.name, ()):
                 found |= self.at(file, line, line)
-        beside = {own for name in found for own in self.files[name.partition("::")[0]]} - found
+        beside = {test for name in found for test in self.files[name.partition("::")[0]]} - found
         return [*self._fastest(found - self.files.keys()), *self._fastest(beside)]
 
     def _fastest(self, names: set[str]) -> list[Test]:
         found = (Test(name, self.seconds[name]) for name in names)
         return sorted(found, key=lambda test: (test.seconds, test.name))
-
-
-Readers = dict[str, set[tuple[str, int]]]
 
 
 def readers(root: Path, folder: str) -> Readers:
