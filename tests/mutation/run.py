@@ -111,14 +111,19 @@ def code_at(project: Path, mutation: Mutation) -> str:
     return lines[mutation.line - 1].strip()
 
 
+def changed_code(project: Path, mutation: Mutation) -> str:
+    source = mutation.applied((project / mutation.file).read_bytes())
+    return source.decode().splitlines()[mutation.line - 1].strip()
+
+
 def equivalents(file: Path = EQUIVALENT) -> dict[tuple[str, str], str]:
-    """Mutations that were looked at and change no result: code and change, and why.
+    """Mutations that were looked at and change no result: the line before and after, and why.
 
     They are known by their line of code, not by its place, since code moves."""
     if not file.exists():
         return {}
     entries = tomllib.loads(file.read_text(encoding="utf-8")).get("equivalent", [])
-    return {(entry["code"], entry["change"]): entry["why"] for entry in entries}
+    return {(entry["code"], entry["becomes"]): entry["why"] for entry in entries}
 
 
 def change_of(mutation: Mutation) -> str:
@@ -179,7 +184,7 @@ def report(chosen: list[Mutation], results: Results, project: Path) -> bool:
         result = results.known[identity(mutation)]
         outcome, left_out = result["outcome"], result["left out"]
         code = code_at(project, mutation)
-        if outcome not in CAUGHT and (code, change_of(mutation)) in known:
+        if outcome not in CAUGHT and (code, changed_code(project, mutation)) in known:
             outcome = "equivalent"
         elif outcome not in CAUGHT:
             survivors.append(f"{mutation}  [{outcome}, slower tests not run: {left_out}]")
