@@ -10,7 +10,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 PEERS := .venv-peers
 
-.PHONY: help demo test test-optimised test-avx2 faults check bench bench-full bench-peers clean again
+.PHONY: help demo test test-optimised test-avx2 faults mutants check bench bench-full bench-peers clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
@@ -18,6 +18,7 @@ help:
 	@echo 'make test-optimised  the native engine as users have it: full optimisation, more examples'
 	@echo 'make test-avx2     the native engine built for AVX2 alone'
 	@echo 'make faults        many processes at once, kill -9, full disks, several machines in one'
+	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
 	@echo 'make check         lint, format and types'
 	@echo 'make bench         measure the native engine     make bench ARGS="lengths LSTM.train"'
 	@echo 'make bench-full    the same over the whole grid of shapes (an hour or more)'
@@ -45,6 +46,10 @@ test-avx2: $(READY)
 faults: $(READY)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow $(ARGS)
 
+# goes on where it stopped; ARGS="--count 50 --seed 2 --only data/ --workers 1"
+mutants: $(READY)
+	@PYTHONPATH=tests $(PY) -m mutation.run $(ARGS)
+
 check: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -63,7 +68,7 @@ bench-peers: $(READY)
 	    numpy jax jaxlib onnx onnxruntime >&2
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) build dist .hypothesis .mutants .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `unfinished` stands in .venv from its first moment until all is installed; a set-up that

@@ -1,0 +1,31 @@
+"""Several labels at once: the confidence of an answer is that of what it says, yes or no."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ensue.data.ragged import Ragged
+from ensue.models.calibration import reliability, reliability_lines
+from ensue.models.collect import Collected, Names, Numbers
+from ensue.models.table_classes import SeveralTarget
+from ensue.models.table_targets import Asked
+
+
+def test_reliability_is_that_of_every_label_there_or_not() -> None:
+    numbers = Numbers()
+    gold = [["a", "b"], ["a"], [], ["b"]]
+    labels = Ragged.of([[numbers.labels[label] for label in row] for row in gold], np.int32)
+    names = Names(("t.csv",), np.zeros(4, np.int32), np.arange(1, 5))
+    part = Collected(Ragged.of([[0]] * 4, np.int32), labels, names)
+    p = np.array([[0.9, 0.65], [0.8, 0.3], [0.6, 0.05], [0.45, 0.15]])  # of a and of b
+    z = torch.from_numpy(np.log(p / (1 - p)))
+    asked = Asked([z], torch.zeros(4, 2), part, numbers, seed=0)
+    found = SeveralTarget.learn(part, numbers).judge(asked)
+
+    says = [(True, 0.9), (True, 0.65), (True, 0.8), (True, 0.7)]
+    says += [(False, 0.6), (True, 0.95), (True, 0.55), (False, 0.85)]
+    right, sure = (np.array(column) for column in zip(*says, strict=True))
+    assert found.notes == reliability_lines(reliability(right, sure))
+    assert found.scores["accuracy"].value == pytest.approx(2 / 4)
