@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ensue.tasks.classify.network import ClassifierNetwork
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -29,14 +30,13 @@ from ensue.data.options import ReadOptions
 from ensue.data.read import gather
 from ensue.data.tokenise import Tokeniser, build_and_encode
 from ensue.layers import step_mask
-from ensue.models.batch import Columns, SequenceBatch, collate
-from ensue.models.classifier_network import ClassifierNetwork
-from ensue.models.collect import shortened
-from ensue.models.embed import Embed, Words
-from ensue.models.encoder import RecurrentEncoder
-from ensue.models.heads import Categorical
-from ensue.models.pooling import Pooling
-from ensue.models.source import SequenceSource
+from ensue.tasks.blocks.embeddings import Embed, Words
+from ensue.tasks.blocks.encoders import RecurrentEncoder
+from ensue.tasks.blocks.heads import CategoricalHead
+from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
+from ensue.tasks.rows.part import shortened
+from ensue.tasks.rows.source import SequenceSource
 
 HIDDEN, EMBEDDING, LONGEST, ROWS = 128, 100, 400, 32
 
@@ -68,7 +68,7 @@ def ours(words: int) -> nn.Module:
     embed = Embed([Words(words, EMBEDDING)])
     encoder = RecurrentEncoder(EMBEDDING, cell="LSTM", hidden_size=HIDDEN, bidirectional=True)
     pooling = Pooling("max", encoder.output_size, encoder.final_size)
-    return ClassifierNetwork(embed, encoder, pooling, Categorical(2))
+    return ClassifierNetwork(embed, encoder, pooling, CategoricalHead(2))
 
 
 def stepper(model: nn.Module) -> Callable[[Columns, np.ndarray], None]:

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ensue.models.language_network import RecurrentLanguage
-from ensue.models.streams import StreamSource
+from ensue.tasks.language.networks import DropoutRates
+from ensue.tasks.language.recurrent import RecurrentLanguage
+from ensue.tasks.language.streams import StreamSource
 from ensue.training import TrainSettings, Update, train
 
 COLUMNS, STEPS = 20, 35
@@ -237,7 +238,7 @@ def main() -> None:
     rate = DROPOUT if given.dropout else 0.0
     ours = RecurrentLanguage(
         words, cell="LSTM", embedding_size=HIDDEN, hidden_size=HIDDEN, layers=LAYERS,
-        tied=given.tied, dropout_input=rate, dropout_layers=rate, dropout_output=rate,
+        tied=given.tied, rates=DropoutRates(input=rate, layers=rate, output=rate),
     )  # fmt: skip
     other = Torch(words, given.tied, rate)
     copy_weights(ours, other)

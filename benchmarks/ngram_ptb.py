@@ -25,11 +25,11 @@ from typing import TypeVar
 import numpy as np
 
 from ensue.data.ragged import Ragged
-from ensue.models.ngram_lm import (
+from ensue.tasks.language.ngram import (
     SMOOTHINGS,
     NgramCounts,
     NgramModel,
-    Symbols,
+    NgramSymbols,
     read_arpa,
     write_arpa,
 )
@@ -101,7 +101,7 @@ def as_file(model: NgramModel, words: list[str], test: Ragged) -> None:
 
 def treebank(folder: Path, order: int) -> None:
     texts, words = read(folder)
-    counts, seconds = timed(lambda: NgramCounts.of(texts["train"], Symbols.of(words), order))
+    counts, seconds = timed(lambda: NgramCounts.of(texts["train"], NgramSymbols.of(words), order))
     tokens = len(texts["train"].values) + len(texts["train"])
     print(f"Penn Treebank: {tokens:,} tokens, {len(words):,} words, ends counted in both")
     print(f"counting the n-grams of 1 … {order} words: {seconds:.2f} s")
@@ -120,7 +120,7 @@ def synthetic(tokens: int, order: int, words: int = 50_000, length: int = 20) ->
         part[:] = 1 + np.searchsorted(reach, chance.random(len(part)) * reach[-1])
     rows = Ragged(values, np.append(np.arange(0, tokens, length), tokens))
     before = peak()
-    counts, seconds = timed(lambda: NgramCounts.of(rows, Symbols(words, words, 0), order))
+    counts, seconds = timed(lambda: NgramCounts.of(rows, NgramSymbols(words, words, 0), order))
     used = peak() - before
     kept = sum(array.nbytes for array in (*counts.index.keys, *counts.counts))
     print(f"{tokens:,} tokens, {sum(counts.sizes):,} different n-grams of 1 … {order}")

@@ -23,15 +23,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ensue import Translator
 from ensue.data.batches import evaluation_batches
 from ensue.data.ragged import Ragged
-from ensue.models import Translator
-from ensue.models.collect import renumbered
-from ensue.models.language import END_NUMBER
-from ensue.models.pair_search import HYPOTHESES, NEVER, SOURCE_TOKENS, Search, searched
-from ensue.models.pair_source import START_NUMBER
-from ensue.models.recurrent_pairs import RecurrentPairs
-from ensue.runs.use import load_run
+from ensue.data.vocabulary import END_NUMBER, START_NUMBER
+from ensue.runs.load import load_run
+from ensue.tasks.seq2seq.search import HYPOTHESES, NEVER, SOURCE_TOKENS, Search, searched
+from ensue.tasks.seq2seq.task import pair_networks
+from ensue.tasks.translate.recurrent import RecurrentPairs
 from ensue.training import RunFolder
 
 
@@ -135,10 +134,11 @@ def sentences_of(path: Path, count: int) -> list[str]:
 
 
 def network_of(model: Translator) -> RecurrentPairs:
-    network = model.pair_networks()[0]
+    network = pair_networks(model)[0]
     assert isinstance(network, RecurrentPairs), "a recurrent translator is expected"
-    own = model.model
-    assert (own.cell, own.layers, own.attention) == ("GRU", 1, "additive"), "see --help"
+    settings = model.model
+    built = (settings.cell, settings.layers, settings.attention)
+    assert built == ("GRU", 1, "additive"), "see --help"
     return network
 
 
@@ -154,10 +154,8 @@ def main() -> None:
     model = load_run(RunFolder(options.run))[1]
     assert isinstance(model, Translator)
     network, how = network_of(model), Search(width=options.beam, alpha=model.model.alpha)
-    part, numbers = model.collect(
-        [(s, None) for s in sentences_of(options.source, options.sentences)]
-    )
-    rows = renumbered(part.inputs, numbers.tokens, model.source_words.numbers)
+    part = model.task.asked(sentences_of(options.source, options.sentences), model)
+    rows = model.learned.sources(part)
     plain = Plain(network).eval()
     batches = evaluation_batches(
         rows.lengths, SOURCE_TOKENS // how.width, most_rows=HYPOTHESES // how.width

@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,15 @@ def data_folder() -> Path:
     folder = Path(named)
     assert folder.is_dir(), f"ENSUE_DATA names {folder}, which is not a folder"
     return folder
+
+
+@pytest.fixture(scope="module")
+def ninth_task() -> Iterator[None]:
+    """A task from outside of Ensue is one of the tasks, for as long as a module's tests run."""
+    import toy_task
+
+    from ensue.tasks import TASKS
+
+    TASKS.register(toy_task.TASK)
+    yield
+    TASKS.unregister(toy_task.TASK.name)

@@ -17,7 +17,7 @@ from torch.func import functional_call
 
 from ensue.cells import Cell
 from ensue.layers import Recurrent, Recursive
-from ensue.layers.dropin import _DropIn
+from ensue.layers.dropin import DropIn
 
 State = tuple[Tensor, ...]
 Masks = tuple[dict[str, Tensor] | None, ...]
@@ -243,7 +243,7 @@ class Sequences(Subject):
 class TorchLike(Subject):
     """`RNN`, `GRU` and `LSTM`: the state is one tensor a part, layers and directions first."""
 
-    module: _DropIn
+    module: DropIn
 
     def _ways(self) -> int:
         return self.module.num_layers * (1 + self.module.bidirectional)

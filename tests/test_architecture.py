@@ -12,19 +12,31 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import ensue
+from ensue.tasks import ROOMS, TASKS
+
+MODEL_CLASSES = {TASKS[name].model_class.__name__ for name in ROOMS}
+MODEL_CLASSES |= {type(TASKS[name]).__name__ for name in ROOMS}
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ensue"
 
 # A part imports only from itself and from those above it.
 PARTS = [
     "errors",
+    "moved",
+    "settings",
+    "files",
+    "drawing",
     "equations",
     "cells",
     "engine",
     "layers",
     "decoding",
     "data",
+    "metrics",
     "training",
+    "tasks",
     "models",
     "runs",
     "study",
@@ -138,7 +150,7 @@ def test_arrows_point_one_way() -> None:
         ("cells/lstm.py", "from .. import engine", True),
         ("cells/lstm.py", "from ..engine import run", True),
         ("cells/lstm.py", "def f():\n    if x:\n        import ensue.layers", True),
-        ("cells/lstm.py", "importlib.import_module('ensue.models')", True),
+        ("cells/lstm.py", "importlib.import_module('ensue.tasks')", True),
         ("cells/lstm.py", "from ensue import LSTM", True),
         ("cells/lstm.py", "import ensue", True),
         ("cells/lstm.py", "import ensued, torch\nfrom ensued.cli import x", False),
@@ -156,6 +168,278 @@ def test_a_wrong_arrow_is_seen(tmp_path: Path, path: str, code: str, wrong: bool
     file.parent.mkdir(exist_ok=True)
     file.write_text(code)
     assert bool(wrong_arrows(tmp_path)) == wrong
+
+
+# --- rooms ----------------------------------------------------------------------------
+
+# Who may name a task: the table of them, the public face, the demo that shows one.
+MAY_NAME_TASKS = ("tasks/__init__.py", "__init__.py", "sklearn.py", "demo/", "models/")
+ROOM_NAMES = frozenset(ROOMS)
+# Words that are names of tasks and of other things too: a column, a table of settings, …
+ROLES = frozenset({"label", "table", "image", "caption", "language"})
+
+
+def exempt(path: Path) -> bool:
+    return any(str(path) == own or str(path).startswith(own) for own in MAY_NAME_TASKS)
+
+
+def room_of(name: str) -> str:
+    """`ensue.tasks.label.crf` → `label`; "" for what is in no room."""
+    parts = name.split(".")
+    return (
+        parts[2]
+        if parts[:2] == ["ensue", "tasks"] and parts[2:3] and parts[2] in ROOM_NAMES
+        else ""
+    )
+
+
+def foreign_rooms(package: Path) -> list[str]:
+    """Every import of a room from outside of it, as `file:line: what`."""
+    wrong = []
+    for file in sorted(package.rglob("*.py")):
+        path = file.relative_to(package)
+        if exempt(path):
+            continue
+        parts = path.with_suffix("").parts
+        inside = parts[1] if parts[:1] == ("tasks",) and len(parts) > 2 else ""
+        module = ".".join(["ensue", *(own for own in parts if own != "__init__")])
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for line, name in imports(tree, module, path.name == "__init__.py"):
+            if room_of(name) not in ("", inside):
+                wrong.append(f"{path}:{line}: imports {name}")
+    return wrong
+
+
+def test_nobody_looks_into_a_room() -> None:
+    assert foreign_rooms(PACKAGE) == []
+
+
+def named_tasks(tree: ast.AST, names: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Line and name of every comparison, match, look-up and isinstance by a task's name or
+    class."""
+    for node in ast.walk(tree):
+        found: list[ast.AST] = []
+        if isinstance(node, ast.Compare):
+            found = [node.left, *node.comparators]
+            found += [
+                own
+                for many in found
+                if isinstance(many, ast.Tuple | ast.List | ast.Set)
+                for own in many.elts
+            ]
+        elif isinstance(node, ast.MatchValue):
+            found = [node.value]
+        elif isinstance(node, ast.Subscript):
+            found = [node.slice]
+        elif isinstance(node, ast.Dict):
+            found = [own for own in node.keys if own is not None]
+        for own in found:
+            if isinstance(own, ast.Constant) and own.value in names:
+                yield node.lineno, str(own.value)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "isinstance"
+        ):
+            for own in ast.walk(node.args[1]):
+                if isinstance(own, ast.Name) and own.id in MODEL_CLASSES:
+                    yield node.lineno, own.id
+
+
+def asking_which_task(package: Path) -> list[str]:
+    """Everywhere outside of the rooms that asks which task it has. Words that name a role too are
+    looked at in runs/ and cli/ only by comparison with something that is called task or kind."""
+    wrong = []
+    for file in sorted(package.rglob("*.py")):
+        path = file.relative_to(package)
+        inside_room = (
+            path.parts[0] == "tasks" and len(path.parts) > 2 and path.parts[1] in ROOM_NAMES
+        )
+        if exempt(path) or inside_room:
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        wrong += [f"{path}:{line}: {name}" for line, name in named_tasks(tree, ROOM_NAMES - ROLES)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare) and any(
+                isinstance(own, ast.Attribute) and own.attr in ("task", "kind")
+                for own in [node.left, *node.comparators]
+            ):
+                wrong += [
+                    f"{path}:{node.lineno}: {own.value}"
+                    for own in [node.left, *node.comparators]
+                    if isinstance(own, ast.Constant) and own.value in ROLES
+                ]
+    return wrong
+
+
+def test_nobody_asks_which_task_it_has() -> None:
+    assert asking_which_task(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("runs/train.py", "from ensue.tasks.label.task import Labeller"),
+        ("tasks/image/task.py", "from ensue.tasks.caption.network import CaptionNetwork"),
+        ("tasks/rows/task.py", "from ensue.tasks.classify import task"),
+        ("cli/learning.py", "def f():\n    from ensue.tasks.forecast.task import Forecaster"),
+    ],
+)
+def test_a_look_into_a_room_is_seen(tmp_path: Path, path: str, code: str) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(code)
+    assert foreign_rooms(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if config.task == 'forecast': pass",
+        "x = config.task in ('translate', 'caption')",
+        "match task:\n    case 'classify': pass",
+        "x = {'regress': 1}[task]",
+        "x = HOW['match']",
+        "x = isinstance(model, Forecaster)",
+        "x = isinstance(model, (A, tasks.Labeller, Captioner))",
+        "x = config.task == 'label'",
+    ],
+)
+def test_asking_which_task_is_seen(tmp_path: Path, code: str) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "train.py").write_text(code)
+    assert asking_which_task(tmp_path)
+
+
+def test_every_room_has_the_same_doors() -> None:
+    for name in ROOMS:
+        there = {file.name for file in (PACKAGE / "tasks" / name).iterdir()}
+        assert {"task.py", "options.py", "settings.py", "learned.py"} <= there, name
+
+
+# --- sizes ----------------------------------------------------------------------------
+
+MOST_FILES, MOST_FUNCTION_LINES, MOST_FILE_LINES, MOST_PARAMETERS, LONGEST_CHAIN = (
+    25,
+    60,
+    400,
+    8,
+    25,
+)
+
+
+def too_large(package: Path) -> list[str]:
+    """Every folder, file, function and signature beyond the limits."""
+    wrong = []
+    for folder in [package, *(own for own in package.rglob("*") if own.is_dir())]:
+        files = [own for own in folder.iterdir() if own.is_file()]
+        if len(files) > MOST_FILES:
+            wrong.append(f"{folder.name}/: {len(files)} files")
+    for file in sorted(package.rglob("*.py")):
+        path, text = file.relative_to(package), file.read_text(encoding="utf-8")
+        if (lines := text.count("\n")) > MOST_FILE_LINES:
+            wrong.append(f"{path}: {lines} lines")
+        wrong += [f"{path}:{told}" for told in large_functions(ast.parse(text))]
+    return wrong
+
+
+def large_functions(tree: ast.AST) -> Iterator[str]:
+    public = {
+        id(own)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for own in node.body
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        if lines > MOST_FUNCTION_LINES:
+            yield f"{node.lineno}: {node.name} has {lines} lines"
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        count = len(given) - bool(given and given[0].arg in ("self", "cls"))
+        constructor = node.name == "__init__" and id(node) in public
+        if count > MOST_PARAMETERS and not constructor:
+            yield f"{node.lineno}: {node.name} has {count} parameters"
+
+
+def test_nothing_is_too_large() -> None:
+    assert too_large(PACKAGE) == []
+
+
+def test_what_is_too_large_is_seen(tmp_path: Path) -> None:
+    long = "def f():\n" + "    x = 1\n" * MOST_FUNCTION_LINES
+    (tmp_path / "a.py").write_text(long)
+    (tmp_path / "b.py").write_text("x = 1\n" * (MOST_FILE_LINES + 1))
+    (tmp_path / "c.py").write_text("def f(a, b, c, d, e, f, g, h, i): pass\n")
+    (tmp_path / "d.py").write_text(
+        "class _A:\n    def __init__(self, a, b, c, d, e, f, g, h, i): pass"
+    )
+    (tmp_path / "e.py").write_text(
+        "class A:\n    def __init__(self, a, b, c, d, e, f, g, h, i): pass"
+    )
+    assert [own.split(":")[0] for own in too_large(tmp_path)] == ["a.py", "b.py", "c.py", "d.py"]
+    for number in range(MOST_FILES):
+        (tmp_path / f"f{number}.txt").touch()
+    assert "files" in too_large(tmp_path)[0]
+
+
+def chains(package: Path) -> dict[str, list[str]]:
+    """For each module the longest chain of modules, each importing the next when it is loaded."""
+    trees = {}
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package).with_suffix("").parts
+        name = ".".join(["ensue", *(own for own in parts if own != "__init__")])
+        trees[name] = (ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py")
+    found: dict[str, list[str]] = {}
+
+    def longest(module: str, above: tuple[str, ...]) -> list[str]:
+        assert module not in above, f"{module} imports itself by {' → '.join(above)}"
+        if module not in found:
+            tree, is_package = trees[module]
+            below = {known(name) for _, name in imports(at_loading(tree), module, is_package)}
+            below -= {"", "ensue", module}
+            tails = [longest(own, (*above, module)) for own in sorted(below)]
+            found[module] = [module, *max(tails, key=len, default=[])]
+        return found[module]
+
+    def known(name: str) -> str:
+        while name not in trees and "." in name:
+            name = name.rpartition(".")[0]
+        return name
+
+    for module in trees:
+        longest(module, ())
+    return found
+
+
+def at_loading(tree: ast.Module) -> ast.Module:
+    """Without what is imported later, or for types only."""
+    body = [
+        own
+        for own in tree.body
+        if isinstance(own, ast.Import | ast.ImportFrom | ast.Try)
+        or (isinstance(own, ast.If) and "TYPE_CHECKING" not in ast.dump(own.test))
+    ]
+    return ast.Module(body, [])
+
+
+def test_the_longest_chain_of_imports() -> None:
+    longest = max(chains(PACKAGE).values(), key=len)
+    print(f"{len(longest)} modules: {' → '.join(longest)}")
+    assert len(longest) < LONGEST_CHAIN, " → ".join(longest)
+
+
+def test_every_public_name_is_defined_once() -> None:
+    where: dict[str, list[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                where.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
+    names = [name for name in ensue.__all__ if name != "__version__"]
+    assert {name: where[name] for name in names if len(where[name]) > 1} == {}
+    for name in names:
+        assert getattr(ensue, name).__module__.startswith("ensue."), name
 
 
 # --- names ----------------------------------------------------------------------------

@@ -14,12 +14,18 @@ import torch
 from ensue.cli import main
 from ensue.errors import EnsueError, EquationError, OptionError
 from ensue.layers.feedforward import MLP
-from ensue.study.backprop import OUTPUTS, PROBABILITIES, SLOPES, backpropagate, walk_through
-from ensue.study.backprop_page import as_page
-from ensue.study.backprop_text import as_text
-from ensue.study.expression import as_text as graph_text
-from ensue.study.expression import examine
-from ensue.study.expression_picture import draw
+from ensue.study.foundations.backprop import (
+    OUTPUTS,
+    PROBABILITIES,
+    SLOPES,
+    backpropagate,
+    walk_through,
+)
+from ensue.study.foundations.backprop_page import as_page
+from ensue.study.foundations.backprop_text import as_text
+from ensue.study.foundations.expression import as_text as graph_text
+from ensue.study.foundations.expression import examine
+from ensue.study.foundations.expression_picture import draw
 
 COMBINATIONS = [
     (activation, output, cost)

@@ -20,7 +20,7 @@ from random_cells import random_cells
 
 from ensue import cli
 from ensue.bench import bench, contenders, table
-from ensue.bench.bench import Bench, Options, Progress, duration, run_bench
+from ensue.bench.bench import Bench, BenchProgress, Options, duration, run_bench
 from ensue.bench.case import (
     FOUR_SHAPES,
     GRID_BATCHES,
@@ -41,7 +41,7 @@ from ensue.bench.report import Report, Result, geometric_mean, work_of
 from ensue.bench.saved import as_json, from_json, read, save
 from ensue.bench.spelling import Jax, Torch
 from ensue.bench.targets import verdicts
-from ensue.bench.timing import Timing, gemm_rates, measure, timing
+from ensue.bench.timing import RunTiming, gemm_rates, measure, timing
 from ensue.cells import CELLS, LSTM, Cell, LayerNormLSTM, Residual, SimpleRNN, Zoneout
 from ensue.engine import run
 from ensue.errors import OptionError
@@ -201,7 +201,7 @@ def test_contenders_take_turns() -> None:
     found = measure({n: runner(n) for n in names}, 4, lambda: rounds.append(1))
     assert "".join(order[-12:]) == "abc" + "bca" + "cab" + "abc"
     assert len(rounds) == 4
-    assert found["a"] == Timing(1.0, 1.0, 1.0, 1.0, 4, 1)
+    assert found["a"] == RunTiming(1.0, 1.0, 1.0, 1.0, 4, 1)
 
 
 def test_what_is_quick_is_done_many_times() -> None:
@@ -211,9 +211,9 @@ def test_what_is_quick_is_done_many_times() -> None:
 
 
 def test_median_and_quartiles() -> None:
-    assert timing([5.0, 1.0, 3.0, 2.0, 4.0]) == Timing(3.0, 2.0, 4.0, 1.0, 5, 1)
+    assert timing([5.0, 1.0, 3.0, 2.0, 4.0]) == RunTiming(3.0, 2.0, 4.0, 1.0, 5, 1)
     assert timing([5.0, 1.0, 3.0, 2.0, 4.0]).spread == pytest.approx(2 / 3)
-    assert timing([2.0]) == Timing(2.0, 2.0, 2.0, 2.0, 1, 1)
+    assert timing([2.0]) == RunTiming(2.0, 2.0, 2.0, 2.0, 1, 1)
 
 
 def test_the_limit_is_the_best_of_all_measurements() -> None:
@@ -327,8 +327,8 @@ def test_who_cannot_run_here_is_named() -> None:
 
     y = torch.zeros(1, 1, 1)
     entries = {
-        "native": contenders.Entry(lambda: y, []),
-        "autocast": contenders.Entry(refuse, []),
+        "native": contenders.Contender(lambda: y, []),
+        "autocast": contenders.Contender(refuse, []),
     }
     found = contenders.contest(entries, TINY[-2])
     assert list(found.works) == ["native"]
@@ -348,8 +348,8 @@ def test_opponents_are_asked_for_by_name() -> None:
 # --- made-up numbers ------------------------------------------------------------------
 
 
-def same(seconds: float) -> Timing:
-    return Timing(seconds, seconds, seconds, seconds, 15, 1)
+def same(seconds: float) -> RunTiming:
+    return RunTiming(seconds, seconds, seconds, seconds, 15, 1)
 
 
 def made_up(cases: list[Case], speed: float = 1.0) -> Report:
@@ -643,7 +643,7 @@ def test_ctrl_c_shows_what_there_is(capsys: Out, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(bench, "gemm_rates", lambda dtype, sizes: {16: 1e9})
     measured = Bench.measure
 
-    def stop_at_the_second(self: Bench, case: Case, progress: Progress) -> Result:
+    def stop_at_the_second(self: Bench, case: Case, progress: BenchProgress) -> Result:
         if case == TINY[1]:
             raise KeyboardInterrupt
         return measured(self, case, progress)
@@ -683,7 +683,7 @@ def test_without_a_compiler_there_is_nothing_to_measure(monkeypatch: pytest.Monk
 def test_progress_says_how_long_it_takes(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 20.0, 21.0, 60.0])
     monkeypatch.setattr("ensue.bench.bench.time.monotonic", lambda: next(clock))
-    progress = Progress(dict.fromkeys(TINY[:4], 1.0), runs=10)
+    progress = BenchProgress(dict.fromkeys(TINY[:4], 1.0), runs=10)
     progress.say(TINY[0], 5)  # half of one of four in 20 seconds
     progress.say(TINY[0], 6)  # too soon for another line
     progress.after(TINY[0])
@@ -747,7 +747,7 @@ def test_a_peer_is_measured_in_its_own_process_and_checked(
     assert result.absent == {"peers": "jax computes another GRU than the eager engine"}
     monkeypatch.setattr(Peers, "_check", lambda *given: None)
     (result,) = run_bench([TINY[1]], cells, options).results
-    assert result.timings["jax"] == Timing(0.5, 0.5, 0.5, 0.5, 2, 1)
+    assert result.timings["jax"] == RunTiming(0.5, 0.5, 0.5, 0.5, 2, 1)
 
 
 def test_what_a_peer_is_told() -> None:

@@ -11,10 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from commands import Ensue, commands_in
 
-from ensue import cli
+from ensue import Captioner, Gaze, cli
 from ensue.data.tasks import Scene, shapes
-from ensue.diagnose.gaze import gaze_picture, gaze_text
-from ensue.models import Captioner, Gaze
+from ensue.tasks.caption.gaze import gaze_picture, gaze_text
 
 SMALL = [
     "model.blocks=4x5/3 6x5/3",
@@ -117,10 +116,14 @@ def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
 
 def test_mistakes(ensue: Ensue, walked: Path) -> None:
     assert mistaken(ensue, "explain", "r") == (
-        "OptionError: expected --text of a translator, or --image of a captioner: one of them\n"
+        "OptionError: explain: expected one of --image (caption), --text (translate), got none\n"
+    )
+    assert mistaken(ensue, "explain", "r", "--image", "a.png", "--text", "a") == (
+        "OptionError: explain: expected one of --image (caption), --text (translate), got --image, "
+        "--text\n"
     )
     assert mistaken(ensue, "explain", "r", "--text", "a") == (
-        "RunError: r: expected a run of a translator, got a model to caption\n"
+        "RunError: r: --text: expected a run to translate, got one to caption\n"
     )
     table = walked / "train" / "some.tsv"
     lines = (walked / "train" / "captions.tsv").read_text("utf-8").splitlines()
@@ -132,6 +135,9 @@ def test_mistakes(ensue: Ensue, walked: Path) -> None:
     assert f"some.tsv:82: file: {missing}: no such file: check the name." in told
     assert "some.tsv:83: file: expected a text on both sides, got an empty one" in told
     code, _, err = ensue(*asked, "--run", "y", "--skip-bad", *settings())
+    assert code == 0
+    assert "2 bad rows left out" in err
+    code, _, err = ensue("evaluate", "y", "--test", str(table), "--skip-bad")
     assert code == 0
     assert "2 bad rows left out" in err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,22 @@ import numpy as np
 import pytest
 import torch
 
-from ensue.data.images import write_image
+from ensue import Captioned, Captioner
+from ensue.data.pictures.images import write_image
 from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import START_NUMBER
 from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
-from ensue.models import Captioned, Captioner
-from ensue.models.caption_judge import judge_captions
-from ensue.models.caption_network import CaptionNetwork, Regions
-from ensue.models.caption_settings import CaptionSettings
-from ensue.models.caption_source import lines_of
-from ensue.models.collect import Names
-from ensue.models.pair_judge import Counting, Judged
-from ensue.models.pair_search import Ensemble
-from ensue.models.pair_source import START_NUMBER, PairColumns
+from ensue.tasks.caption.evaluation import evaluate_captions
+from ensue.tasks.caption.learned import lines_of
+from ensue.tasks.caption.network import CaptionNetwork, Regions
+from ensue.tasks.caption.settings import CaptionSettings
+from ensue.tasks.rows.part import Names
+from ensue.tasks.seq2seq.evaluation import Compared, Scoring
+from ensue.tasks.seq2seq.search import SearchEnsemble
+from ensue.tasks.seq2seq.source import PairColumns
+from ensue.tasks.seq2seq.task import pair_networks
 from ensue.training import Stopped, Update
 
 SIDE = 12
@@ -96,7 +98,6 @@ def fitted() -> Callable[[str], Captioner]:
     def find(name: str) -> Captioner:
         if name not in known:
             known[name] = CASES[name].fitted()
-        known[name].search = CASES[name].new().search
         return known[name]
 
     return find
@@ -115,6 +116,8 @@ def test_saved_and_loaded_it_answers_the_same(
     assert other.predict(PICTURES) == model.predict(PICTURES)
     assert other.evaluate(blocks(9, 5)) == model.evaluate(blocks(9, 5))
     assert other.summary() == model.summary()
+    assert "pictures of 12×12 pixels" in model.summary()
+    assert " tokens in the vocabulary" in model.summary()
 
 
 @every_case
@@ -158,9 +161,9 @@ def test_interrupted_and_continued_is_never_stopped(
 @every_case
 def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Captioner]) -> None:
     model = fitted(name)
-    part, numbers = model.collect(blocks(5, 4))
-    batch = model.columns(part, numbers).batch(range(5))
-    ensemble = Ensemble(model.pair_networks())
+    part = model.task.given(blocks(5, 4), model, {})
+    batch = model.task.pair_columns(part, model).batch(range(5))
+    ensemble = SearchEnsemble(pair_networks(model))
     at_once = ensemble.log_probabilities(batch)
     state = ensemble.begin(batch.source, batch.lengths)
     start = torch.full((5,), START_NUMBER)
@@ -173,18 +176,16 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
     name: str, fitted: Callable[[str], Captioner]
 ) -> None:
     model = fitted(name)
-    model.search = replace(model.search, n_best=2)
-    part, _ = model.collect([(own, None) for own in PICTURES])
-    lines = lines_of(part.inputs)
-    for row, own in enumerate(model.predict(PICTURES)):
+    lines = lines_of(model.task.asked(PICTURES, model).pixels)
+    for row, own in enumerate(model.predict(PICTURES, n_best=2)):
         first, second = own.alternatives
         assert (first.text, first.score) == (own.text, own.score)
         assert first.score >= second.score
         lines_said = [f"{one.score:.4f}\t{one.text}" for one in own.alternatives]
         assert own.as_line("").splitlines() == lines_said
-        target = Ragged.of([model.words.ids(own.tokens)], np.int32)
+        target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(lines.take([row]), target).batch([0])
-        logs = Ensemble(model.pair_networks()).log_probabilities(batch)
+        logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
         cut = len(own.tokens) == model.model.longest + 1  # the end was not said
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
@@ -194,12 +195,11 @@ def test_each_word_looks_at_all_regions_with_weights_that_sum_to_one(
     name: str, fitted: Callable[[str], Captioner]
 ) -> None:
     model = fitted(name)
-    model.search = replace(model.search, aligned=True)
     if not CASES[name].attends:
         with pytest.raises(OptionError, match="this model has no attention"):
-            model.predict(PICTURES)
+            model.predict(PICTURES, alignment=True)
         return
-    for own in model.predict(PICTURES):
+    for own in model.predict(PICTURES, alignment=True):
         assert own.attention is not None
         assert [len(row) for row in own.attention] == [9] * len(own.tokens)
     gaze = model.explain(PICTURES[0])
@@ -218,7 +218,7 @@ def test_each_word_looks_at_all_regions_with_weights_that_sum_to_one(
 def test_regions_are_the_blocks_of_the_picture_row_by_row() -> None:
     pictures = np.random.default_rng(1).integers(0, 256, (4, 3, 8, 12)).astype(np.uint8)
     regions = Regions((3, 8, 12), "5/2 7/2", "none").eval()
-    lines = lines_of(Ragged(pictures, np.arange(5)))
+    lines = lines_of(pictures)
     found = regions(torch.from_numpy(lines.padded(range(4)).astype(np.int64)))
     assert regions.grid == (2, 3)
     plain = ConvolutionBlocks(3, "5/2 7/2", norm="none")
@@ -236,7 +236,7 @@ def test_what_a_pixel_changes_lies_where_the_pixel_lies() -> None:
     for row, (y, x) in corners.items():
         pictures[row, 0, y, x] = 255
     regions = Regions((1, 16, 16), "4/2 4/2", "none").eval()
-    lines = lines_of(Ragged(pictures, np.arange(6))).padded(range(5))
+    lines = lines_of(pictures).padded(range(5))
     found = regions(torch.from_numpy(lines)).detach()  # (pictures, 4 × 4, width)
     for row, (y, x) in corners.items():
         changed = (found[row] - found[0]).abs().sum(-1).reshape(4, 4) > 1e-6
@@ -269,7 +269,7 @@ def test_lines_of_another_shape_are_refused() -> None:
 def test_every_parameter_learns() -> None:
     own = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
     network = CaptionNetwork(9, (3, 12, 12), own)
-    lines = lines_of(Ragged(np.stack(PICTURES), np.arange(len(PICTURES) + 1)))
+    lines = lines_of(np.stack(PICTURES))
     targets = Ragged.of([[5, 6, 7]] * len(PICTURES), np.int32)
     network(PairColumns(lines, targets).batch(range(len(PICTURES)))).backward()
     assert [name for name, p in network.named_parameters() if not p.grad.abs().sum()] == []
@@ -303,8 +303,8 @@ def test_pictures_come_as_arrays_or_as_files_of_any_size(
 # --- scores ----------------------------------------------------------------------------------
 
 
-def judged(pairs: list[tuple[str, str]]) -> Judged:
-    """(found, wanted) as an evaluation takes them."""
+def compared(pairs: list[tuple[str, str]]) -> Compared:
+    """(found, expected) as an evaluation takes them."""
     words: dict[str, int] = {}
 
     def numbers(texts: list[str]) -> Ragged:
@@ -315,13 +315,13 @@ def judged(pairs: list[tuple[str, str]]) -> Judged:
     count = len(pairs)
     names = Names(("row",), np.zeros(count, np.int32), np.arange(1, count + 1))
     tokens = numbers(wanted)
-    return Judged(
+    return Compared(
         names, [""] * count, wanted, found, tokens, numbers(found), tokens.lengths, [0.5] * count
     )
 
 
 def test_attributes_are_right_where_their_words_are() -> None:
-    rows = judged(
+    rows = compared(
         [
             ("a red circle", "a red circle"),
             ("a red circle", "a blue circle"),
@@ -329,9 +329,9 @@ def test_attributes_are_right_where_their_words_are() -> None:
             ("a small red star", "a red star"),
         ]
     )
-    how = Counting("13a", False, True, 1)
+    how = Scoring("13a", False, True, 1)
     asked = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
-    found = judge_captions(rows, "a red circle", how, asked)
+    found = evaluate_captions(rows, "a red circle", how, asked)
     assert found.others["colour right"] == 0.75
     assert found.others["kind right"] == 0.75
     assert "size right" not in found.others  # no caption that was expected speaks of it
@@ -353,10 +353,10 @@ def told_by(action: Callable[[], Any], kind: type[Exception]) -> str:
 
 def test_mistakes_in_settings() -> None:
     assert told_by(lambda: Captioner(model={"blocks": "8 x"}), ConfigError).startswith(
-        "model: blocks: blocks '8 x': expected words such as 32 (filters of 3×3)"
+        "model.blocks: blocks '8 x': expected words such as 32 (filters of 3×3)"
     )
     assert told_by(lambda: Captioner(model={"size": [3]}), ConfigError) == (
-        "model: size: expected height and width, [28, 28], or [], got [3]"
+        "model.size: expected height and width, [28, 28], or [], got [3]"
     )
     nothing = {"begin": "zero", "attention": "none"}
     assert told_by(lambda: Captioner(model=nothing), ConfigError) == (

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or refused. Faults F2–F6 of a commit and of what lies on the disk."""
+"""Checkpoints: whole or refused, after a crash during a commit, a full disk, or damaged files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
-from ensue.training import checkpoint, whole
-from ensue.training.whole import Damaged
+from ensue.files import atomic_folder as whole
+from ensue.files.atomic_folder import Damaged
+from ensue.training import checkpoint
 
 SCALARS = {"update": 3, "cost": 0.1 + 0.2, "due": False, "best": None}
 FACTS = {"config": {"train.rate": 0.1}, "data": "f00d", "threads": 1}
@@ -58,7 +59,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
         "zero": torch.tensor(-0.0),
     }
     place = checkpoint.save(tmp_path, 3, tensors, SCALARS, FACTS)
-    found = checkpoint.load(place)
+    found = checkpoint.read(place)
     assert place == tmp_path / "step-000003"
     assert (found.scalars, found.facts) == (SCALARS, FACTS)
     assert found.tensors.keys() == tensors.keys()
@@ -74,7 +75,7 @@ def test_the_same_state_is_written_as_the_same_bytes(tmp_path: Path) -> None:
     one, other = write(tmp_path / "a"), write(tmp_path / "b")
     assert whole.read_files(one) == whole.read_files(other)
     assert whole.read_files(one) != whole.read_files(write(tmp_path / "c", seed=1))
-    again = checkpoint.save(tmp_path / "d", 3, checkpoint.load(one).tensors, SCALARS, FACTS)
+    again = checkpoint.save(tmp_path / "d", 3, checkpoint.read(one).tensors, SCALARS, FACTS)
     assert whole.read_files(again) == whole.read_files(one)
 
 
@@ -121,7 +122,7 @@ def test_a_number_that_is_not_finite_is_never_saved(
     assert os.listdir(tmp_path) == []
 
 
-# --- F4, F5, F6: damaged -------------------------------------------------------------------
+# --- damaged files ------------------------------------------------------------------------
 
 
 def damage(path: Path, how: str) -> None:
@@ -183,14 +184,14 @@ def test_a_link_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     place = write(tmp_path)
     damage(place / "weights.safetensors", "a link")
     with pytest.raises(Damaged, match=r"^weights.safetensors is no plain file$"):
-        checkpoint.load(place)
+        checkpoint.read(place)
 
 
 def test_an_extra_file_is_refused(tmp_path: Path) -> None:
     place = write(tmp_path)
     (place / "more.safetensors").write_bytes(b"")
     with pytest.raises(Damaged, match=r"^more.safetensors is not in the manifest$"):
-        checkpoint.load(place)
+        checkpoint.read(place)
 
 
 def test_files_of_another_checkpoint_are_refused_by_name(tmp_path: Path) -> None:
@@ -201,7 +202,7 @@ def test_files_of_another_checkpoint_are_refused_by_name(tmp_path: Path) -> None
         shutil.copy(other / file, one / file)
         named = "weights.safetensors"  # the file that does not belong to the manifest
         with pytest.raises(Damaged, match=f"^{named} is not what was written: its sha256 differs$"):
-            checkpoint.load(one)
+            checkpoint.read(one)
         swapped += 1
     assert swapped == 2
 
@@ -218,11 +219,11 @@ def flips(tmp_path: Path, number: int) -> tuple[int, int]:
         data[bit // 8] ^= 1 << bit % 8
         (place / name).write_bytes(data)
         try:
-            checkpoint.load(place)
+            checkpoint.read(place)
         except Damaged:
             caught += 1
         (place / name).write_bytes(files[name])
-    checkpoint.load(place)
+    checkpoint.read(place)
     return caught, number
 
 
@@ -254,10 +255,10 @@ def test_a_manifest_of_another_format_is_named(tmp_path: Path) -> None:
         whole.canonical({**manifest, "sha256": own})
     )
     with pytest.raises(Damaged, match=r"^manifest.json has format 2, expected 1$"):
-        checkpoint.load(tmp_path / "step-000003")
+        checkpoint.read(tmp_path / "step-000003")
 
 
-# --- F2: a crash at each call of a commit --------------------------------------------------
+# --- a crash at each call of a commit ------------------------------------------------------
 
 CALLS = ["mkdir", "open", "fsync", "rename", "close", "unlink", "rmdir"]
 KILLED = 77
@@ -305,7 +306,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             assert found.path.name in ("step-000003", "step-000004")
             assert len(names(folder)) >= 2
             for name in names(folder):
-                checkpoint.load(folder / name)
+                checkpoint.read(folder / name)
             checkpoint.clean(folder)
             assert sorted(os.listdir(folder)) == names(folder)
             if not ended:
@@ -317,7 +318,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     assert newest == {"step-000003", "step-000004"}
 
 
-# --- F3: the disk ---------------------------------------------------------------------------
+# --- the disk -------------------------------------------------------------------------------
 
 
 def failing(number: int, error: int, real: Callable[..., Any]) -> Callable[..., Any]:

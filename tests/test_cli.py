@@ -73,13 +73,13 @@ def test_doctor_prints_text_and_the_same_as_json(capsys: pytest.CaptureFixture[s
     text = capsys.readouterr().out
     assert exit_code("doctor", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
-    assert doctor.as_text(doctor.Finding(**row) for row in rows) + "\n" == text
+    assert doctor.as_text(doctor.MachineFact(**row) for row in rows) + "\n" == text
 
 
 def fail_with(problem: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `ensue doctor` meet this problem."""
 
-    def examine() -> list[doctor.Finding]:
+    def examine() -> list[doctor.MachineFact]:
         raise problem
 
     monkeypatch.setattr(doctor, "examine", examine)

@@ -13,9 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from commands import Ensue, commands_in
 
-from ensue import cli
-from ensue.diagnose.alignment import alignment_picture, alignment_text
-from ensue.models import Explained
+from ensue import Explained, cli
+from ensue.tasks.translate.alignment import alignment_picture, alignment_text
 
 SMALL = [
     "text.level=characters",
@@ -76,13 +75,20 @@ def test_from_pairs_to_translations(ensue: Ensue, walked: Path) -> None:
     run = str(walked / "r")
     code, out, err = ensue("evaluate", run)
     assert code == 0, err
-    for words in ("  exact ", "  BLEU ", "  letter errors ", "copied source", "frequent target"):
+    for words in (
+        "  exact ",
+        "  bleu ",
+        "BLEU nrefs:1|",
+        "  letter errors ",
+        "copied source",
+        "frequent target",
+    ):
         assert words in out
     assert "The model does not beat the copied source: use that, or train longer." in out
     assert "\nThis test part has been opened once, 1 by this run.\n" in out
     code, out, _ = ensue("evaluate", run, "--json")
     facts = json.loads(out)
-    assert set(facts["scores"]) == {"exact", "BLEU"}
+    assert set(facts["scores"]) == {"exact", "bleu"}
     assert sum(own["rows"] for own in facts["buckets"]) == facts["rows"]
     code, out, _ = ensue("predict", run, stdin=b"3 May 1997\n\nle 3 mai\n")
     assert code == 0
@@ -284,11 +290,14 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
     small = ["--set", "model.hidden_size=4", "--set", "train.epochs=1"]
     assert ensue("train", "a.csv", "--run", "c", *small)[0] == 0
     assert mistaken(ensue, "explain", "c", "--text", "a") == (
-        "RunError: c: expected a run of a translator, got a model to classify\n"
+        "RunError: c: --text: expected a run to translate, got one to classify\n"
     )
-    assert mistaken(ensue, "predict", "c", "--nbest", "2", stdin=b"a\n") == (
-        "OptionError: --beam, --nbest and --alignment: expected a run of a translator or a "
-        "captioner, got one to classify\n"
+    for asked in ("--beam", "--nbest"):
+        assert mistaken(ensue, "predict", "c", asked, "2", stdin=b"a\n") == (
+            f"OptionError: {asked}: expected a run to caption or translate, got one to classify\n"
+        )
+    assert mistaken(ensue, "evaluate", "c", "--alignment") == (
+        "OptionError: --alignment: expected a run to caption or translate, got one to classify\n"
     )
 
 

@@ -13,11 +13,11 @@ from torch.testing import assert_close
 
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.convolution import (
+    BlockPart,
     ChannelNorm,
     Convolution,
     ConvolutionBlocks,
     ConvolutionNet,
-    Part,
     VolumePooling,
     parts_of,
     places,
@@ -27,7 +27,7 @@ from ensue.layers.sequence_convolution import (
     SequenceConvolution,
     field_of,
 )
-from ensue.models.encoder import ConvolutionEncoder
+from ensue.tasks.blocks.encoders import ConvolutionEncoder
 
 F = [[0, 2, 3], [2, 4, 1], [0, 3, 0]]
 PATCHES = {  # what the filter F says of each
@@ -144,12 +144,12 @@ def test_of_equal_numbers_one_gets_the_derivative() -> None:
 
 def test_a_description_is_its_layers() -> None:
     assert parts_of("32 8x5 64/2 max mean3/1 max4") == [
-        Part(32, "", 3, 1),
-        Part(8, "", 5, 1),
-        Part(64, "", 3, 2),
-        Part(0, "max", 2, 2),
-        Part(0, "mean", 3, 1),
-        Part(0, "max", 4, 4),
+        BlockPart(32, "", 3, 1),
+        BlockPart(8, "", 5, 1),
+        BlockPart(64, "", 3, 2),
+        BlockPart(0, "max", 2, 2),
+        BlockPart(0, "mean", 3, 1),
+        BlockPart(0, "max", 4, 4),
     ]
     blocks = ConvolutionBlocks(3, "4 8x5/2 mean", norm="none").eval()
     x = torch.randn(2, 3, 10, 12)

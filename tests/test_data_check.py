@@ -376,7 +376,7 @@ def test_another_delimiter_is_suggested(delimiter: str, name: str, option: str) 
     assert f"use {option}" in refused("a.csv", bare, ReadOptions(header=("text", "label")))
     Path("a.csv").write_text(f'"text"{delimiter}"label"\n"a"{delimiter}"x"\n')
     (problem,) = check({"train": ["a.csv"]}, ReadOptions()).problems
-    assert problem.reason.endswith(f"behind the closing quote of column 1 (use {option}?)")
+    assert problem.reason.endswith(f"after the closing quote of column 1 (use {option}?)")
     Path("a.csv").write_text(f"text{delimiter}more\nx\n")
     assert check({"train": ["a.csv"]}, ReadOptions(delimiter=",")).ok
 

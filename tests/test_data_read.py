@@ -189,7 +189,7 @@ def test_json_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[" * 100_000, "no JSON that can be read: nested too deeply"),
+        ("[" * 100_000, "invalid JSON: nested too deeply"),
         ('{"n": 1' + "0" * 5000 + "}", "a number with too many digits"),
         ('{"n": 1' + "0" * 400 + "}", "field 'n': expected a finite number, got 1" + "0" * 400),
         ("7", "expected an object, {…}, got a single value"),
@@ -304,14 +304,14 @@ def test_parquet(tmp_path: Path) -> None:
         rows_of(path, columns=("txt",))
     path.write_bytes(path.read_bytes()[:-9])
     (problem,) = problems_of(path)
-    assert problem.startswith("t.parquet:1: no Parquet that can be read: Parquet magic bytes")
+    assert problem.startswith("t.parquet:1: not a readable Parquet file: Parquet magic bytes")
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, package: str | None = None) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr("ensue.data.parquet.import_module", missing)
+    monkeypatch.setattr("ensue.data.formats.parquet.import_module", missing)
     path = written(tmp_path / "t.parquet", "x")
     with pytest.raises(MissingExtra) as error:
         rows_of(path)
@@ -328,9 +328,9 @@ def test_a_name_that_does_not_tell_the_format(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         rows_of(path)
     assert str(error.value) == (
-        f"{path}: the name does not tell the format (known: .csv, .tsv, .jsonl, .ndjson, "
-        ".conll, .conllu, .txt, .parquet, each also with .gz); use --format with one of "
-        "csv, tsv, jsonl, conll, conllu, text, parquet, whole, folder"
+        f"{path}: the name does not tell the format (known: .conll, .conllu, .csv, "
+        ".jsonl, .ndjson, .parquet, .txt, .tsv, each also with .gz); use --format with one of "
+        "conll, conllu, csv, folder, jsonl, parquet, text, tsv, whole"
     )
 
 
@@ -372,7 +372,7 @@ def test_gathering_is_strict_or_skips(tmp_path: Path) -> None:
         ]
     )
     heard: list[Problem] = []
-    lenient = gather([sound, faulty], ReadOptions(), skip_bad=True, tell=heard.append)
+    lenient = gather([sound, faulty], ReadOptions(), skip_bad=True, on_bad_row=heard.append)
     assert len(list(lenient)) == lenient.kept == 34
     assert lenient.rejected == len(heard) == lenient.count == 33
 

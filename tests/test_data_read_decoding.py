@@ -168,7 +168,7 @@ def test_a_mark_against_the_named_encoding(file: Path) -> None:
 def test_a_broken_utf_16_file(file: Path) -> None:
     file.write_bytes("one\ntwo".encode("utf-16-le") + b"\x00\xdc\x0a\x00")
     assert outcome(file, ReadOptions(encoding="utf-16-le"))[1] == [
-        "a.txt:2: the bytes 00 DC at byte 14 are not utf-16-le; nothing behind them is read"
+        "a.txt:2: the bytes 00 DC at byte 14 are not utf-16-le; nothing after them is read"
     ]
 
 
@@ -233,7 +233,7 @@ def test_damaged_gzip_is_told(tmp_path: Path) -> None:
     wrong[-6] ^= 1  # the checksum
     file.write_bytes(wrong)
     assert outcome(file)[1] == [
-        "a.txt.gz:1: the gzip data is damaged at or behind byte 0 (incorrect data check): copy "
+        "a.txt.gz:1: the gzip data is damaged at or after byte 0 (incorrect data check): copy "
         "the file again"
     ]
     file.write_bytes(packed + b"text")

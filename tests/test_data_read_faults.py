@@ -93,7 +93,7 @@ def csv_stray(rng: random.Random, lines: list[str]) -> tuple[int, str]:
 
 def csv_behind(rng: random.Random, lines: list[str]) -> tuple[int, str]:
     lines[:] = ['ab,"he said "yes" to it",x']
-    return 0, "text behind the closing quote of column 2 (a quote not doubled?)"
+    return 0, "text after the closing quote of column 2 (a quote not doubled?)"
 
 
 def empty_line(rng: random.Random, lines: list[str]) -> tuple[int, str]:
@@ -143,8 +143,8 @@ def json_list(rng: random.Random, lines: list[str]) -> tuple[int, str]:
 
 
 JSON_FAULTS: dict[str, Fault] = {
-    "cut": json_with("]]}", "", "no JSON: Expecting ',' delimiter at character 68"),
-    "nan": json_with("4", "NaN", "NaN is no JSON: expected a finite number"),
+    "cut": json_with("]]}", "", "invalid JSON: Expecting ',' delimiter at character 68"),
+    "nan": json_with("4", "NaN", "NaN is not valid JSON: expected a finite number"),
     "infinite": json_with(
         "4", "1e999", "field 'frames': expected finite numbers, got one that is not at step 2"
     ),

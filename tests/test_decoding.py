@@ -11,7 +11,18 @@ import torch
 from torch import Tensor
 
 from ensue import decoding
-from ensue.decoding import Hypothesis, Shared, beam, exact, greedy, reordered, sample, score
+from ensue.decoding import (
+    BeamSearch,
+    Hypothesis,
+    Sampling,
+    Shared,
+    beam,
+    exact,
+    greedy,
+    reordered,
+    sample,
+    score,
+)
 from ensue.decoding.ranking import largest
 
 END = 0
@@ -80,12 +91,9 @@ def test_a_beam_of_full_width_is_exhaustive(penalty: str, alpha: float, end: int
         step,
         start(rows),
         step.begin(rows),
-        width=3**most,
-        n_best=30,
+        BeamSearch(width=3**most, n_best=30, length_penalty=penalty, alpha=alpha),
         end=end,
         most_steps=most,
-        length_penalty=penalty,
-        alpha=alpha,
     )
     assert [len(own) for own in found] == [30] * rows
     assert_best(found, exhaustive(step, rows, most, penalty, alpha, end))
@@ -115,14 +123,14 @@ def test_exact_finds_what_a_beam_misses() -> None:
     given: dict[str, Any] = {"end": 0, "most_steps": 3}
     best = exact(step, torch.tensor([6]), (), **given)[0]
     assert best.tokens == (5, 0)
-    assert beam(step, torch.tensor([6]), (), width=4, **given)[0][0].tokens != (5, 0)
-    assert best == beam(step, torch.tensor([6]), (), width=6, **given)[0][0]
+    assert beam(step, torch.tensor([6]), (), BeamSearch(width=4), **given)[0][0].tokens != (5, 0)
+    assert best == beam(step, torch.tensor([6]), (), BeamSearch(width=6), **given)[0][0]
 
 
 def test_a_beam_of_one_is_greedy() -> None:
     step, rows = Prefix(9), 40
     given: dict[str, Any] = {"end": END, "most_steps": 12}
-    one = beam(step, start(rows), step.begin(rows), width=1, **given)
+    one = beam(step, start(rows), step.begin(rows), BeamSearch(width=1), **given)
     assert [own[0] for own in one] == greedy(step, start(rows), step.begin(rows), **given)
     lengths = {len(own[0].tokens) for own in one}
     assert len(lengths) > 4
@@ -133,11 +141,11 @@ def test_a_beam_of_one_is_greedy() -> None:
 
 SEARCHES: dict[str, Any] = {
     "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [[one] for one in sample(*given, seed=3, **own)],
+    "sample": lambda *given, **own: [[one] for one in sample(*given, Sampling(seed=3), **own)],
     "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, width=5, n_best=3, **own),
+    "beam": lambda *given, **own: beam(*given, BeamSearch(width=5, n_best=3), **own),
     "beam, mean": lambda *given, **own: beam(
-        *given, width=4, n_best=4, length_penalty="length", alpha=1.0, **own
+        *given, BeamSearch(width=4, n_best=4, length_penalty="length", alpha=1.0), **own
     ),
 }
 
@@ -193,7 +201,7 @@ def test_no_row_depends_on_its_mates(search: Any) -> None:
         own_seeds = decoding.seeds(3, rows)
 
         def alone(*given: Any, row: int, **own: Any) -> Any:
-            return [sample(*given, seed=own_seeds[row : row + 1], **own)]
+            return [sample(*given, Sampling(seed=own_seeds[row : row + 1]), **own)]
     else:
 
         def alone(*given: Any, row: int, **own: Any) -> Any:
@@ -243,7 +251,12 @@ def slow_beam(step: Prefix, code: Tensor, width: int, most: int) -> list[tuple[i
 def test_a_beam_finishes_what_its_definition_says(width: int, end_bias: float) -> None:
     step, rows = Prefix(6, sharp=1.0, end_bias=end_bias), 20
     found = beam(
-        step, start(rows), step.begin(rows), width=width, n_best=width, end=END, most_steps=5
+        step,
+        start(rows),
+        step.begin(rows),
+        BeamSearch(width=width, n_best=width),
+        end=END,
+        most_steps=5,
     )
     for own, code in zip(found, step.begin(rows)["code"], strict=True):
         assert [one.tokens for one in own] == slow_beam(step, code, width, 5)[:width]
@@ -264,13 +277,15 @@ def test_stopping_early_loses_nothing(
                 step,
                 start(rows),
                 step.begin(rows),
-                width=3,
-                n_best=n_best,
+                BeamSearch(
+                    width=3,
+                    n_best=n_best,
+                    length_penalty=penalty,
+                    alpha=alpha,
+                    stop_early=stop_early,
+                ),
                 end=END,
                 most_steps=9,
-                length_penalty=penalty,
-                alpha=alpha,
-                stop_early=stop_early,
             )
         )
         asked.append(sum(step.asked))
@@ -281,7 +296,12 @@ def test_stopping_early_loses_nothing(
 def test_the_n_best_are_sorted_and_distinct() -> None:
     step, rows = Prefix(5), 20
     found = beam(
-        step, start(rows), step.begin(rows), width=6, n_best=6, end=END, most_steps=6, alpha=0.8
+        step,
+        start(rows),
+        step.begin(rows),
+        BeamSearch(width=6, n_best=6, alpha=0.8),
+        end=END,
+        most_steps=6,
     )
     for own in found:
         assert len({one.tokens for one in own}) == len(own) == 6
@@ -296,12 +316,9 @@ def test_a_penalty_divides_by_its_formula() -> None:
             step,
             start(5),
             step.begin(5),
-            width=4,
-            n_best=4,
+            BeamSearch(width=4, n_best=4, length_penalty=name, alpha=0.7),
             end=END,
             most_steps=6,
-            length_penalty=name,
-            alpha=0.7,
         ):
             for one in own:
                 assert one.score == pytest.approx(one.log_probability / formula(len(one.tokens)))
@@ -312,7 +329,12 @@ def test_a_greater_alpha_finds_longer_sequences() -> None:
     mean = []
     for alpha in (0.0, 0.5, 1.5):
         found = beam(
-            step, start(rows), step.begin(rows), width=5, end=END, most_steps=10, alpha=alpha
+            step,
+            start(rows),
+            step.begin(rows),
+            BeamSearch(width=5, alpha=alpha),
+            end=END,
+            most_steps=10,
         )
         mean.append(sum(len(own[0].tokens) for own in found) / rows)
     assert mean[0] < mean[1] < mean[2]
@@ -328,7 +350,7 @@ def test_impossible_words_are_never_found() -> None:
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return log_probs[tokens], state
 
-    found = beam(step, start(2), (), width=4, n_best=4, end=0, most_steps=5)
+    found = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=0, most_steps=5)
     assert [[one.tokens for one in own] for own in found] == [[(2, 0), (2, 3, 0)]] * 2
     assert exact(step, start(1), (), end=0, most_steps=5)[0].tokens == (2, 0)
 
@@ -337,7 +359,7 @@ def test_of_equals_the_first_beginning_and_the_first_word_come_first() -> None:
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return torch.full((len(tokens), 50), 1 / 50).log(), state
 
-    found = beam(step, start(2), (), width=4, n_best=4, end=None, most_steps=2)
+    found = beam(step, start(2), (), BeamSearch(width=4, n_best=4), end=None, most_steps=2)
     assert [one.tokens for one in found[1]] == [(0, 0), (0, 1), (0, 2), (0, 3)]
     assert greedy(step, start(1), (), end=None, most_steps=2)[0].tokens == (0, 0)
 

@@ -7,70 +7,57 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
-from ensue.decoding import Hypothesis, beam, exact, greedy, reordered, sample, score
-from ensue.models.convolution_language import ConvolutionLanguage
-from ensue.models.language_network import (
-    Carried,
-    LanguageNetwork,
-    RecurrentLanguage,
-    StreamBatch,
-    WindowLanguage,
-)
-from ensue.models.transformer_language import TransformerLanguage
+from ensue.decoding import BeamSearch, Hypothesis, Sampling, beam, exact, greedy, sample, score
+from ensue.tasks.language.convolution import ConvolutionLanguage
+from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.language.recurrent import RecurrentLanguage
+from ensue.tasks.language.streams import StreamBatch
+from ensue.tasks.language.transformer import TransformerLanguage
+from ensue.tasks.language.window import WindowLanguage
 
 WORDS, END = 12, 0
 
 
-def along_axis_1(state: Carried, order: Tensor) -> Carried:
-    return {name: part.index_select(1, order) for name, part in state.items()}
-
-
-def recurrent(cell: str) -> Callable[[], torch.nn.Module]:
+def recurrent(cell: str) -> Callable[[], LanguageNetwork]:
     return lambda: RecurrentLanguage(
         WORDS, cell=cell, embedding_size=8, hidden_size=10, layers=2, tied=False
     )
 
 
-def transformer(context: int) -> Callable[[], torch.nn.Module]:
+def transformer(context: int) -> Callable[[], LanguageNetwork]:
     return lambda: TransformerLanguage(
         WORDS, width=8, embedding_size=8, heads=2, layers=2, context=context
     )
 
 
-MODELS: dict[str, tuple[Callable[[], torch.nn.Module], Any]] = {
-    "LSTM": (recurrent("LSTM"), reordered),
-    "GRU": (recurrent("GRU"), reordered),
-    "window": (
-        lambda: WindowLanguage(WORDS, window=3, embedding_size=8, hidden_size=10, before=1),
-        along_axis_1,
-    ),
-    "transformer": (transformer(40), reordered),
-    "transformer, short context": (transformer(3), reordered),
-    "convolution": (
-        lambda: ConvolutionLanguage(WORDS, width=8, embedding_size=8, layers=2),
-        reordered,
-    ),
+MODELS: dict[str, Callable[[], LanguageNetwork]] = {
+    "LSTM": recurrent("LSTM"),
+    "GRU": recurrent("GRU"),
+    "window": lambda: WindowLanguage(WORDS, window=3, embedding_size=8, hidden_size=10, before=1),
+    "transformer": transformer(40),
+    "transformer, short context": transformer(3),
+    "convolution": lambda: ConvolutionLanguage(WORDS, width=8, embedding_size=8, layers=2),
 }
 
 SEARCHES: dict[str, Any] = {
     "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [[one] for one in sample(*given, seed=3, top_k=9, **own)],
+    "sample": lambda *given, **own: [
+        [one] for one in sample(*given, Sampling(seed=3, top_k=9), **own)
+    ],
     "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, width=5, n_best=3, alpha=0.6, **own),
+    "beam": lambda *given, **own: beam(*given, BeamSearch(width=5, n_best=3, alpha=0.6), **own),
 }
 
 
 @pytest.fixture(params=MODELS, name="model")
 def _model(request: pytest.FixtureRequest) -> Any:
     torch.manual_seed(3)
-    build, reorder = MODELS[request.param]
-    model = build().double().eval()
+    model = MODELS[request.param]().double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3)
-    return model, reorder
+    return model, model.reorder
 
 
 def cost_in_parallel(model: LanguageNetwork, one: Hypothesis, prompt: list[int]) -> float:
@@ -110,8 +97,8 @@ def test_exact_is_at_least_as_good_as_a_beam(model: Any) -> None:
     given: dict[str, Any] = {"end": END, "most_steps": 4, "reorder": reorder}
     start = torch.arange(1, 7)
     best = exact(network.step, start, network.begin(6), **given)
-    full = beam(network.step, start, network.begin(6), width=WORDS**3, **given)
-    narrow = beam(network.step, start, network.begin(6), width=2, **given)
+    full = beam(network.step, start, network.begin(6), BeamSearch(width=WORDS**3), **given)
+    narrow = beam(network.step, start, network.begin(6), BeamSearch(width=2), **given)
     for one, whole, other in zip(best, full, narrow, strict=True):
         assert one.tokens == whole[0].tokens
         assert one.log_probability >= other[0].log_probability - 1e-12

@@ -9,7 +9,7 @@ import torch
 from test_decoding import END, SEARCHES, Prefix, start
 from torch import Tensor
 
-from ensue.decoding import beam, exact, greedy, score
+from ensue.decoding import BeamSearch, beam, exact, greedy, score
 from ensue.errors import OptionError, ShapeError
 
 
@@ -37,12 +37,18 @@ def test_what_is_given_is_checked_together() -> None:
 
 
 def test_a_beam_checks_its_options() -> None:
-    assert refused(beam, width=0) == "width: expected a number of hypotheses ≥ 1, got 0"
-    assert refused(beam, width=2, n_best=3) == "n_best: expected a number from 1 to width, 2, got 3"
-    assert refused(beam, width=2, length_penalty="lenght") == (
+    assert (
+        refused(beam, how=BeamSearch(width=0))
+        == "width: expected a number of hypotheses ≥ 1, got 0"
+    )
+    assert (
+        refused(beam, how=BeamSearch(width=2, n_best=3))
+        == "n_best: expected a number from 1 to width, 2, got 3"
+    )
+    assert refused(beam, how=BeamSearch(width=2, length_penalty="lenght")) == (
         "unknown length_penalty 'lenght': did you mean 'length'? Known: length, wu"
     )
-    assert refused(beam, width=2, alpha=-1.0) == (
+    assert refused(beam, how=BeamSearch(width=2, alpha=-1.0)) == (
         "alpha: expected a number ≥ 0, got -1.0; 0 ranks by log-probability, and the greater it "
         "is, the longer what is found"
     )
@@ -76,7 +82,7 @@ def test_where_nothing_can_follow_it_is_said() -> None:
     def dead(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         return nothing[: len(tokens)], state
 
-    assert beam(dead, start(2), (), width=2, end=0, most_steps=3) == [[], []]
+    assert beam(dead, start(2), (), BeamSearch(width=2), end=0, most_steps=3) == [[], []]
     assert refused(exact, step=dead, state=()) == (
         "exact: no sequence of row 0 is possible; every beginning comes to where the step gives "
         "all words the probability 0"
@@ -95,7 +101,10 @@ def test_exact_gives_up_and_says_so() -> None:
 def test_a_state_that_cannot_be_reordered_is_refused() -> None:
     step = Prefix(4)
     assert refused(
-        beam, step=lambda tokens, state: (step(tokens, step.begin(2))[0], "text"), width=2, end=None
+        beam,
+        step=lambda tokens, state: (step(tokens, step.begin(2))[0], "text"),
+        how=BeamSearch(2),
+        end=None,
     ) == (
         "state: expected tensors in tuples, lists and mappings, got str; pass reorder=, a "
         "function of the state and the order of its rows"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ensue.decoding import greedy, sample, seeds, stream
+from ensue.decoding import Sampling, greedy, sample, seeds, stream
 from ensue.decoding.sampling import _inverse, candidates
 from ensue.errors import OptionError
 
@@ -58,10 +58,7 @@ def test_words_come_as_often_as_they_are_probable(
         markov,
         torch.full((rows,), 2),
         (),
-        seed=11,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
+        Sampling(seed=11, temperature=temperature, top_k=top_k, top_p=top_p),
         **ONCE,
     )
     probs, order = candidates(TABLE[2:3], temperature, top_k, top_p)
@@ -73,7 +70,7 @@ def test_words_come_as_often_as_they_are_probable(
 
 def test_the_steps_of_a_row_are_drawn_apart() -> None:
     """A text of a chain shows each word after each other as often as the table says."""
-    text = sample(markov, start(1), (), seed=5, end=None, most_steps=5_000)[0].tokens
+    text = sample(markov, start(1), (), Sampling(seed=5), end=None, most_steps=5_000)[0].tokens
     for before in range(WORDS):
         after = [b for a, b in pairwise(text) if a == before]
         probs = TABLE[before].exp()
@@ -125,13 +122,15 @@ def test_of_equals_the_first_are_kept() -> None:
 def test_a_low_temperature_is_greedy() -> None:
     expected = greedy(markov, start(8), (), end=0, most_steps=9)
     for temperature in (0.0, 1e-3, 1e-310):
-        found = sample(markov, start(8), (), end=0, most_steps=9, seed=1, temperature=temperature)
+        found = sample(
+            markov, start(8), (), Sampling(seed=1, temperature=temperature), end=0, most_steps=9
+        )
         assert found == expected
 
 
 def test_the_log_probability_is_the_models_own() -> None:
     for one, first in zip(
-        sample(markov, start(8), (), seed=2, temperature=3.0, top_k=6, **ONCE),
+        sample(markov, start(8), (), Sampling(seed=2, temperature=3.0, top_k=6), **ONCE),
         start(8).tolist(),
         strict=True,
     ):
@@ -141,7 +140,9 @@ def test_the_log_probability_is_the_models_own() -> None:
 
 def test_a_seed_repeats_and_another_differs() -> None:
     given: dict[str, Any] = {"end": 0, "most_steps": 20}
-    found = [sample(markov, start(30), (), seed=seed, **given) for seed in (4, 4, 5, -4, 2**70)]
+    found = [
+        sample(markov, start(30), (), Sampling(seed=seed), **given) for seed in (4, 4, 5, -4, 2**70)
+    ]
     assert found[0] == found[1]
     assert all(found[0] != other for other in found[2:])
 
@@ -151,15 +152,22 @@ def test_rows_have_seeds_of_their_own() -> None:
     assert len({*seeds(9, 1000), *seeds(10, 1000)}) == 2000
     rows = torch.full((50,), 3)
     assert (
-        len({one.tokens for one in sample(markov, rows, (), seed=1, end=None, most_steps=20)}) > 45
+        len(
+            {
+                one.tokens
+                for one in sample(markov, rows, (), Sampling(seed=1), end=None, most_steps=20)
+            }
+        )
+        > 45
     )
 
 
 def test_a_stream_is_what_sample_draws() -> None:
     for seed in range(20):
-        given: dict[str, Any] = {"end": 0, "most_steps": 9, "seed": seed, "top_p": 0.9}
-        assert tuple(stream(markov, start(1), (), **given)) == (
-            sample(markov, start(1), (), **given)[0].tokens
+        given: dict[str, Any] = {"end": 0, "most_steps": 9}
+        how = Sampling(seed, top_p=0.9)
+        assert tuple(stream(markov, start(1), (), how, **given)) == (
+            sample(markov, start(1), (), how, **given)[0].tokens
         )
 
 
@@ -170,7 +178,7 @@ def test_a_stream_gives_each_word_as_it_comes() -> None:
         asked.append(len(tokens))
         return markov(tokens, state)
 
-    words = stream(step, start(1), (), end=None, most_steps=5, seed=1)
+    words = stream(step, start(1), (), Sampling(seed=1), end=None, most_steps=5)
     assert asked == []
     next(words)
     next(words)
@@ -187,7 +195,9 @@ def test_what_is_drawn_last_is_possible() -> None:
 
 def test_options_are_checked_together() -> None:
     with pytest.raises(OptionError) as caught:
-        sample(markov, start(2), (), seed=[1], temperature=-1.0, top_k=0, top_p=1.5, **ONCE)
+        sample(
+            markov, start(2), (), Sampling(seed=[1], temperature=-1.0, top_k=0, top_p=1.5), **ONCE
+        )
     assert str(caught.value) == (
         "seed: expected one, or one for each of 2 rows, got 1\n"
         "temperature: expected a number ≥ 0, got -1.0\n"
@@ -195,5 +205,5 @@ def test_options_are_checked_together() -> None:
         "top_p: expected a probability above 0, at most 1, got 1.5"
     )
     with pytest.raises(OptionError) as caught:
-        stream(markov, start(2), (), seed=1, **ONCE)
+        stream(markov, start(2), (), Sampling(seed=1), **ONCE)
     assert str(caught.value) == "start: expected one row to stream, got 2; use sample"

@@ -9,7 +9,7 @@ from ensue import cli
 from ensue.data.tasks.dates import FORMATS, Date, written
 from ensue.demo import translation
 from ensue.demo.dates import NEVER_IN_CAPITALS, mistyped, rows, unseen
-from ensue.demo.trial import Trial, lengths_beside
+from ensue.demo.trial import DemoTrial, lengths_beside
 
 
 def _run(*words: str) -> None:
@@ -55,7 +55,7 @@ def test_one_word_of_a_mistyped_date_is_wrong() -> None:
 def test_shares_are_counted() -> None:
     days = rows("test", 3, 1)
     long, short = sorted(days, key=lambda one: len(one.text))[::2]
-    found = Trial("some", [long, short], [long.iso, "nothing"])
+    found = DemoTrial("some", [long, short], [long.iso, "nothing"])
     assert found.exact == 0.5
     assert found.mistakes() == [(short, "nothing")]
     assert {own.name: own.share for own in found.by_format()} == {

@@ -12,7 +12,7 @@ from torch.distributions import Categorical as TorchCategorical
 from torch.distributions import MixtureSameFamily, Normal
 
 from ensue.errors import OptionError, ShapeError
-from ensue.models.distributions import (
+from ensue.tasks.blocks.distributions import (
     DISTRIBUTIONS,
     Categorical,
     Distribution,

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ensue import doctor
-from ensue.doctor import Finding
+from ensue.doctor import MachineFact
 from ensue.engine.native import cache as native_cache
 
 CPUINFO = """processor\t: 0
@@ -19,7 +19,7 @@ flags\t\t: fpu {flags}
 """
 
 
-def bare_doctor(**environment: str) -> list[Finding]:
+def bare_doctor(**environment: str) -> list[MachineFact]:
     """The findings of `env -i <environment> ensue doctor --json`."""
     run = subprocess.run(
         [sys.executable, "-m", "ensue.cli", "doctor", "--json"],
@@ -30,10 +30,10 @@ def bare_doctor(**environment: str) -> list[Finding]:
         timeout=120,
     )
     assert run.returncode == 0, run.stderr
-    return [Finding(**row) for row in json.loads(run.stdout)]
+    return [MachineFact(**row) for row in json.loads(run.stdout)]
 
 
-def named(findings: list[Finding], name: str) -> Finding:
+def named(findings: list[MachineFact], name: str) -> MachineFact:
     (finding,) = [one for one in findings if one.name == name]
     return finding
 
@@ -48,7 +48,9 @@ def test_everything_is_examined_and_whatever_is_not_ok_has_advice() -> None:
 
 
 def test_text_has_a_line_for_each_finding_and_its_advice() -> None:
-    text = doctor.as_text([Finding("a", "ok", "here"), Finding("b", "missing", "no", "get b")])
+    text = doctor.as_text(
+        [MachineFact("a", "ok", "here"), MachineFact("b", "missing", "no", "get b")]
+    )
     assert [line.split() for line in text.splitlines()] == [
         ["ok", "a", "here"],
         ["missing", "b", "no"],
@@ -115,7 +117,7 @@ def test_the_compiler_is_the_one_that_kernels_are_made_with(
     assert "apt install g++" in doctor.compiler().advice
 
     program(tmp_path / "clang++", "echo clang 99; echo more")
-    assert doctor.compiler() == Finding("compiler", "ok", "clang++: clang 99")
+    assert doctor.compiler() == MachineFact("compiler", "ok", "clang++: clang 99")
     program(tmp_path / "g++", "echo gcc 77")
     assert doctor.compiler().value == "g++: gcc 77"
     assert native_cache.compiler.__wrapped__() == ("g++",)
@@ -168,7 +170,7 @@ def test_the_cache_is_looked_at_and_not_made(
     folder = tmp_path / "away" / "ensue"
     folder.mkdir(parents=True, mode=0o700)
     (folder / "kernel").write_bytes(bytes(2_500_000))
-    assert doctor.cache() == Finding("cache", "ok", f"{folder}, 2.5 MB")
+    assert doctor.cache() == MachineFact("cache", "ok", f"{folder}, 2.5 MB")
     folder.chmod(0o777)
     assert "chmod 700" in doctor.cache().advice
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ensue import Classifier, LanguageModel
 from ensue.errors import DataError
-from ensue.models import Classifier, LanguageModel
-from ensue.models.collect import label_texts
+from ensue.tasks.rows.collect import label_texts
 
 ROWS = [("a fine film", "good"), ("a dull film", "bad")] * 10
 SMALL = {"model": {"hidden_size": 4, "embedding_size": 4}, "train": {"epochs": 1}}
@@ -69,5 +69,5 @@ def test_a_language_model_shows_itself_and_is_evaluated() -> None:
     model.fit(["a b", "b a"], ["a b"])
     assert model.evaluate(["a b"]).rows == 1
     assert "tokens in the vocabulary" in model._repr_html_()
-    with pytest.raises(DataError, match="evaluate: expected texts, got none"):
+    with pytest.raises(DataError, match="evaluate: expected rows, got none"):
         model.evaluate([])

@@ -1,7 +1,7 @@
 """Runs that are killed, stopped, started twice, changed, or fed with what is not a number.
 
-The faults by their numbers: F1 and F2 kill the process, F3 fills the disk, F7 changes what the
-run began with, F8 starts it twice, F9 sends signals, F10 brings NaN and Inf."""
+The process is killed, the disk fills up, a checkpoint is damaged, settings or data change, the run
+is started twice, signals arrive, numbers become NaN or Inf."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from trainees import BATCH, ROWS, Judge, Rows, build, state
 
 from ensue.cells import CELLS
 from ensue.errors import OptionError, RunError, TrainingError
+from ensue.files import run_folder
 from ensue.training import (
-    Evaluation,
+    CheckpointSaved,
     Progress,
     RunFolder,
     Said,
-    Saved,
     Stopped,
     TrainSettings,
     Update,
+    Validated,
     fit,
-    folder,
     history,
 )
 from ensue.training.checkpoint import newest, present
-from ensue.training.folder import differences
+from ensue.training.facts import differences
 from ensue.training.rows import Row
 
 SUBJECT = Path(__file__).with_name("trainees.py")
@@ -130,7 +130,7 @@ def _read(file: Path) -> str:
     return file.read_text() if file.is_file() else ""
 
 
-# --- F1: killed ----------------------------------------------------------------------------
+# --- killed --------------------------------------------------------------------------------
 
 
 def survive(
@@ -191,7 +191,7 @@ def test_every_model_survives_many_kills(
     assert hits
 
 
-# --- F2: killed at each system call --------------------------------------------------------
+# --- killed at each system call ------------------------------------------------------------
 
 SYSTEM_CALLS = ["mkdir", "fsync", "rename", "openat", "write", "unlinkat", "rmdir", "ftruncate"]
 
@@ -244,7 +244,7 @@ def test_killed_at_each_system_call(nursery: Nursery, tmp_path: Path, call: str)
     assert kills or call == "rmdir"  # rmtree uses unlinkat for folders too
 
 
-# --- F3: the disk within a run -------------------------------------------------------------
+# --- the disk within a run -----------------------------------------------------------------
 
 
 def plan(**more: Any) -> TrainSettings:
@@ -274,7 +274,7 @@ def test_a_run_on_a_full_disk_ends_and_goes_on(
         patch.setattr(os, "fsync", full)
         with pytest.raises(RunError, match=r"step-0000\d\d: not saved: No space left on device;"):
             fitted(tmp_path / "run", watchers=[rows.append])
-    saved = [row.path for row in rows if isinstance(row, Saved)]
+    saved = [row.path for row in rows if isinstance(row, CheckpointSaved)]
     assert present(tmp_path / "run" / "checkpoints")[-1] == saved[-1]
     fitted(tmp_path / "run")
     assert state(tmp_path / "run") == state(tmp_path / "undisturbed")
@@ -326,7 +326,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
     needed = len(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     with monkeypatch.context() as patch:
-        patch.setattr(folder, "open", Unwritten(error, late), raising=False)
+        patch.setattr(run_folder, "open", Unwritten(error, late), raising=False)
         with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
             pass
     assert str(caught.value) == (
@@ -370,7 +370,7 @@ def test_a_folder_that_cannot_be_made(
     )
 
 
-# --- F4: a damaged checkpoint within a run -------------------------------------------------
+# --- a damaged checkpoint within a run -----------------------------------------------------
 
 
 def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(
@@ -397,7 +397,7 @@ def _interrupt() -> Mapping[str, float]:
     raise KeyboardInterrupt
 
 
-# --- F7: something else than it began with -------------------------------------------------
+# --- something else than it began with -----------------------------------------------------
 
 
 def begun(folder: Path) -> None:
@@ -451,7 +451,7 @@ def test_an_allowed_change_goes_on(tmp_path: Path) -> None:
     rows: list[Row] = []
     fitted(tmp_path / "run", allow=["train.most_updates"], watchers=[rows.append])
     assert Said('train.most_updates: was 5, now "off": allowed') in rows
-    evaluations = [row.update for row in rows if isinstance(row, Evaluation)]
+    evaluations = [row.update for row in rows if isinstance(row, Validated)]
     assert evaluations == [7, 14, 21, 28, 35, 36]
 
 
@@ -595,7 +595,7 @@ def test_a_checkpoint_stands_before_every_evaluation(tmp_path: Path) -> None:
     assert seen == [None, 7, 14, 21, 28, 35, 36]  # the first is preflight's
 
 
-# --- F8: two at once -----------------------------------------------------------------------
+# --- two at once ---------------------------------------------------------------------------
 
 
 def test_of_many_simultaneous_starts_one_wins(nursery: Nursery, tmp_path: Path) -> None:
@@ -618,7 +618,7 @@ def test_of_many_simultaneous_starts_one_wins(nursery: Nursery, tmp_path: Path) 
         )
 
 
-# --- F9: signals ---------------------------------------------------------------------------
+# --- signals -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -668,7 +668,7 @@ def test_a_signal_during_an_evaluation_ends_it_at_once(tmp_path: Path) -> None:
     assert state(tmp_path / "run") == state(tmp_path / "undisturbed")
 
 
-# --- F10: not a number ---------------------------------------------------------------------
+# --- not a number --------------------------------------------------------------------------
 
 
 class Poisoned(Rows):

@@ -90,7 +90,7 @@ def test_your_own_function_is_an_activation() -> None:
         ),
         ("tanh + relu", "got 0 and 2 without a number"),
         ("tanh*4 + relu", "got 4 and 1 without a number"),
-        ("tanh(2)", "expected a rank ≥ 1 in brackets behind maxout alone, got 'tanh(2)'"),
+        ("tanh(2)", "expected a rank ≥ 1 in brackets after maxout alone, got 'tanh(2)'"),
         ("tanh relu", "expected a name, or groups such as 'tanh*3 + relu', got 'tanh relu'"),
     ],
 )

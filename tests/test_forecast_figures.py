@@ -10,19 +10,16 @@ import pytest
 
 from ensue.data.tasks.air_passengers import air_passengers
 from ensue.data.tasks.series import known_series
-from ensue.models.forecast_baselines import repeated, season_error, season_of, solve
-from ensue.models.forecast_intervals import widened, widening
-from ensue.models.forecast_judge import Backtest, judged
-from ensue.models.forecast_metrics import Units, errors
-from ensue.models.forecast_networks import LinearForecast
-from ensue.models.forecast_scale import ForecastScale
-from ensue.models.forecast_settings import ForecastSettings
-from ensue.models.forecast_source import Windows
-from ensue.models.forecast_steps import (
-    series_of,
-    steps_of,
-)
-from ensue.models.forecaster import Forecaster
+from ensue.tasks.forecast.baselines import repeated, season_error, season_of, solve
+from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
+from ensue.tasks.forecast.intervals import widened, widening
+from ensue.tasks.forecast.metrics import Units, errors
+from ensue.tasks.forecast.networks import LinearForecast
+from ensue.tasks.forecast.part import part_of_table
+from ensue.tasks.forecast.scale import ForecastScale
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.task import Forecaster
+from ensue.tasks.forecast.windows import Windows
 
 rng = np.random.default_rng(5)
 
@@ -43,8 +40,8 @@ def numbers_of(count: int) -> list[float]:
 def test_what_is_done_to_a_series_can_be_undone(transform: str, lag: int) -> None:
     own = settings_of(targets=["y", "z"], transform=transform, difference=lag, horizon=5)
     columns = {"y": np.exp(rng.normal(0, 1, 40)).tolist(), "z": (5 + rng.random(40)).tolist()}
-    series = series_of(*steps_of(columns, own), own)
-    scale = ForecastScale.of(series, own, 30)
+    series = part_of_table(columns, own).series
+    scale = ForecastScale.of(series.until(30), own)
     levels = scale.levels(series, own)
     z = scale.inward(levels, series, []).astype(np.float64)
     np.testing.assert_allclose(z[lag:30].mean(0), 0, atol=1e-6)
@@ -173,8 +170,8 @@ def test_intervals_are_calibrated_by_the_validation_steps_and_no_others() -> Non
     found = model.backtest({"y": values[50 - model.history :]})  # of the held-out steps
     off = np.sort(np.abs(found.truth - found.point).ravel())
     assert len(off) == 30
-    assert model.widening[0, 0] == pytest.approx(off[math.ceil(31 * 0.9) - 1])
-    np.testing.assert_allclose(found.high - found.point, model.widening[0, 0])
+    assert model.learned.widening[0, 0] == pytest.approx(off[math.ceil(31 * 0.9) - 1])
+    np.testing.assert_allclose(found.high - found.point, model.learned.widening[0, 0])
 
 
 def test_intervals_cover_what_they_say_on_held_out_data() -> None:
@@ -197,17 +194,17 @@ def test_intervals_cover_what_they_say_on_held_out_data() -> None:
         assert 0.85 <= found.others["coverage"] <= 0.95, family
 
 
-def test_one_target_is_judged_in_its_units_and_several_scaled() -> None:
+def test_one_target_is_scored_in_its_units_and_several_scaled() -> None:
     truth = rng.normal(0, 1, (3, 40, 2)) * [1, 100]
     point = truth + np.array([0.5, 50])
     units = Units(np.array([1.0, 100.0]), np.ones(2))
-    found = judged(Backtest(truth, point, point, point, {"naive": truth}, 0.9), units, 1)
+    found = evaluation_of(Backtest(truth, point, point, point, {"naive": truth}, 0.9), units, 1)
     assert found.main == "scaled mae"
     assert found.scores["scaled mae"].value == pytest.approx(0.5)
     assert found.baselines == {"naive": 0}
     assert [own.step for own in found.ahead] == [1, 2, 3]
     alone = Backtest(*(own[..., 1:] for own in (truth, point, point, point)), {}, 0.9)
-    single = judged(alone, Units(units.spread[1:], units.season[1:]), 1)
+    single = evaluation_of(alone, Units(units.spread[1:], units.season[1:]), 1)
     assert single.scores["mae"].value == pytest.approx(50)
     assert single.scores["rmse"].value == pytest.approx(50)
     assert single.as_json()["ahead"][0]["mae"] == pytest.approx(50)
@@ -246,3 +243,12 @@ def test_an_answer_is_a_line_and_the_summary_says_what_it_is() -> None:
         "  75 parameters\n"
         "  passengers: a season of 12 steps"
     )
+
+
+def test_a_learning_rate_is_suggested_for_a_network() -> None:
+    settings = {"targets": ["passengers"], "look_back": 12, "horizon": 3, "hidden_size": 4}
+    model = Forecaster(model=settings)
+    columns: dict[str, Any] = air_passengers()
+    curve = model.find_rate(part_of_table(columns, model.model))
+    assert 0 < curve.suggestion < max(curve.rates)
+    assert not model.fitted

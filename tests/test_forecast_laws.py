@@ -11,9 +11,11 @@ from torch import Generator
 
 from ensue.data.tasks.air_passengers import air_passengers
 from ensue.data.tasks.series import SERIES, known_series
-from ensue.models.forecast_networks import NETWORKS, WindowBatch
-from ensue.models.forecast_settings import ForecastSettings
-from ensue.models.forecaster import Forecaster
+from ensue.tasks.forecast.families import FAMILIES
+from ensue.tasks.forecast.networks import WindowBatch
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.task import Forecaster
+from ensue.tasks.saved import read_model
 from ensue.training import Stopped, Update
 
 STEPS, TRAIN, VALIDATION = 90, 60, 80
@@ -80,9 +82,9 @@ def fitted(case: str, columns: dict[str, list[Any]] | None = None, **train: Any)
 
 
 def ahead(model: Forecaster, columns: dict[str, list[Any]], now: int) -> Any:
-    """predict from a moment, with what is known of the steps behind it."""
+    """predict from a moment, with what is known of the steps after it."""
     future = between(columns, now, now + model.model.horizon) if model.model.known else None
-    return model.predict(between(columns, 0, now), future)
+    return model.predict(between(columns, 0, now), future=future)
 
 
 # --- no look-ahead -------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def test_the_future_changes_no_forecast(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_steps_behind_the_training_part_change_nothing_that_is_learned_from_it(
+def test_the_steps_after_the_training_part_change_nothing_that_is_learned_from_it(
     case: str,
 ) -> None:
     columns = table()
@@ -124,12 +126,12 @@ def test_the_steps_behind_the_training_part_change_nothing_that_is_learned_from_
     other = changed_from(columns, TRAIN, ())
     # one update: before anything was validated, so that only what training sees counts
     two = fitted(case, other)
-    for name, value in one.scale.arrays().items():
-        np.testing.assert_array_equal(value, two.scale.arrays()[name])
-    for name, value in one.baselines.arrays().items():
-        np.testing.assert_array_equal(value, two.baselines.arrays()[name])
-    assert one.baselines.season == two.baselines.season
-    np.testing.assert_array_equal(one.units.season, two.units.season)
+    for name, value in one.learned.scale.arrays().items():
+        np.testing.assert_array_equal(value, two.learned.scale.arrays()[name])
+    for name, value in one.learned.baselines.arrays().items():
+        np.testing.assert_array_equal(value, two.learned.baselines.arrays()[name])
+    assert one.learned.baselines.season == two.learned.baselines.season
+    np.testing.assert_array_equal(one.learned.units.season, two.learned.units.season)
     for own, alike in zip(
         one.networks[0].state_dict().values(), two.networks[0].state_dict().values(), strict=True
     ):
@@ -140,7 +142,7 @@ def test_the_steps_behind_the_training_part_change_nothing_that_is_learned_from_
 def test_a_network_does_not_look_at_its_targets_to_forecast_them(case: str) -> None:
     model = model_of(case)
     torch.manual_seed(0)
-    network = NETWORKS[model.model.family](model.model).eval()
+    network = FAMILIES[model.model.family].network(model.model).eval()
     batch = random_batch(model.model, 3)
     blind = batch._replace(target=torch.full_like(batch.target, torch.nan))
     with torch.no_grad():
@@ -168,7 +170,7 @@ def random_batch(settings: ForecastSettings, rows: int) -> WindowBatch:
 def test_a_batch_equals_its_windows_alone(case: str) -> None:
     settings = model_of(case).model
     torch.manual_seed(0)
-    network = NETWORKS[settings.family](settings).eval()
+    network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 4)
     with torch.no_grad():
         whole, costs = network.point(batch), network.costs(batch)
@@ -184,16 +186,16 @@ def test_a_batch_equals_its_windows_alone(case: str) -> None:
 def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -> None:
     settings = model_of(case).model
     torch.manual_seed(0)
-    network = NETWORKS[settings.family](settings).eval()
+    network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 2)
     with torch.no_grad():
         paths = network.paths(batch, 4000, Generator().manual_seed(2))
         assert paths is not None
         point = network.point(batch)
-        first = network.seen(batch, network.place(batch))[0]
+        first = network.seen(batch, network.normalisation(batch))[0]
     assert network.says is not None
     low, high = network.says.interval(first, 0.9)
-    own = network.place(batch).inward(paths)[:, 0]
+    own = network.normalisation(batch).inward(paths)[:, 0]
     inside = ((low[..., 0] <= own) & (own <= high[..., 0])).double().mean(0)
     assert ((inside - 0.9).abs() < 0.02).all()  # four standard errors of 4,000 draws
     assert torch.allclose(paths[:, 0].mean(0), point[0], atol=0.08)
@@ -202,20 +204,20 @@ def test_drawn_paths_have_the_mean_and_spread_that_the_network_says(case: str) -
 def test_a_rolled_step_is_a_step_of_teacher_forcing_on_the_same_numbers() -> None:
     settings = model_of("recurrent, covariates").model
     torch.manual_seed(0)
-    network = NETWORKS["recurrent"](settings).eval()
+    network = FAMILIES["recurrent"].network(settings).eval()
     batch = random_batch(settings, 2)
     with torch.no_grad():
         rolled = network.point(batch)
-        place = network.place(batch)
-        forced = network.means(network.seen(batch._replace(target=rolled), place))
-    torch.testing.assert_close(place.outward(forced), rolled)
+        normal = network.normalisation(batch)
+        forced = network.means(network.seen(batch._replace(target=rolled), normal))
+    torch.testing.assert_close(normal.outward(forced), rolled)
 
 
 @pytest.mark.parametrize("case", ["recurrent, covariates", "direct, covariates"])
 def test_what_is_known_of_a_step_ahead_moves_that_step_and_none_before(case: str) -> None:
     settings = model_of(case).model
     torch.manual_seed(0)
-    network = NETWORKS[settings.family](settings).eval()
+    network = FAMILIES[settings.family].network(settings).eval()
     batch = random_batch(settings, 2)
     with torch.no_grad():
         point, costs = network.point(batch), network.costs(batch)
@@ -231,7 +233,7 @@ def test_what_is_known_of_a_step_ahead_moves_that_step_and_none_before(case: str
 def test_a_window_that_lies_higher_is_forecast_as_much_higher(how: str) -> None:
     settings = model_of("direct").model.model_copy(update={"normalise": how})
     torch.manual_seed(0)
-    network = NETWORKS["direct"](settings).eval()
+    network = FAMILIES["direct"].network(settings).eval()
     batch = random_batch(settings, 3)
     higher = batch._replace(past=batch.past + 7)
     with torch.no_grad():
@@ -245,13 +247,13 @@ def test_the_cost_does_not_depend_on_how_windows_are_normalised() -> None:
     """A density is that of the numbers as they came: N(y; c + s·μ, (s·σ)²)."""
     settings = model_of("direct").model.model_copy(update={"normalise": "instance"})
     torch.manual_seed(0)
-    network = NETWORKS["direct"](settings).eval().double()
+    network = FAMILIES["direct"].network(settings).eval().double()
     batch = WindowBatch(*(own.double() for own in random_batch(settings, 3)))
-    place = network.place(batch)
-    z = network.seen(batch, place)
+    normal = network.normalisation(batch)
+    z = network.seen(batch, normal)
     mean, raw = z[..., 0], z[..., 1]
-    spread = place.spread * (1e-3 + torch.nn.functional.softplus(raw))
-    wanted = -torch.distributions.Normal(place.outward(mean), spread).log_prob(batch.target)
+    spread = normal.spread * (1e-3 + torch.nn.functional.softplus(raw))
+    wanted = -torch.distributions.Normal(normal.outward(mean), spread).log_prob(batch.target)
     torch.testing.assert_close(network.costs(batch), wanted)
 
 
@@ -261,7 +263,7 @@ def test_gradients_equal_finite_differences(case: str) -> None:
     if settings.family == "linear":
         settings = settings.model_copy(update={"output": "squared"})
     torch.manual_seed(0)
-    network = NETWORKS[settings.family](settings).double()
+    network = FAMILIES[settings.family].network(settings).double()
     batch = WindowBatch(*(own.double() for own in random_batch(settings, 2)))
     names, weights = zip(*network.named_parameters(), strict=True)
 
@@ -289,7 +291,7 @@ def test_saved_and_loaded_it_answers_the_same(case: str, tmp_path: Path) -> None
 
 
 class Interrupt:
-    """Stops a training behind an update, as a signal would."""
+    """Stops a training after an update, as a signal would."""
 
     def __init__(self, update: int) -> None:
         self.update = update
@@ -328,19 +330,20 @@ def test_a_refit_learns_from_the_validation_part_too(case: str, tmp_path: Path) 
     plain.fit(own, held)
     answers = [ahead(model, columns, VALIDATION) for model in (*found, again)]
     assert answers[0] == answers[1] == answers[2] != ahead(plain, columns, VALIDATION)
-    np.testing.assert_array_equal(found[0].scale.mean, plain.scale.mean)
-    np.testing.assert_array_equal(found[0].widening, plain.widening)
+    np.testing.assert_array_equal(found[0].learned.scale.mean, plain.learned.scale.mean)
+    np.testing.assert_array_equal(found[0].learned.widening, plain.learned.widening)
 
 
-def test_members_answer_with_their_mean() -> None:
+def test_members_answer_with_their_mean(tmp_path: Path) -> None:
     columns = table()
     settings = {**SMALL, "targets": ["value"], "output": "squared", "calibrated": False}
     both = Forecaster(model=settings, train=QUICK, members=2)
     both.fit(between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION))
     found = both.backtest(columns).point
-    single = []
+    both.save(tmp_path / "model")
+    saved, single = read_model(tmp_path / "model"), []
     for network in both.networks:
-        alone = Forecaster.of_saved(replace(both.state(), networks=[network.state_dict()]))
+        alone = Forecaster.of_saved(replace(saved, networks=[network.state_dict()]))
         single.append(alone.backtest(columns).point)
     np.testing.assert_allclose(found, (single[0] + single[1]) / 2, rtol=1e-5)
 

@@ -1,26 +1,21 @@
 """Series as forecasters take them: times, faults, files, parts, leakage."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError
-from ensue.models.collect import Numbers
-from ensue.models.forecast_settings import ForecastSettings
-from ensue.models.forecast_steps import (
+from ensue.tasks.forecast.calendar import calendar, moment_of
+from ensue.tasks.forecast.part import (
     divided,
-    joined,
-    leaks,
-    read_steps,
-    series_of,
-    steps_of,
-    times_ahead,
+    following,
+    part_of_table,
 )
-from ensue.models.forecast_times import calendar, moment_of
-from ensue.models.forecaster import Forecaster
+from ensue.tasks.forecast.series import leaks, times_ahead
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.task import Forecaster
 from ensue.training import Said
 
 rng = np.random.default_rng(5)
@@ -51,14 +46,14 @@ def numbers_of(count: int) -> list[float]:
 )
 def test_times_go_on_as_they_are_spaced(times: list[str], following: list[str]) -> None:
     own = settings_of(time="t")
-    series = series_of(*steps_of({"t": times, "y": numbers_of(len(times))}, own), own)
+    series = part_of_table({"t": times, "y": numbers_of(len(times))}, own).series
     assert times_ahead(series, len(following)) == following
     assert series.lengthened(len(following)).times == (*times, *following)
 
 
 def test_steps_without_times_are_counted() -> None:
     own = settings_of()
-    series = series_of(*steps_of({"y": numbers_of(3)}, own), own)
+    series = part_of_table({"y": numbers_of(3)}, own).series
     assert times_ahead(series, 2) == ["+1", "+2"]
 
 
@@ -99,7 +94,7 @@ FAULTS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
     "gap": (
         {"t": [*DAYS[:10], *DAYS[11:]], "y": numbers_of(29)},
         {"time": "t"},
-        "row:11: column 't': expected 2020-01-11 behind '2020-01-10', got '2020-01-12': steps must "
+        "row:11: column 't': expected 2020-01-11 after '2020-01-10', got '2020-01-12': steps must "
         "be evenly spaced. Fill the gap, or leave the time out, and rows count as steps",
     ),
     "no date": (
@@ -260,8 +255,8 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             OptionError,
-            "find-rate: the linear family is solved and has no learning rate",
-            lambda: plain.find_rate(*steps_of(columns, plain.model)),
+            "find-rate: model.family = linear is solved and has no learning rate",
+            lambda: plain.find_rate(part_of_table(columns, plain.model)),
         ),
         (
             DataError,
@@ -275,57 +270,77 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         assert str(error.value) == message
 
 
-# --- files and parts -----------------------------------------------------------------------
+def test_only_metrics_of_forecasts_are_watched() -> None:
+    with pytest.raises(OptionError) as told:
+        Forecaster(train={"watch": "bleu"})
+    assert str(told.value) == "train.watch: expected one of cost, mae, error, got 'bleu'"
+    assert Forecaster(train={"watch": "mae"}).train.watch == "mae"
 
 
-def test_a_file_is_read_and_its_faults_have_lines(tmp_path: Path) -> None:
-    own = settings_of(time="month", known=["k"], family="direct")
-    path = tmp_path / "series.csv"
-    path.write_text("month,y,k,words\n1960-01,1,2,a\n1960-02,3,4,b\n", "utf-8")
-    numbers = Numbers()
-    part = read_steps([path], own, numbers)
-    series = series_of(part, numbers, own)
-    np.testing.assert_array_equal(series.values, [[1, 2], [3, 4]])
-    assert series.times == ("1960-01", "1960-02")
-    assert part.names[1] == f"{path}:3"
-    future = tmp_path / "future.csv"
-    future.write_text("month,k\n1960-03,6\n", "utf-8")
-    behind = joined(part, read_steps([future], own, numbers, ahead=True))
-    whole = series_of(behind, numbers, own)
-    assert whole.times[-1] == "1960-03"
-    assert np.isnan(whole.values[2, 0])
-    assert behind.names[2] == f"{future}:2"
-    path.write_text("month,y,k\n1960-01,1,2\n1960-02,,4\n", "utf-8")
-    with pytest.raises(DataError) as told:
-        read_steps([path], own, numbers)
-    assert str(told.value) == (
-        f"1 problem in {path}\n"
-        f"  {path}:3: column 'y': expected a finite number, got '' (a missing value?)\n"
-        "Fix the lines, or use --skip-bad to leave them out."
-    )
+def test_settings_of_older_versions_are_read() -> None:
+    assert settings_of(dropout=0.25) == settings_of(dropout_layers=0.25)
+    assert settings_of(dropout=0.25).dropout_layers == 0.25
+
+
+# --- parts --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("split", [[0.5, 0.25, 0.25], [20, 10, 10], [10, 10, 5]])
 def test_parts_follow_one_another_in_time(split: list[float]) -> None:
     own = settings_of(split=split)
-    part, _ = steps_of({"y": list(range(40))}, own)
-    found = {name: own.inputs.values[:, 0] for name, own in divided(part, own, 4).items()}
+    parts = divided(part_of_table({"y": list(range(40))}, own), own)
+    found = {name: part.values[part.begin :, 0] for name, part in parts.items()}
     train, held = len(found["train"]), len(found["validation"])
     first = [round(40 * own) if sum(split) == 1 else own for own in split]
-    assert [train, held, len(found["test"]) - 4] == first
+    assert [train, held, len(found["test"])] == first
+    assert [len(part) for part in parts.values()] == first
     np.testing.assert_array_equal(found["train"], np.arange(train))
     np.testing.assert_array_equal(found["validation"], np.arange(train, train + held))
-    np.testing.assert_array_equal(found["validated"], np.arange(train - 4, train + held))
-    np.testing.assert_array_equal(
-        found["test"], np.arange(train + held - 4, train + held + first[2])
+    np.testing.assert_array_equal(found["test"], np.arange(train + held, train + held + first[2]))
+    for part in parts.values():  # the steps before a part are its history
+        np.testing.assert_array_equal(part.values[:, 0], np.arange(len(part.values)))
+        assert part.names[0] == f"row:{part.begin + 1}"
+
+
+def test_a_part_given_after_another_reads_it_as_its_history() -> None:
+    own = settings_of(time="t")
+    days = [f"2020-01-{day:02}" for day in range(1, 13)]
+    table = {"t": days, "y": list(range(12))}
+    before, after = ({k: v[a:b] for k, v in table.items()} for a, b in ((0, 8), (8, 12)))
+    model = Forecaster(model=own)
+    train = model.task.given(before, model, {})
+    held = model.task.given(after, model, {}, before=train)
+    assert (len(train), train.begin, len(held), held.begin) == (8, 0, 4, 8)
+    np.testing.assert_array_equal(held.values[:, 0], np.arange(12))
+    assert held.series.times == tuple(days)
+    assert [held.names[k] for k in range(4)] == ["row:1", "row:2", "row:3", "row:4"]
+    again = following(train, held)  # history is not read twice
+    np.testing.assert_array_equal(again.values, held.values)
+    taken = held.take(np.arange(1, 3))
+    assert (len(taken), taken.begin, taken.names[0]) == (2, 9, "row:2")
+    np.testing.assert_array_equal(taken.values[:, 0], np.arange(11))
+
+
+def test_a_validation_part_without_history_gives_up_its_first_steps() -> None:
+    values = numbers_of(40)
+    model = Forecaster(
+        model={"targets": ["y"], "look_back": 4, "horizon": 2, "family": "linear", "season": 1}
+    )
+    train, alone = (part_of_table({"y": own}, model.model) for own in (values[:30], values[30:]))
+    (outcome,) = model.fit_parts(train, alone)
+    assert outcome.scores is not None
+    with pytest.raises(DataError) as told:
+        model.fit_parts(train, alone.until(5))
+    assert str(told.value) == (
+        "the validation part: expected at least 6 steps, 4 to begin with and a horizon, got 5"
     )
 
 
 def test_a_split_that_does_not_fit_is_told() -> None:
     own = settings_of(split=[20, 10, 10])
-    part, _ = steps_of({"y": numbers_of(30)}, own)
+    part = part_of_table({"y": numbers_of(30)}, own)
     with pytest.raises(DataError) as told:
-        divided(part, own, 4)
+        divided(part, own)
     assert str(told.value) == "row:30: model.split names 40 steps, and the series has 30"
 
 
@@ -342,15 +357,15 @@ def test_a_covariate_that_gives_the_target_away_is_told() -> None:
         "before": np.roll(y, 1).tolist(),
     }
     own = settings_of(family="direct", known=["same", "honest"], covariates=["next", "before"])
-    series = series_of(*steps_of(columns, own), own)
-    found = leaks(series, own, 50)
+    series = part_of_table(columns, own).series
+    found = leaks(series.until(50), own)
     assert found == [
         "same is said to be known ahead, and is nearly the target y itself (at the same step): the "
         "forecasts will be too good. Leave it out, unless you really know it before",
         "next has y 1 step before it happens: a column that was shifted? Leave it out",
     ]
-    # what lies behind the training part is not looked at, for it is not known yet
-    assert leaks(series, own, 2) == []
+    # what comes after the training part is not looked at, for it is not known yet
+    assert leaks(series.until(2), own) == []
     heard: list[object] = []
     Forecaster(model=own, train={"epochs": 1, "most_updates": 1}).fit(
         columns, watchers=[heard.append]

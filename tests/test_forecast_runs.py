@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from ensue import cli
 from ensue.data.tasks.air_passengers import air_passengers
 from ensue.data.tasks.series import known_series
+from ensue.runs import load
+from ensue.tasks.forecast import task
 
 LINEAR = ["--set", "model.family=linear", "--set", "model.look_back=13"]
 SPLIT = ["--set", "model.split=[96, 24, 24]"]
@@ -113,6 +115,74 @@ def test_what_is_known_ahead_comes_from_a_file(ensue: Ensue, tmp_path: Path) -> 
     assert "expected drive of the next 2 steps" in without.stderr
 
 
+def test_options_of_reading_count_for_every_command(
+    ensue: Ensue, passengers: Path, tmp_path: Path
+) -> None:
+    """A file with semicolons, in Latin-1 and without names, is continued and drawn as another."""
+    run, odd = tmp_path / "run", tmp_path / "odd.csv"
+    drawn = [tmp_path / name for name in ("one.svg", "two.svg")]
+    lines = passengers.read_text("utf-8").splitlines()[1:]
+    odd.write_text("\n".join(f"Köln;{line.replace(',', ';')}" for line in lines), "latin-1")
+    reading = ["--delimiter", ";", "--encoding", "latin-1", "--header", "town,month,passengers"]
+    train = ensue("train", passengers, "--horizon", "6", "--run", run, *LINEAR, *SPLIT)
+    assert train.exit_code == 0, train.stderr
+    plain = ensue("predict", run, passengers, "--picture", drawn[0])
+    other = ensue("predict", run, odd, *reading, "--picture", drawn[1])
+    assert (other.exit_code, other.stdout) == (0, plain.stdout), other.stderr
+    assert drawn[0].read_text("utf-8") == drawn[1].read_text("utf-8")
+    plain = ensue("evaluate", run, "--test", passengers, "--json", "--picture", drawn[0])
+    other = ensue("evaluate", run, "--test", odd, *reading, "--json", "--picture", drawn[1])
+    scores = [json.loads(said.stdout)["scores"] for said in (plain, other)]
+    assert scores[0] == scores[1]
+    assert drawn[0].read_text("utf-8") == drawn[1].read_text("utf-8")
+    assert "what came" in drawn[0].read_text("utf-8")
+
+
+def test_what_is_known_ahead_is_read_as_the_series_is(ensue: Ensue, tmp_path: Path) -> None:
+    columns = known_series("driven", 120)
+    path, future, run = tmp_path / "past.csv", tmp_path / "future.csv", tmp_path / "run"
+    rows = [f"{v};{d}" for v, d in zip(columns["value"], columns["drive"], strict=True)]
+    path.write_text("\n".join(["value;drive", *rows]) + "\n", "utf-8")
+    future.write_text("town;drive\nKöln;1\nKöln;0\n", "latin-1")
+    options = ["--target", "value", "--known", "drive", "--horizon", "2", "--run", run]
+    small = ["--set", "model.hidden_size=4", "--set", "train.most_updates=2"]
+    assert ensue("train", path, "--delimiter", ";", *options, *small).exit_code == 0
+    found = ensue("predict", run, "--future", future, "--encoding", "latin-1")
+    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["+1", "+2"]
+
+
+def test_a_drawn_evaluation_reads_and_loads_once(
+    ensue: Ensue, passengers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    train = ensue("train", passengers, "--horizon", "6", "--run", run, *LINEAR, *SPLIT)
+    assert train.exit_code == 0, train.stderr
+    heard: list[str] = []
+
+    def counted(module: Any, name: str) -> None:
+        plain = getattr(module, name)
+
+        def call(*given: Any, **more: Any) -> Any:
+            heard.append(name)
+            return plain(*given, **more)
+
+        monkeypatch.setattr(module, name, call)
+
+    counted(task, "part_of_files")
+    counted(load, "read_model")
+    assert ensue("evaluate", run, "--picture", tmp_path / "x.svg").exit_code == 0
+    assert sorted(heard) == ["part_of_files", "read_model"]
+
+
+def test_only_metrics_of_forecasts_can_be_watched(
+    ensue: Ensue, passengers: Path, tmp_path: Path
+) -> None:
+    watch = ["--set", "train.watch=bleu"]
+    found = ensue("train", passengers, "--horizon", "6", "--run", tmp_path / "run", *watch)
+    assert found.exit_code == 2
+    assert "train.watch: expected one of cost, mae, error, got 'bleu'" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -144,4 +214,7 @@ def test_a_run_that_does_not_forecast_has_no_future(ensue: Ensue, tmp_path: Path
     assert ensue("train", path, "--label", "label", "--run", run, *quick).exit_code == 0
     found = ensue("predict", run, path, "--picture", tmp_path / "x.svg")
     assert found.exit_code == 2
-    assert "--future and --picture: expected a run of a forecaster" in found.stderr
+    assert "--picture: a run to classify has no picture" in found.stderr
+    found = ensue("predict", run, path, "--future", path)
+    assert found.exit_code == 2
+    assert "--future: expected a run to forecast, got one to classify" in found.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ensue.data.images import read_image_folder, write_image
+from ensue.data.pictures.images import read_image_folder, write_image
 
 
 def test_every_problem_names_its_place(tmp_path: Path) -> None:

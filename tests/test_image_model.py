@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,19 @@ from torch.testing import assert_close
 from typer.testing import CliRunner
 
 from ensue.cli import app
-from ensue.data.images import write_image
-from ensue.data.ragged import Ragged
+from ensue.data.pictures.images import write_image
+from ensue.data.rows import Problem
+from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
-from ensue.models.collect import Numbers
-from ensue.models.image_baseline import pixel_features, pixel_regression
-from ensue.models.image_model import ImageModel, brightness
-from ensue.models.image_network import Disturbance
-from ensue.models.image_rows import collect_pictures, rows_of_pairs
-from ensue.models.temperature import temperature
+from ensue.tasks.evaluation.temperature import temperature
+from ensue.tasks.image.baseline import pixel_features, pixel_regression
+from ensue.tasks.image.learned import brightness
+from ensue.tasks.image.network import Disturbance
+from ensue.tasks.image.settings import ImageSettings
+from ensue.tasks.image.task import TASK, ImageModel
+from ensue.tasks.pictures.part import PicturePart, collect_pictures
+from ensue.tasks.pictures.reading import pictures_in_memory
+from ensue.tasks.sample import Sample
 from ensue.training import Stopped, Update
 
 KINDS = ("bar", "cross", "ring")
@@ -151,18 +156,19 @@ def test_interrupted_and_continued_is_never_stopped(
         new(name).fit(*rows, folder=tmp_path / "run", watchers=[Stop(4)])
     again = new(name).fit(*rows, folder=tmp_path / "run")
     assert same_weights(again, fitted(name))
-    assert again.temperature == fitted(name).temperature
+    assert again.learned.temperature == fitted(name).learned.temperature
 
 
 def test_scales_come_from_the_training_part_alone(fitted: Callable[[str], ImageModel]) -> None:
     white = [(np.full((10, 10), 255, np.uint8), "ring")] * 9
     model = new("grey").fit(data("grey", 48, 1), [*data("grey", 18, 2), *white])
-    assert (model.mean == fitted("grey").mean).all()
-    assert (model.spread == fitted("grey").spread).all()
-    assert_close(model.linear.weight, fitted("grey").linear.weight)
+    learned, other = model.learned, fitted("grey").learned
+    assert (learned.mean == other.mean).all()
+    assert (learned.spread == other.spread).all()
+    assert_close(learned.linear.weight, other.linear.weight)
     pixels = np.stack([own for own, _ in data("grey", 48, 1)])
-    assert model.mean.item() == pytest.approx(pixels.mean())
-    assert model.spread.item() == pytest.approx(pixels.std())
+    assert learned.mean.item() == pytest.approx(pixels.mean())
+    assert learned.spread.item() == pytest.approx(pixels.std())
 
 
 def test_brightness_of_each_channel() -> None:
@@ -185,9 +191,9 @@ def test_it_learns_and_says_how_well() -> None:
     assert len(found.worst) == min(wrong, 10)
     lines = model.summary().splitlines()
     assert lines[0] == "ImageModel: 4 max 6 max"
-    assert lines[1] == "  10×10 pixels, grey → one of bar, cross, ring"
     count = sum(p.numel() for p in model.networks[0].parameters())
-    assert lines[2] == f"  {count:,} parameters"
+    assert lines[1] == f"  {count:,} parameters"
+    assert lines[2] == "  10×10 pixels, grey → one of bar, cross, ring"
 
 
 def test_a_class_that_training_lacks_is_a_mistake(fitted: Callable[[str], ImageModel]) -> None:
@@ -225,7 +231,7 @@ def test_disturbances() -> None:
 
 
 def test_disturbed_in_training_only(fitted: Callable[[str], ImageModel]) -> None:
-    network = fitted("grey").build()
+    network = TASK.build(fitted("grey"))
     x = torch.randint(256, (5, 1, 10, 10), dtype=torch.uint8)
     network.net.dropout = network.net.head.dropout = 0.0
     assert not torch.equal(network.scores(x), network.scores(x))
@@ -245,7 +251,7 @@ def test_a_temperature_undoes_what_scores_exaggerate() -> None:
 
 def test_answers_are_tempered() -> None:
     model, rows = fresh("grey"), data("grey", 12, 3)
-    model.temperature = 2.0
+    model._learned = replace(model.learned, temperature=2.0)
     pictures = torch.from_numpy(np.stack([own[None] for own, _ in rows]))
     network = model.networks[0]
     expected = (network.scores(pictures) / 2).softmax(1)  # type: ignore[operator]
@@ -339,9 +345,13 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
     assert str(file.value).startswith(
         f"{tmp_path / 'a.png'}: expected a folder with a folder of pictures for each class, or an"
     )
-    with pytest.raises(DataError, match="expected pictures of classes of the training part, got n"):
+    with pytest.raises(DataError) as other:
         new("grey").fit(figures(9, 1), [(figures(1, 1)[0][0], "star")])
-    with pytest.raises(DataError, match="evaluate: expected pictures, got none"):
+    assert str(other.value) == (
+        "1 row of the validation part left out, with labels that the training part does not have: "
+        "row:1; no row is left: is this the right column?"
+    )
+    with pytest.raises(DataError, match="evaluate: expected rows, got none"):
         fitted("grey").evaluate([])
     with pytest.raises(OptionError, match="has not been fitted"):
         new("grey").predict([])
@@ -364,7 +374,66 @@ def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
 
 def test_pictures_are_kept_as_bytes() -> None:
     model = new("grey")
-    part = collect_pictures(rows_of_pairs(figures(5, 1)), Numbers(), model.model)
-    assert isinstance(part.inputs, Ragged)
-    assert part.inputs.values.dtype == np.uint8
-    assert part.inputs.values.shape == (5, 1, 10, 10)
+    part = collect_pictures(pictures_in_memory(figures(5, 1)), model.model)
+    assert isinstance(part, PicturePart)
+    assert part.pixels.dtype == np.uint8
+    assert part.pixels.shape == (5, 1, 10, 10)
+    assert part.shape == (1, 10, 10)
+    two = part.take(np.array([4, 1]))
+    assert [two.names[0], two.names[1], len(two)] == ["row:5", "row:2", 2]
+    assert (two.pixels == part.pixels[[4, 1]]).all()
+    assert part.labels is not None
+    assert two.labels is not None
+    assert two.labels.values.tolist() == part.labels.values[[4, 1]].tolist()
+
+
+def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_path: Path) -> None:
+    for k, (picture, label) in enumerate(figures(60, 1)):
+        (tmp_path / "shapes" / label).mkdir(parents=True, exist_ok=True)
+        write_image(tmp_path / "shapes" / label / f"{k}.png", picture)
+    model, data = new("grey"), DataSettings(train=[str(tmp_path / "shapes")])
+    files = TASK.files(data, model)
+    train = files.part("train")
+    others = [files.part(name, like=train) for name in ("validation", "test")]
+    assert sum(map(len, (train, *others))) == 60
+    seen = [{own.tobytes() for own in part.pixels} for part in (train, *others)]
+    assert len(set.union(*seen)) == sum(map(len, seen)), "no picture is in two parts"
+    assert all(part.numbers is train.numbers for part in others)
+    assert "by the hash of each picture" in TASK.split_line(data, model.model)
+    write_image(tmp_path / "large.png", np.zeros((20, 30), np.uint8))
+    (questions,) = TASK.asked_files([str(tmp_path / "large.png")], data, fresh("grey"))
+    assert questions.part.shape == (1, 10, 10)
+    assert questions.shown == [str(tmp_path / "large.png")]
+
+
+def test_bad_pictures_are_counted(tmp_path: Path) -> None:
+    for k, (picture, label) in enumerate(figures(6, 1)):
+        (tmp_path / "shapes" / label).mkdir(parents=True, exist_ok=True)
+        write_image(tmp_path / "shapes" / label / f"{k}.png", picture)
+    (tmp_path / "shapes" / "bar" / "bad.png").write_bytes(b"?")
+    whole = [str(tmp_path / "shapes")]
+    heard: list[Problem] = []
+    data = DataSettings(train=whole, validation=whole, skip_bad=True)
+    files = TASK.files(data, new("grey"), heard.append)
+    assert len(files.part("train")) == 6
+    assert files.rejected == 1
+    assert [Path(own.place.file).name for own in heard] == ["bad.png"]
+    with pytest.raises(DataError, match="1 problem in "):
+        TASK.files(data.model_copy(update={"skip_bad": False}), new("grey")).part("train")
+
+
+def test_recognised_by_their_paths_alone(tmp_path: Path) -> None:
+    (tmp_path / "shapes" / "bar").mkdir(parents=True)
+    write_image(tmp_path / "shapes" / "bar" / "1.png", figures(1, 1)[0][0])
+    sample = Sample(DataSettings(train=[str(tmp_path / "shapes")]))
+    guess = TASK.recognise(sample)
+    assert guess is not None
+    assert guess.why == "pictures with a class each"
+    assert "rows" not in vars(sample), "no row was read"
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    assert TASK.recognise(Sample(DataSettings(train=[str(tmp_path / "a.csv")]))) is None
+
+
+def test_keys_of_version_0_1_0_are_read() -> None:
+    assert ImageSettings.of({"dropout": 0.4}, "model").dropout_layers == 0.4
+    assert ImageModel(model={"dropout": 0.4}).model == ImageSettings(dropout_layers=0.4)

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ensue.data.idx import labels_beside, read_idx, read_idx_pictures
-from ensue.data.images import (
+from ensue.data.pictures.idx import labels_beside, read_idx, read_idx_pictures
+from ensue.data.pictures.images import (
     conformed,
     image_folder,
     read_image,
     read_image_folder,
     write_image,
 )
-from ensue.data.png import SIGNATURE, encode_png
+from ensue.data.pictures.png import SIGNATURE, encode_png
 from ensue.data.rows import Problem
 from ensue.errors import DataError, MissingExtra, OptionError
 

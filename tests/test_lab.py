@@ -8,10 +8,17 @@ from functools import lru_cache
 
 import pytest
 
-from ensue.study import lab as experiments
-from ensue.study.lab import Lab, Networks, choose_family, compare_costs, compare_estimators, descend
-from ensue.study.lab_picture import draw
-from ensue.study.lab_table import as_json, as_text
+from ensue.study.foundations import lab as experiments
+from ensue.study.foundations.lab import (
+    Lab,
+    Networks,
+    choose_family,
+    compare_costs,
+    compare_estimators,
+    descend,
+)
+from ensue.study.foundations.lab_picture import draw
+from ensue.study.foundations.lab_table import as_json, as_text
 
 
 @lru_cache

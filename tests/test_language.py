@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import torch
 from torch.testing import assert_close
 
-from ensue.data.vocabulary import END
+from ensue.data.settings import DataSettings
+from ensue.data.vocabulary import END, END_NUMBER
 from ensue.errors import DataError, OptionError
-from ensue.models.language import END_NUMBER, LanguageModel
-from ensue.models.task_model import Fitting
-from ensue.models.writing import Choice, Writer
+from ensue.tasks.fitting import Fitting
+from ensue.tasks.generation import Choice
+from ensue.tasks.language.generate import Writer
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.task import TASK, LanguageModel
+from ensue.tasks.rows.part import Part
+from ensue.tasks.sample import Sample
 from ensue.training import RunFolder
 
 LINES = [
@@ -64,7 +71,7 @@ def test_probabilities_sum_to_one(model: LanguageModel) -> None:
 def test_stepping_equals_scoring(model: LanguageModel) -> None:
     text = "the dog likes the boat"
     (scored,) = model.score([text])
-    ids = [*model.words.ids(text.split()), model.words.numbers["</s>"]]
+    ids = [*model.learned.words.ids(text.split()), model.learned.words.numbers["</s>"]]
     state, token, found = model.begin(1), model.first, []
     for number in ids:
         logs, state = model.step(torch.tensor([token]), state)
@@ -154,10 +161,10 @@ def test_a_suggested_word_has_the_probability_that_it_is_written() -> None:
         logs, state = writer.after()
         log = 0.0
         for letter in own.token:
-            number = model.words.ids([letter])[0]
+            number = model.learned.words.ids([letter])[0]
             log += float(logs[0, number])
             logs, state = writer._step(torch.tensor([number]), state)
-        over = [k for k, t in enumerate(model.words.tokens) if t not in ("a", "b")]
+        over = [k for k, t in enumerate(model.learned.words.tokens) if t not in ("a", "b")]
         log += float(logs[0, over].logsumexp(0))
         assert own.probability == pytest.approx(math.exp(log), rel=1e-5)
         total += own.probability
@@ -165,8 +172,8 @@ def test_a_suggested_word_has_the_probability_that_it_is_written() -> None:
 
 
 def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
-    part, numbers = model.collect([(text, None) for text in [*LINES[:3], "the zebra sees"]])
-    found = model.judge(part, numbers)
+    part = TASK.given([*LINES[:3], "the zebra sees"], model, {})
+    found = model.evaluate_part(part, {})
     assert found.rows == 4
     assert found.steps == 3 * 6 + 4
     assert found.others["unknown tokens"] == pytest.approx(1 / 18)
@@ -181,8 +188,7 @@ def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
 def test_networks_learn(family: str) -> None:
     """Twelve epochs of a tiny grammar: better than counting single words."""
     model = fitted(family, epochs=12)
-    part, numbers = model.collect([(text, None) for text in LINES[1::2]])
-    found = model.judge(part, numbers)
+    found = model.evaluate(LINES[1::2])
     assert found.scores["perplexity"].value < 0.7 * found.baselines["unigrams"]
 
 
@@ -194,10 +200,9 @@ def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path)
     whole.fit(LINES[::2], LINES[1::2], folder=tmp_path / "whole")
     for epochs in (2, 4):
         own = LanguageModel(model=FAMILIES[family], train={"epochs": epochs})
-        own.prepare([])
         if epochs == 4:  # what the first half did must be allowed to go on
-            pieces = _collected(own)
-            own.fit_parts(*pieces, Fitting(RunFolder(tmp_path / "halves"), allow=["train.epochs"]))
+            how = Fitting(RunFolder(tmp_path / "halves"), allow=["train.epochs"])
+            own.fit_parts(*_parts(own), how)
         else:
             own.fit(LINES[::2], LINES[1::2], folder=tmp_path / "halves")
     for one, other in zip(
@@ -206,15 +211,9 @@ def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path)
         assert torch.equal(one, other)
 
 
-def _collected(model: LanguageModel) -> Any:
-    from ensue.models.collect import Numbers, collected
-
-    numbers = Numbers()
-    parts = [
-        collected([(text, None) for text in lines], numbers, model.tokeniser)
-        for lines in (LINES[::2], LINES[1::2])
-    ]
-    return *parts, numbers
+def _parts(model: LanguageModel) -> tuple[Part, Part]:
+    train = TASK.given(LINES[::2], model, {})
+    return train, TASK.given(LINES[1::2], model, {}, before=train)
 
 
 def test_ensembles_average() -> None:
@@ -273,5 +272,83 @@ def test_members_of_counts_are_refused() -> None:
     with pytest.raises(OptionError) as told:
         model.fit(["a b", "b a"], ["a b"])
     assert str(told.value) == (
-        "members: expected 1 with model.family = ngram, whose counts have no seed, got 3"
+        "members: expected 1 with model.family = ngram, which is solved and has no seed, got 3"
     )
+
+
+def test_every_family_of_the_settings_is_a_row_of_the_table() -> None:
+    assert set(TASK.families) == set(get_args(LanguageSettings.model_fields["family"].annotation))
+    assert [name for name, family in TASK.families.items() if family.solved] == ["ngram"]
+
+
+def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
+    model = fitted("ngram")
+    assert model.networks == []
+    with pytest.raises(OptionError, match=r"model\.family = ngram is counted and has no network"):
+        model.fresh(1)
+    with pytest.raises(OptionError) as told:
+        model.find_rate(TASK.given(LINES, model, {}))
+    assert str(told.value) == ("find-rate: model.family = ngram is solved and has no learning rate")
+
+
+def test_keys_of_version_0_1_0_are_read() -> None:
+    given = {"family": "transformer", "norm_place": "after"}
+    assert LanguageSettings.of(given, "model").norm == "after"
+    assert "norm_place" not in LanguageSettings.of(given, "model").table()
+
+
+@pytest.mark.parametrize("family", TASK.families)
+def test_models_of_version_0_1_0_answer_and_are_saved_as_they_were(
+    family: str, tmp_path: Path
+) -> None:
+    folder = Path(__file__).parent / "version_0_1_0" / f"language-{family}"
+    model = LanguageModel.load(folder / "run")
+    for line in (folder / "predicted.jsonl").read_text("utf-8").splitlines():
+        expected = json.loads(line)
+        (scored,) = model.score([expected["input"]])
+        assert scored.tokens == tuple(expected["tokens"])
+        assert scored.bits == pytest.approx(expected["bits"], rel=1e-4)
+    model.save(tmp_path / "model")
+    before, now = folder / "run" / "model", tmp_path / "model"
+    assert {path.name for path in now.iterdir()} == {path.name for path in before.iterdir()}
+    assert (now / "vocabularies.json").read_bytes() == (before / "vocabularies.json").read_bytes()
+    for path in before.glob("*.safetensors"):
+        one, other = (safetensors.numpy.load_file(place / path.name) for place in (before, now))
+        assert one.keys() == other.keys()
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+    was, facts = (json.loads((place / "model.json").read_text()) for place in (before, now))
+    was["model"]["norm"] = was["model"].pop("norm_place")
+    was["train"]["device"] = "auto"
+    assert facts == {**was, "ensue": facts["ensue"]}
+
+
+def test_the_task_says_how_its_models_go_on_from_a_prompt() -> None:
+    model = fitted("ngram")
+    assert TASK.generates is not None
+    writer = TASK.generates.writer(model, "the  dog ta", whole=False)
+    assert writer.prompt == "the dog"
+    assert [found.token for found in writer.suggestions(3)] == ["takes"]
+
+
+def test_the_column_of_the_text_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("id,said,by\n" + "".join(f"{k},{line},me\n" for k, line in enumerate(LINES)))
+    data = DataSettings(train=[str(path)])
+    assert TASK.infer(Sample(data)).data == {"text": "said"}
+    assert TASK.infer(Sample(data.model_copy(update={"text": "by"}))).data == {"text": "by"}
+    assert TASK.recognise(Sample(data)) is None  # a text alone is learned where that is asked for
+    twice = data.model_copy(update={"text": "by", "label": "by"})
+    with pytest.raises(OptionError) as told:
+        TASK.infer(Sample(twice))
+    assert str(told.value) == "--text and --label: expected two columns, got 'by' twice"
+    with pytest.raises(OptionError, match="--sequence: a language model learns from text"):
+        TASK.infer(Sample(data.model_copy(update={"sequence": "id"})))
+    with pytest.raises(DataError, match="nobody"):
+        TASK.infer(Sample(data.model_copy(update={"group": "nobody"})))
+
+
+def test_one_text_is_no_list_of_texts() -> None:
+    with pytest.raises(OptionError, match="expected a list of texts, got one text; write"):
+        LanguageModel(model=FAMILIES["ngram"]).fit("the cat")
+    with pytest.raises(OptionError, match="expected a list of inputs, got one text"):
+        fitted("ngram").score("the cat")

@@ -11,11 +11,15 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from ensue.errors import OptionError, ShapeError
-from ensue.models.convolution_language import ConvolutionLanguage
-from ensue.models.language_network import RecurrentLanguage, StreamBatch, WindowLanguage
-from ensue.models.transformer_language import TransformerLanguage
+from ensue.tasks.language.convolution import ConvolutionLanguage
+from ensue.tasks.language.networks import DropoutRates
+from ensue.tasks.language.recurrent import RecurrentLanguage
+from ensue.tasks.language.streams import StreamBatch
+from ensue.tasks.language.transformer import TransformerLanguage
+from ensue.tasks.language.window import WindowLanguage
 
 WORDS = 30
+DROPPED = DropoutRates(word=0.2, input=0.2, layers=0.2, recurrent=0.2, attention=0.2, output=0.2)
 
 
 def recurrent(**own: Any) -> RecurrentLanguage:
@@ -42,13 +46,7 @@ MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "tied LSTM": recurrent,
     "wider GRU, tied": lambda: recurrent(cell="GRU", hidden_size=9),
     "simple RNN, not tied": lambda: recurrent(cell="SimpleRNN", hidden_size=9, tied=False),
-    "all dropouts": lambda: recurrent(
-        dropout_word=0.2,
-        dropout_input=0.2,
-        dropout_layers=0.2,
-        dropout_recurrent=0.2,
-        dropout_output=0.2,
-    ),
+    "all dropouts": lambda: recurrent(rates=DROPPED),
     "window": window,
     "window of one": lambda: window(window=1),
     "window, tied": lambda: window(tied=True),
@@ -60,16 +58,8 @@ MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "convolution": convolution,
     "convolution, plain, not tied": lambda: convolution(dilated=False, size=4, tied=False),
     "convolution of narrow words": lambda: convolution(embedding_size=4, size=1),
-    "convolution, all dropouts": lambda: convolution(
-        dropout_word=0.2, dropout_input=0.2, dropout_layers=0.2, dropout_output=0.2
-    ),
-    "transformer, all dropouts": lambda: transformer(
-        dropout_word=0.2,
-        dropout_input=0.2,
-        dropout_layers=0.2,
-        dropout_attention=0.2,
-        dropout_output=0.2,
-    ),
+    "convolution, all dropouts": lambda: convolution(rates=DROPPED),
+    "transformer, all dropouts": lambda: transformer(rates=DROPPED),
 }
 
 
@@ -146,9 +136,7 @@ def test_reordered_hypotheses(model: Any) -> None:
     order = torch.tensor([2, 0, 1])
     tokens = stream().tokens
     _, carried = model.step(tokens[0], model.begin(3))
-    axis = 1 if "past" in carried else 0
-    turned = {name: part.index_select(axis, order) for name, part in carried.items()}
-    logs, _ = model.step(tokens[1][order], turned)
+    logs, _ = model.step(tokens[1][order], model.reorder(carried, order))
     assert_close(logs, model.step(tokens[1], carried)[0][order])
 
 
@@ -169,6 +157,15 @@ def test_tied_weights_are_one() -> None:
     assert model.output.weight is model.table.weight
     assert sum(p.numel() for p in model.parameters()) < sum(
         p.numel() for p in recurrent(tied=False).parameters()
+    )
+
+
+def test_a_rate_that_is_no_probability_is_refused() -> None:
+    with pytest.raises(OptionError) as wrong:
+        DropoutRates(word=1.0, attention=-0.5)
+    assert str(wrong.value) == (
+        "dropout_word: expected 0 ≤ rate < 1, got 1.0; "
+        "dropout_attention: expected 0 ≤ rate < 1, got -0.5"
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs of language models: how a text is split, and what a kill cannot change (F1)."""
+"""Runs of language models: how a text is split, and what a kill cannot change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from typing import Any
 import pytest
 from children import usual_signals
 
-from ensue.models.language import LanguageModel
-from ensue.models.streams import StreamSource
-from ensue.runs.config import DataSettings, RunConfig
+from ensue.data.settings import DataSettings
+from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
-from ensue.runs.parts import Reading
 from ensue.runs.train import settle, train_run
+from ensue.tasks.language.streams import StreamSource
+from ensue.tasks.language.task import TASK, LanguageModel
+from ensue.tasks.rows.reading import Reading
 from ensue.training import RunFolder
 
 LINES = [
@@ -51,7 +52,7 @@ NO_RESULT = {"timing.jsonl", "lock"}  # of a run folder: what is not compared
 
 def parts_of(path: Path, **more: Any) -> dict[str, list[int]]:
     """The lines of each part."""
-    reading = Reading(DataSettings(train=[str(path)], text="text", **more), steps=False)
+    reading = Reading(DataSettings(train=[str(path)], text="text", **more), TASK.content)
     parts = ("train", "validation", "test")
     return {part: [row.place.line for row in reading.rows(part)] for part in parts}
 
@@ -89,7 +90,7 @@ def test_rows_that_are_no_running_text_are_split_by_their_content(tmp_path: Path
     assert sorted(map(len, parts_of(tmp_path / "rows.csv").values())) == [0, 0, 50]
 
 
-# --- F1 ------------------------------------------------------------------------------------
+# --- kills ------------------------------------------------------------------------------------
 
 
 def live(job: Mapping[str, Any]) -> None:
@@ -147,8 +148,9 @@ def nursery() -> None:
 class Lives:
     """Runs of families in processes of their own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.file = folder, folder / "lines.txt"
+    def __init__(self, folder: Path, file: Path) -> None:
+        """file: the text of all runs, so far from each that its full path is written down."""
+        self.folder, self.file = folder, file
         self.file.write_text("\n".join(LINES) + "\n")
         self.process = subprocess.Popen(
             [sys.executable, __file__],
@@ -195,7 +197,8 @@ class Lives:
 
 @pytest.fixture(scope="module")
 def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
-    found = Lives(tmp_path_factory.mktemp("lives"))
+    text = tmp_path_factory.mktemp("text") / "lines.txt"
+    found = Lives(tmp_path_factory.mktemp("lives"), text)
     yield found
     found.close()
 
@@ -227,12 +230,12 @@ def test_killed_at_random_moments(lives: Lives, tmp_path: Path, family: str) -> 
 @pytest.mark.parametrize("family", NETWORKS)
 def test_killed_twice_in_every_epoch(lives: Lives, tmp_path: Path, family: str) -> None:
     """A life asks for at most seven batches; an epoch has ten, a checkpoint comes every three."""
-    count = 1
-    while lives.run(tmp_path, family, batch=TRIED + 7) == -signal.SIGKILL:
+    count, place = 1, tmp_path / "killed"
+    while lives.run(place, family, batch=TRIED + 7) == -signal.SIGKILL:
         count += 1
         assert count < 30
     assert count > 2 * TRAIN["epochs"] - 2
-    assert same(lives.undisturbed(family)[0], digests(tmp_path))
+    assert same(lives.undisturbed(family)[0], digests(place))
 
 
 def test_counting_killed_at_each_file_that_is_written(lives: Lives, tmp_path: Path) -> None:
@@ -264,7 +267,7 @@ def test_a_text_is_split_in_blocks_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("".join(f"line {k}\n" for k in range(400)), encoding="utf-8")
     found = infer({"train": [str(path)]}, "language", [])
-    assert found.lines[-1] == (
+    assert found.messages[-1].text == (
         "split: 80 % train, 10 % validation, 10 % test, by blocks of lines, "
         "so that what belongs together stays together"
     )

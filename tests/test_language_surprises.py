@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensue.models import LanguageModel
+from ensue import LanguageModel
 
 TEXTS = ["a b c d e f g h z", "a b c d", "z a b"]
 

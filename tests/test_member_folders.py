@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensue.models import Classifier
+from ensue import Classifier
 
 TEXTS = [("good film", "yes"), ("bad film", "no")] * 4
 

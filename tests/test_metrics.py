@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn import metrics as reference
 
 from ensue.errors import DataError, OptionError
-from ensue.models import metrics
-from ensue.models.bootstrap import bootstrap
-from ensue.models.spans import span_counts, span_scores
+from ensue.metrics import classes as metrics
+from ensue.metrics.spans import span_counts, span_scores
+from ensue.tasks.evaluation.bootstrap import bootstrap
 
 CLASSES = 4
 MANY = settings(max_examples=30)
@@ -186,7 +186,9 @@ def test_an_interval_follows_from_its_seed_and_covers_the_value(
     assert 0.4 < one.low < one.value < one.high < 0.6
     wider = bootstrap(sums, metrics.ratio, seed=1, level=0.99)
     assert wider.low < one.low < one.high < wider.high
-    monkeypatch.setattr("ensue.models.bootstrap._BLOCK", 500)  # in blocks it draws the same
+    monkeypatch.setattr(
+        "ensue.tasks.evaluation.bootstrap._BLOCK", 500
+    )  # in blocks it draws the same
     assert bootstrap(sums, metrics.ratio, seed=1) == one
 
 

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from test_estimators import CASES, reviews, several
 
+from ensue import Classifier
 from ensue.errors import ConfigError
-from ensue.models import Classifier
-from ensue.models.evaluation import Evaluation
-from ensue.models.judge import surest_mistaken_sets
-from ensue.models.mixture import EQUAL, Mixture, fitted_mixture
+from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture, fitted_mixture
+from ensue.tasks.evaluation.mistakes import surest_mistaken_sets
+from ensue.tasks.evaluation.report import Evaluation
 
 ROWS = 4000
 
@@ -26,7 +26,9 @@ def draws(classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
     return z, torch.multinomial(z.softmax(1), 1, generator=generator)[:, 0]
 
 
-def cost(mixture: Mixture, z: torch.Tensor, other: torch.Tensor, targets: torch.Tensor) -> float:
+def cost(
+    mixture: BaselineMixture, z: torch.Tensor, other: torch.Tensor, targets: torch.Tensor
+) -> float:
     return float(-mixture.logs(z, other, False).gather(1, targets[:, None]).mean())
 
 
@@ -49,7 +51,7 @@ def test_what_is_fitted_costs_less_than_any_neighbour() -> None:
     least = cost(best, one, two, targets)
     assert least < cost(EQUAL, one, two, targets)
     for a, b in ((1.2, 1), (1 / 1.2, 1), (1, 1.2), (1, 1 / 1.2)):
-        assert least < cost(Mixture(best.network * a, best.ngrams * b), one, two, targets)
+        assert least < cost(BaselineMixture(best.network * a, best.ngrams * b), one, two, targets)
 
 
 def test_a_member_that_is_wrong_by_far_still_counts_less() -> None:
@@ -100,7 +102,7 @@ def test_a_share_of_one_is_the_linear_model_and_of_almost_none_the_network() -> 
         found.append(model.evaluate(rows))
         return np.array(
             [
-                [own.probabilities[name] for name in model.labels.tokens]
+                [own.probabilities[name] for name in model.learned.labels.tokens]
                 for own in model.predict(texts)
             ]
         )
@@ -119,9 +121,9 @@ def test_the_fitted_mixture_is_kept_with_the_model_and_named_in_the_evaluation(
 ) -> None:
     model = CASES["n-grams mixed in"].fitted()
     assert isinstance(model, Classifier)
-    assert model.mixture not in (None, EQUAL)
+    assert model.learned.mixture not in (None, EQUAL)
     model.save(tmp_path / "model")
-    assert Classifier.load(tmp_path / "model").mixture == model.mixture
+    assert Classifier.load(tmp_path / "model").learned.mixture == model.learned.mixture
     assert "network alone" in model.evaluate(reviews(20, 5)).as_text()
 
 

@@ -17,20 +17,20 @@ from torch.testing import assert_close
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError, ShapeError
-from ensue.models.batch import UNKNOWN, Columns, SequenceBatch, collate
-from ensue.models.classifier_network import ClassifierNetwork, NgramScores
-from ensue.models.embed import Characters, Embed, Symbols, Vectors, Words
-from ensue.models.encoder import ENCODERS, PlainEncoder, RecurrentEncoder
-from ensue.models.heads import HEADS, Bernoulli, Categorical, balanced
-from ensue.models.pooling import POOLINGS, Pooling
-from ensue.models.surfaces import (
-    counted,
+from ensue.tasks.blocks.embeddings import Characters, Embed, Symbols, Vectors, Words
+from ensue.tasks.blocks.encoders import ENCODERS, PlainEncoder, RecurrentEncoder
+from ensue.tasks.blocks.heads import HEADS, BernoulliHead, CategoricalHead, balanced
+from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
+from ensue.tasks.blocks.pooling import POOLINGS, Pooling
+from ensue.tasks.rows.batch import UNKNOWN, Columns, SequenceBatch, collate
+from ensue.tasks.rows.surfaces import (
     ends_of,
-    number_surfaces,
+    part_counts,
     shape_of,
     starts_of,
     surface_table,
 )
+from ensue.training.devices import moved
 
 WORDS, CLASSES, NGRAMS, FEATURES = 12, 3, 9, 2
 LENGTHS = [4, 1, 0, 6, 3]
@@ -66,10 +66,10 @@ def columns(head: str = "categorical") -> Columns:
     )
 
 
-def network(encoder: str, pooling: str, head: str) -> ClassifierNetwork:
+def network(encoder: str, pooling: str, head: str) -> PooledNetwork:
     embed = Embed([Words(WORDS, 5), Vectors(FEATURES)])
     own = ENCODERS[encoder](embed.width, **ENCODER_OPTIONS[encoder])
-    made = ClassifierNetwork(
+    made = PooledNetwork(
         embed,
         own,
         Pooling(pooling, own.output_size, own.final_size),
@@ -144,7 +144,7 @@ def test_ten_rows_are_learned_by_heart(encoder: str, head: str) -> None:
         "convolution": {"width": 8},
     }
     own = ENCODERS[encoder](embed.width, **options[encoder])
-    made = ClassifierNetwork(
+    made = PooledNetwork(
         embed, own, Pooling("mean+max", own.output_size, own.final_size), HEADS[head](2)
     )
     batch = collate(Columns(words=words, targets=targets), range(10))
@@ -240,7 +240,9 @@ SENTENCES = [["The", "cat", "the", "mat"], ["cat"], [], ["a", "Mat", "cat", "sat
 
 
 def spelled() -> Columns:
-    surfaces, forms = number_surfaces(SENTENCES)
+    known: dict[str, int] = {}
+    numbers = [[known.setdefault(word, len(known) + 1) for word in s] for s in SENTENCES]
+    surfaces, forms = Ragged.of(numbers, np.int64), ["", *known]
     affixes = Spelling(["t", "th", "c", "ca", "cat", "at"])
     table = surface_table(
         forms,
@@ -348,7 +350,7 @@ def test_shapes_and_affixes() -> None:
     assert shape_of("") == ""
     assert starts_of("up", 3) == ["u", "up"]
     assert ends_of("sat", 2) == ["t", "at"]
-    counts = counted([["up", "to"], ["up"]], lambda w: ends_of(w, 1))
+    counts = part_counts({"up": 2, "to": 1}, lambda w: ends_of(w, 1))
     assert counts == {"p": 2, "o": 1}
 
 
@@ -358,7 +360,7 @@ def test_shapes_and_affixes() -> None:
 def test_the_categorical_cost_by_its_formula() -> None:
     z, targets = torch.randn(6, CLASSES), torch.tensor([0, 1, 2, 2, 1, 0])
     w = torch.tensor([1.0, 2.0, 0.5])
-    made = Categorical(CLASSES, smoothing=0.2, class_weights=w)
+    made = CategoricalHead(CLASSES, smoothing=0.2, class_weights=w)
     q = 0.8 * torch.eye(CLASSES)[targets] + 0.2 / CLASSES
     assert_close(made.cost(z, targets), -(q * w * z.log_softmax(1)).sum(1), **TIGHT)
     plain = -(w * torch.eye(CLASSES)[targets] * z.log_softmax(1)).sum(1)
@@ -368,7 +370,7 @@ def test_the_categorical_cost_by_its_formula() -> None:
 def test_the_cost_of_several_labels_by_its_formula() -> None:
     z, targets = torch.randn(6, CLASSES), torch.randint(0, 2, (6, CLASSES)).double()
     w = torch.tensor([1.0, 2.0, 0.5])
-    made = Bernoulli(CLASSES, smoothing=0.2, class_weights=w)
+    made = BernoulliHead(CLASSES, smoothing=0.2, class_weights=w)
     q, p = 0.8 * targets + 0.1, z.sigmoid()
     assert_close(
         made.cost(z, targets), -(w * q * p.log() + (1 - q) * (1 - p).log()).sum(1), **TIGHT
@@ -451,7 +453,7 @@ def test_messages() -> None:
     refuse(OptionError, "dropout: expected 0 ≤ rate < 1, got 1.0", Embed, [Vectors(2)], 1.0)
     refuse(OptionError, "unknown dropout over 'steps'", Embed, [Vectors(2)], 0.1, "steps")
     weights = "class_weights: expected 2 numbers > 0, one for each class, got [1.0, 0.0]"
-    refuse(ShapeError, weights, lambda: Categorical(2, class_weights=torch.tensor([1.0, 0.0])))
+    refuse(ShapeError, weights, lambda: CategoricalHead(2, class_weights=torch.tensor([1.0, 0.0])))
     refuse(
         ShapeError,
         "start: expected (3, 2), n-grams and classes, got (2, 2)",
@@ -483,7 +485,7 @@ def test_a_cost_needs_targets() -> None:
 
 
 def test_a_batch_moves_as_one() -> None:
-    batch = collate(columns(), range(5)).to("meta")
+    batch = moved(collate(columns(), range(5)), torch.device("meta"))
     tensors: list[Tensor | None] = [*batch.inputs.values(), batch.targets, batch.weights]
     assert all(t is not None and t.device.type == "meta" for t in tensors)
     assert batch.lengths.device.type == "cpu"

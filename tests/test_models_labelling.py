@@ -18,17 +18,17 @@ from torch.testing import assert_close
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError
-from ensue.models.batch import Columns, collate
-from ensue.models.chains import Chain
-from ensue.models.crf import CRF, score_of
-from ensue.models.embed import Embed, Words
-from ensue.models.encoder import ENCODERS, RecurrentEncoder
-from ensue.models.label_outputs import Stepwise
-from ensue.models.label_search import beam, best_first, greedy
-from ensue.models.labeller_network import LABEL_OUTPUTS, LabellerNetwork
-from ensue.models.majority import MajorityLabel, majority_class
-from ensue.models.previous_label import PreviousLabel
-from ensue.models.spans import illegal_step, legal
+from ensue.metrics.spans import illegal_step, legal
+from ensue.tasks.baselines.majority import MajorityLabel, majority_class
+from ensue.tasks.blocks.embeddings import Embed, Words
+from ensue.tasks.blocks.encoders import ENCODERS, RecurrentEncoder
+from ensue.tasks.label.chains import Chain
+from ensue.tasks.label.crf import CRF, score_of
+from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
+from ensue.tasks.label.outputs import Stepwise
+from ensue.tasks.label.previous_label import PreviousLabel
+from ensue.tasks.label.search import beam, best_first, greedy
+from ensue.tasks.rows.batch import Columns, collate
 
 LABELS, WIDTH, WORDS = 3, 4, 9
 LENGTHS = [4, 1, 0, 3]
@@ -141,6 +141,46 @@ def test_marginals_are_the_gradient_of_the_partition() -> None:
     emissions.requires_grad_()
     made.chain(emissions, lengths).log_partition().sum().backward()
     assert_close(made.probabilities(emissions, lengths, None), emissions.grad, **TIGHT)
+
+
+def crf_score(made: CRF, y: Tensor, labels: tuple[int, ...]) -> Tensor:
+    """Of the labels of one row y (steps, width), by the formula: first, emissions, transitions,
+    last."""
+    if not labels:
+        return torch.zeros(())
+    at = list(labels)
+    emissions = made.scores(y)[range(len(at)), at].sum()
+    return made.first[at[0]] + emissions + made.follow[at[:-1], at[1:]].sum() + made.last[at[-1]]
+
+
+def test_the_crf_is_its_formula_the_last_score_counted() -> None:
+    made, (y, lengths) = output("crf"), rows()
+    best = made.label(y, lengths, "exact", 1)
+    for row, length in enumerate(LENGTHS):
+        every = all_labels(length)
+        scores = torch.stack([crf_score(made, y[:length, row], labels) for labels in every])
+        costs = costs_of_all(made, y, row, length)
+        assert_close(costs, scores.logsumexp(0) - scores, **TIGHT)
+        assert tuple(best[:length, row].tolist()) == every[int(scores.argmax())]
+
+
+def test_the_scores_of_first_and_last_labels_decide_where_nothing_else_does() -> None:
+    made, (y, lengths) = output("crf"), rows()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.zero_()
+        made.first[1], made.last[2] = 5, 7
+    best = made.label(y, lengths, "exact", 1)
+    p = made.probabilities(y, lengths, best)
+    for row, length in enumerate(LENGTHS):
+        if length:
+            assert best[length - 1, row] == 2
+            assert p[length - 1, row].argmax() == 2
+            assert best[0, row] == (1 if length > 1 else 2)
+            assert_close(p[length - 1, row, 2] / p[length - 1, row, 0], torch.tensor(7.0).exp())
+    targets = torch.zeros(y.shape[:2], dtype=torch.int64)
+    made.cost(y, lengths, targets).sum().backward()
+    assert (made.last.grad[[0, 2]].sign() == torch.tensor([-1.0, 1.0])).all()
 
 
 class Costs(torch.nn.Module):

@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser, build_and_encode
 from ensue.errors import DataError, OptionError
-from ensue.models.linear import LinearModel, Presence, fit_linear, log_count_ratios
-from ensue.models.ngrams import Ngrams
+from ensue.tasks.baselines.linear import LinearModel, Presence, fit_linear, log_count_ratios
+from ensue.tasks.baselines.ngrams import Ngrams
 
 TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=6)
 

@@ -15,15 +15,15 @@ from torch.testing import assert_close
 from ensue.cells import as_tuple
 from ensue.errors import OptionError
 from ensue.layers import Recurrent
-from ensue.models.batch import SequenceBatch
-from ensue.models.classifier_network import ClassifierNetwork
-from ensue.models.embed import Embed, Words
-from ensue.models.encoder import PlainEncoder, RecurrentEncoder
-from ensue.models.heads import Categorical
-from ensue.models.label_outputs import Stepwise
-from ensue.models.labeller_network import LabellerNetwork
-from ensue.models.norms import norm_preserving
-from ensue.models.pooling import Pooling
+from ensue.tasks.blocks.embeddings import Embed, Words
+from ensue.tasks.blocks.encoders import PlainEncoder, RecurrentEncoder
+from ensue.tasks.blocks.heads import CategoricalHead
+from ensue.tasks.blocks.norms import norm_preserving
+from ensue.tasks.blocks.pooled_network import PooledNetwork
+from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.label.network import LabellerNetwork
+from ensue.tasks.label.outputs import Stepwise
+from ensue.tasks.rows.batch import SequenceBatch
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-9}
 INPUT, HIDDEN = 3, 4
@@ -158,14 +158,14 @@ def test_its_gradient_is_the_immediate_one() -> None:
     assert_close(square.grad, u.grad, **TIGHT)
 
 
-def network(kind: str, weight: float) -> ClassifierNetwork | LabellerNetwork:
+def network(kind: str, weight: float) -> PooledNetwork | LabellerNetwork:
     torch.manual_seed(3)
     embed = Embed([Words(9, INPUT)])
     encoder = RecurrentEncoder(INPUT, cell="GRU", hidden_size=HIDDEN, bidirectional=True)
     if kind == "labeller":
         return LabellerNetwork(embed, encoder, Stepwise(2 * HIDDEN, 2), norm_weight=weight)
     pooling = Pooling("last+mean", encoder.output_size, encoder.final_size)
-    return ClassifierNetwork(embed, encoder, pooling, Categorical(2), norm_weight=weight)
+    return PooledNetwork(embed, encoder, pooling, CategoricalHead(2), norm_weight=weight)
 
 
 @pytest.mark.parametrize("kind", ["classifier", "labeller"])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.errors import DataError, OptionError
-from ensue.models.spans import (
+from ensue.metrics.spans import (
     SCHEMES,
     Span,
     illegal_step,

@@ -28,18 +28,18 @@ from laws import (
 from parity import needs_native
 
 from ensue.cells import CELLS, GRU, LSTM, Cell, GRUResetBefore, LayerNormLSTM, SimpleRNN, Zoneout
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import ADJOINTS, NUMBERS_SAVED, PRODUCTS, Buffer, X
-from ensue.engine.native.directions import backward_direction, forward_direction
-from ensue.engine.native.gate_runs import GateRun, Operand, join_neighbours
-from ensue.engine.native.kernel import Kernel
-from ensue.engine.native.program import (
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import ADJOINTS, NUMBERS_SAVED, PRODUCTS, Buffer, X
+from ensue.engine.native.emission.directions import backward_direction, forward_direction
+from ensue.engine.native.emission.gate_runs import GateRun, Operand, join_neighbours
+from ensue.engine.native.emission.program import (
     Program,
     sequence_program,
     single_step_program,
     stream_program,
 )
-from ensue.engine.native.source import write_source, write_step_source
+from ensue.engine.native.emission.source import write_source, write_step_source
+from ensue.engine.native.kernel import Kernel
 from ensue.engine.recurrence import Recurrence
 from ensue.equations import Equations, Matrix, below, mean, tanh
 from ensue.equations.schedule import REDUCTIONS, Schedule

@@ -18,21 +18,21 @@ from hypothesis import strategies as st
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError, ShapeError
-from ensue.models.ngram_lm import (
+from ensue.tasks.language.ngram import (
     SMOOTHINGS,
     NgramCounts,
     NgramModel,
-    Symbols,
+    NgramSymbols,
     arrays_of,
     model_of,
     sentences,
 )
-from ensue.models.ngram_lm.interpolation import GROUPS, estimate
-from ensue.models.ngram_lm.smoothing import modified_discounts
+from ensue.tasks.language.ngram.interpolation import GROUPS, estimate
+from ensue.tasks.language.ngram.smoothing import modified_discounts
 
 TOKENS = ("<pad>", "<unk>", "a", "b", "c", "</s>")
 PAD, UNKNOWN, A, B, C, END = range(6)
-SYMBOLS = Symbols.of(TOKENS)
+SYMBOLS = NgramSymbols.of(TOKENS)
 START = SYMBOLS.start
 WORDS = (UNKNOWN, A, B, C, END)  # what is predicted
 Sentences = list[list[int]]
@@ -215,7 +215,7 @@ def test_dictionaries_say_the_same(
 def test_scoring_stepping_and_asking_are_the_same(
     rows: Sentences, others: Sentences, order: int, smoothing: str, stream: bool
 ) -> None:
-    symbols = Symbols.of(TOKENS, sentences=not stream)
+    symbols = NgramSymbols.of(TOKENS, sentences=not stream)
     model = NgramModel.fit(
         ragged(rows), symbols, order=order, smoothing=smoothing, held_out=ragged(rows)
     )
@@ -244,7 +244,7 @@ def test_discounts_from_counts_of_counts(modified: bool) -> None:
         assert discount(1) != 0.5
         assert discount(3) != 1.5
     name = "modified-kneser-ney" if modified else "kneser-ney"
-    model = NgramModel.fit(ragged(rows), Symbols(42, start, end), order=order, smoothing=name)
+    model = NgramModel.fit(ragged(rows), NgramSymbols(42, start, end), order=order, smoothing=name)
     prefixes = [[], [2], [2, 2], [2, 3], [3, 2], [40, 39], rows[0][:2], rows[1][:3]]
     found = np.exp(model.log_probabilities(ragged(prefixes)))
     expected = [
@@ -265,11 +265,11 @@ def test_the_course_example() -> None:
     """ "students opened their" 1000 times: 400 times "books", 100 times "exams"."""
     words = ("students", "opened", "their", "books", "exams", "minds", "</s>")
     rows = [[0, 1, 2, 3]] * 400 + [[0, 1, 2, 4]] * 100 + [[0, 1, 2, 5]] * 500
-    counts = NgramCounts.of(ragged(rows), Symbols.of(words), 4)
+    counts = NgramCounts.of(ragged(rows), NgramSymbols.of(words), 4)
     model = NgramModel.smoothed(counts, "maximum-likelihood")
     p = np.exp(model.log_probabilities(ragged([[0, 1, 2]])))[0]
     np.testing.assert_allclose(p, [0, 0, 0, 0.4, 0.1, 0.5, 0], atol=1e-15)
-    short = NgramCounts.of(ragged([[0, 1, 2, 3]]), Symbols.of(words, sentences=False), 4)
+    short = NgramCounts.of(ragged([[0, 1, 2, 3]]), NgramSymbols.of(words, sentences=False), 4)
     # those with the start of the row beside them: one of each order but the first
     assert short.sizes == (4, 3 + 1, 2 + 1, 1 + 1)
 
@@ -296,7 +296,7 @@ def test_counts_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block: 
     whole = NgramCounts.of(rows, SYMBOLS, 5)
     tails = whole.index.tails()
     for module in ("counts", "index"):
-        monkeypatch.setattr(f"ensue.models.ngram_lm.{module}.BLOCK", block)
+        monkeypatch.setattr(f"ensue.tasks.language.ngram.{module}.BLOCK", block)
     cut = NgramCounts.of(rows, SYMBOLS, 5)
     for one, other in zip(whole.index.keys, cut.index.keys, strict=True):
         assert np.array_equal(one, other)
@@ -308,7 +308,7 @@ def test_keys_above_32_bits() -> None:
     """70,000 words: context · width does not fit in 32 bits."""
     size = 70_000
     row = np.random.default_rng(0).permutation(size - 1) + 1
-    symbols = Symbols(size, start=size, end=0)
+    symbols = NgramSymbols(size, start=size, end=0)
     counts = NgramCounts.of(Ragged(row.astype(np.int32), np.array([0, len(row)])), symbols, 3)
     assert counts.sizes == (size, size, size - 1)
     model = NgramModel.smoothed(counts, "maximum-likelihood")
@@ -356,7 +356,12 @@ def test_no_probability_is_above_one() -> None:
         for smoothing in SMOOTHINGS:
             rows = ragged([[]] * count)
             model = NgramModel.fit(
-                rows, Symbols(1, start=1, end=0), order=2, smoothing=smoothing, held_out=rows, k=0.3
+                rows,
+                NgramSymbols(1, start=1, end=0),
+                order=2,
+                smoothing=smoothing,
+                held_out=rows,
+                k=0.3,
             )
             assert all((log_p <= 0).all() for log_p in model.log_p)
             assert model.perplexity(rows) == pytest.approx(1)
@@ -375,7 +380,7 @@ def test_characters_are_tokens_too() -> None:
     numbers = {letter: number for number, letter in enumerate(letters)}
     rows = ragged([[numbers[letter] for letter in text]])
     for sentence in (True, False):
-        symbols = Symbols.of(letters, sentences=sentence)
+        symbols = NgramSymbols.of(letters, sentences=sentence)
         model = NgramModel.fit(rows, symbols, order=4)
         after = model.log_probabilities(ragged([[numbers[letter] for letter in "or not t"]]))
         assert letters[int(after.argmax())] == "o"
@@ -555,13 +560,13 @@ ADVICE = "number texts with the model's own vocabulary"
             "k: expected a number > 0, got 0",
         ),
         (
-            lambda: Symbols.of(["a", "b"]),
+            lambda: NgramSymbols.of(["a", "b"]),
             OptionError,
-            "the vocabulary has no '</s>', which is predicted behind every sentence: "
+            "the vocabulary has no '</s>', which is predicted after every sentence: "
             "build it with that token, or use sentences=False for a stream",
         ),
         (
-            lambda: Symbols(3, start=4, end=3, unpredicted=(5,)),
+            lambda: NgramSymbols(3, start=4, end=3, unpredicted=(5,)),
             OptionError,
             "these are not the symbols of a language\n"
             "  start: expected 0 … 3, got 4\n"
@@ -569,13 +574,13 @@ ADVICE = "number texts with the model's own vocabulary"
             "  unpredicted: expected 0 … 2, got 5",
         ),
         (
-            lambda: Symbols(2, start=1, end=1),
+            lambda: NgramSymbols(2, start=1, end=1),
             OptionError,
             "these are not the symbols of a language\n"
             "  end: expected a token that is predicted, got 1",
         ),
         (
-            lambda: Symbols(1, start=0),
+            lambda: NgramSymbols(1, start=0),
             OptionError,
             "these are not the symbols of a language\n"
             "  size: expected at least one token that is predicted",
@@ -589,7 +594,7 @@ def test_messages(call: Callable[[], object], kind: type[Exception], message: st
 
 
 def test_too_many_tokens_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ensue.models.ngram_lm.counts.MOST_TOKENS", 5)
+    monkeypatch.setattr("ensue.tasks.language.ngram.counts.MOST_TOKENS", 5)
     with pytest.raises(DataError) as caught:
         NgramCounts.of(ragged([[A, B], [C]]), SYMBOLS, 2)
     assert str(caught.value) == (
@@ -607,7 +612,7 @@ def test_penn_treebank(data_folder: Path) -> None:
         rows = read_words(data_folder / "ptb" / f"ptb.{part}.txt.gz")
         texts[part] = ragged([[numbers.setdefault(w, len(numbers)) for w in row] for row in rows])
     assert len(numbers) == 10_000  # closed: the test text has no other words
-    model = NgramModel.fit(texts["train"], Symbols.of(list(numbers)), order=5)
+    model = NgramModel.fit(texts["train"], NgramSymbols.of(list(numbers)), order=5)
     assert len(model.score(texts["test"]).values) == 82_430
     assert 134 < model.perplexity(texts["test"]) < 148
     assert model.sizes == (10_000, 264_990, 586_558, 717_733, 737_952)

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError
-from ensue.models.ngram_lm import (
+from ensue.tasks.language.ngram import (
     SMOOTHINGS,
     NgramModel,
-    Symbols,
+    NgramSymbols,
     arrays_of,
     model_of,
     read_arpa,
@@ -26,7 +26,7 @@ from ensue.models.ngram_lm import (
 
 TOKENS = ("<pad>", "<unk>", "a", "b", "c", "</s>")
 UNKNOWN, A, B, C, END = range(1, 6)
-SYMBOLS = Symbols.of(TOKENS)
+SYMBOLS = NgramSymbols.of(TOKENS)
 Sentences = list[list[int]]
 WRITTEN = [name for name in SMOOTHINGS if name != "add-k"]
 texts = st.lists(st.lists(st.sampled_from([UNKNOWN, A, B, C]), max_size=5), max_size=7)
@@ -109,7 +109,7 @@ def test_the_file_numbers_its_own_words(tmp_path: Path) -> None:
     write_arpa(path, model, TOKENS)
     again, tokens = read_arpa(path)
     assert tokens == ("<unk>", "a", "b", "c", "</s>", "<s>")
-    assert again.symbols == Symbols(6, start=5, end=4)
+    assert again.symbols == NgramSymbols(6, start=5, end=4)
     numbers = [tokens.index(t) for t in TOKENS if t in tokens]
     own = again.log_probabilities(ragged([[1, 2]]))[0, numbers]
     assert np.array_equal(own, model.log_probabilities(ragged([[A, B]]))[0, 1:])
@@ -120,7 +120,7 @@ def test_white_space_has_a_name(tmp_path: Path) -> None:
     letters = ("</s>", *sorted(set(text)))
     row = [letters.index(letter) for letter in text]
     for sentence in (True, False):
-        model = NgramModel.fit(ragged([row]), Symbols.of(letters, sentences=sentence), order=4)
+        model = NgramModel.fit(ragged([row]), NgramSymbols.of(letters, sentences=sentence), order=4)
         path = tmp_path / "letters.arpa"
         write_arpa(path, model, letters)
         assert "t o <space> b" in path.read_text()
@@ -180,7 +180,7 @@ def test_a_file_by_hand(tmp_path: Path, ends: str, packed: bool) -> None:
     expected = [
         -0.375,  # one | <s>
         -0.125,  # two | <s> one
-        -0.25 + 0.0625 - 1.0,  # </s> | one two: not listed, nor behind "two"
+        -0.25 + 0.0625 - 1.0,  # </s> | one two: not listed, nor after "two"
         -0.5 - 0.7,  # <unk> | <s>
         -0.25,  # one | <s> <unk>: neither context is listed with a weight
         -0.125 - 0.25,  # one | <unk> one
@@ -210,8 +210,8 @@ FAULTS = [
         "5: expected ngram 1=…, found '\\\\1-grams:'",
     ),
     ("\\end\\\n", "", "22: the file ends here, expected \\end\\ (cut off?)"),
-    ("\\end\\", "\\End\\", "24: expected \\end\\ behind the 3-grams, found '\\\\End\\\\'"),
-    ("\\end\\", "\\end\\\n\nmore", "26: expected nothing behind \\end\\, found 'more'"),
+    ("\\end\\", "\\End\\", "24: expected \\end\\ after the 3-grams, found '\\\\End\\\\'"),
+    ("\\end\\", "\\end\\\n\nmore", "26: expected nothing after \\end\\, found 'more'"),
     ("\\data\\", "data", "24: the file ends here, expected \\data\\ (cut off?)"),
     ("-0.25\tone\t", "x\tone\t", "12: expected a finite number, found 'x'"),
     ("-0.25\tone\t", "nan\tone\t", "12: expected a finite number, found 'nan'"),
@@ -232,7 +232,7 @@ FAULTS = [
         "22: expected a number, 3 words, found 5 fields",
     ),
     ("two one\n", "two three\n", "19: 'three' is not among the 1-grams"),
-    ("two one\n", "two <s>\n", "19: '<s>' stands behind another word"),
+    ("two one\n", "two <s>\n", "19: '<s>' stands after another word"),
     ("two one\n", "</s> two\n", "19: '</s>' stands before another word"),
     ("two one\n", "one two\n", "19: the 2-gram of line 17 again"),
     ("-0.5\ttwo\t", "-0.5\tone\t", "13: the 1-gram of line 12 again"),

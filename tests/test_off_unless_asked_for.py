@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from trainees import Rows, build
 
-from ensue.models.classifier_network import NgramScores
+from ensue.tasks.blocks.pooled_network import NgramScores
 from ensue.training import TrainSettings
 from ensue.training.loop import Updates
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from ensue.models.output import Output
+from ensue.tasks.blocks.softmax_output import Output
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])

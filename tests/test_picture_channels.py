@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensue.models.collect import Numbers
-from ensue.models.image_rows import collect_pictures, rows_of_pairs
-from ensue.models.image_settings import ImageSettings
+from ensue.tasks.image.settings import ImageSettings
+from ensue.tasks.pictures.part import collect_pictures
+from ensue.tasks.pictures.reading import pictures_in_memory
 
 GREY = np.arange(100, dtype=np.uint8).reshape(10, 10)
 COLOUR = np.stack([GREY, GREY + 50, GREY + 100])
@@ -19,7 +19,7 @@ def test_pictures_are_brought_to_the_channels_asked_for(
     picture: np.ndarray, channels: str, count: int | None
 ) -> None:
     settings = ImageSettings(channels=channels, blocks="4")
-    pictures = collect_pictures(rows_of_pairs([(picture, "a")]), Numbers(), settings).inputs.values
+    pictures = collect_pictures(pictures_in_memory([(picture, "a")]), settings).pixels
     given = picture.reshape(-1, 10, 10)
     assert pictures.shape == (1, count or len(given), 10, 10)
     if len(given) == 1:  # a grey picture is the same in every channel

@@ -21,9 +21,9 @@ from ensue.cells import (
     SimpleRNN,
     Zoneout,
 )
+from ensue.drawing.arrange import GAP, Box, arrange
+from ensue.drawing.svg import GREY, Drawing
 from ensue.equations import Matrix, Vector, below, maximum, sigmoid, tanh
-from ensue.equations.arrange import GAP, Box, arrange
-from ensue.equations.drawing import GREY, Drawing
 from ensue.errors import OptionError
 from ensue.layers import Recurrent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensue.models.evaluation import PREVIEW, preview
+from ensue.tasks.evaluation.report import PREVIEW, preview
 
 
 @pytest.mark.parametrize("more", [0, 1, 50])

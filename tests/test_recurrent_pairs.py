@@ -12,22 +12,31 @@ from parity import needs_native
 from torch import Tensor
 from torch.testing import assert_close
 
-from ensue.decoding import Shared, beam, greedy, reordered, score
+from ensue.decoding import BeamSearch, Shared, beam, greedy, reordered, score
 from ensue.engine import engines_used
 from ensue.engine.rows import reverse_time
-from ensue.errors import OptionError, ShapeError
-from ensue.models.attention_decoder import AttentionDecoder
-from ensue.models.bridge import StateBridge, VectorBridge
-from ensue.models.pairs import PairBatch
-from ensue.models.recurrent_pairs import RecurrentPairs
+from ensue.errors import ConfigError, OptionError, ShapeError
+from ensue.tasks.blocks.attention_decoder import AttentionDecoder
+from ensue.tasks.seq2seq.bridge import StateBridge, VectorBridge
+from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.settings import DecoderSettings
+from ensue.tasks.translate.recurrent import RecurrentPairs
+from ensue.tasks.translate.settings import PairSettings
 
 SOURCES, TARGETS, START, END = 11, 9, 1, 2
 LENGTHS, WANTED = (6, 3, 0, 5), (3, 5, 4, 1)
 
 
-def network(**own: Any) -> RecurrentPairs:
-    given = {"embedding_size": 4, "hidden_size": 5, **own}
-    return RecurrentPairs(SOURCES, TARGETS, **given)
+def network(
+    sources: int = SOURCES, targets: int = TARGETS, engine: str = "auto", **own: Any
+) -> RecurrentPairs:
+    return RecurrentPairs(sources, targets, settings_of(PairSettings, own), engine)
+
+
+def settings_of(kind: type[Any], own: dict[str, Any]) -> Any:
+    """Small, without dropout and smoothing, but for what is said."""
+    none = {"dropout_input": 0.0, "dropout_layers": 0.0, "dropout_output": 0.0, "smoothing": 0.0}
+    return kind.of({"embedding_size": 4, "hidden_size": 5, **none, **own}, "model")
 
 
 MODELS: dict[str, Callable[[], RecurrentPairs]] = {
@@ -198,7 +207,7 @@ def test_searches_find_what_the_parallel_pass_says(model: Any) -> None:
     whole = pairs()
     start, state = torch.full((4,), START), model.begin(whole.source, whole.lengths)
     best = greedy(model.step, start, state, end=END, most_steps=5)
-    several = beam(model.step, start, state, end=END, most_steps=5, width=3, n_best=3)
+    several = beam(model.step, start, state, BeamSearch(width=3, n_best=3), end=END, most_steps=5)
     for row, found in enumerate(several):
         for one in [best[row], *found]:
             tokens = torch.tensor(one.tokens)[:, None]
@@ -269,7 +278,7 @@ SMALL = {
 def test_gradients_equal_finite_differences(small: str) -> None:
     torch.manual_seed(3)
     given = {"embedding_size": 2, "hidden_size": 2, "smoothing": 0.1, **SMALL[small]}
-    model = RecurrentPairs(SOURCES, TARGETS, **given).double().eval()
+    model = network(**given).double().eval()
     batch = pairs((3, 2), (2, 3))
 
     def cost(*_: Tensor) -> Tensor:  # gradcheck moves the parameters in place
@@ -357,7 +366,7 @@ def test_what_all_hypotheses_share_is_not_copied() -> None:
 
 
 def test_tied_and_shared_embeddings_are_one() -> None:
-    model = RecurrentPairs(9, 9, embedding_size=4, hidden_size=5, shared=True)
+    model = network(9, 9, shared=True)
     assert model.decoder.table is model.table
     assert model.decoder.output.weight is model.table.weight
     apart = network(tied=False)
@@ -388,15 +397,8 @@ def test_each_part_of_a_state_has_a_bridge_of_its_own() -> None:
 def test_a_vector_begins_a_sequence() -> None:
     """Vector → sequence: stepping equals scoring from a vector alone, and it matters."""
     torch.manual_seed(3)
-    decoder = AttentionDecoder(
-        TARGETS,
-        memory_size=None,
-        cell="LSTM",
-        embedding_size=4,
-        hidden_size=5,
-        layers=2,
-        attention="none",
-    )
+    own = settings_of(DecoderSettings, {"cell": "LSTM", "layers": 2, "attention": "none"})
+    decoder = AttentionDecoder(TARGETS, own, memory_size=None)
     bridge = VectorBridge(7, decoder.recurrent)
     vectors, whole = torch.randn(2, 4, 7), pairs()
     costs = []
@@ -467,7 +469,7 @@ def symbols(seed: int, rows: int, turned: bool) -> PairBatch:
 def test_the_learned_alignment_is_the_right_one(attention: str, turned: bool) -> None:
     """Of a copy the same position, of a reverse the mirrored one."""
     torch.manual_seed(3)
-    model = RecurrentPairs(
+    model = network(
         TARGETS,
         TARGETS,
         embedding_size=16,
@@ -501,15 +503,17 @@ def test_the_learned_alignment_is_the_right_one(attention: str, turned: bool) ->
 REFUSED = {
     "attention: unknown": (
         {"attention": "dto"},
-        "unknown attention 'dto': did you mean 'dot'? Known: additive, concat, dot, general, none",
+        "model.attention: expected one of additive, dot, general, concat, none, got 'dto', did you "
+        "mean 'dot'?",
     ),
     "bridge: unknown": (
         {"bridge": "state"},
-        "unknown bridge 'state': did you mean 'states'? Known: states, zero",
+        "model.bridge: expected one of states, zero, got 'state', did you mean 'states'?",
     ),
     "attend_output: unknown": (
         {"attend_output": "contxt", "attention": "general"},
-        "unknown attend_output 'contxt': did you mean 'context'? Known: combined, context",
+        "model.attend_output: expected one of combined, context, got 'contxt', did you mean "
+        "'context'?",
     ),
     "nothing of the source": (
         {"bridge": "zero", "attention": "none"},
@@ -526,9 +530,9 @@ REFUSED = {
         "attend_output: expected 'combined' with attention 'additive'; the context alone knows the "
         "word before with dot, general, concat only",
     ),
-    "sampling": ({"sampling": 1.5}, "sampling: expected a share from 0 to 1, got 1.5"),
-    "smoothing": ({"smoothing": 1.0}, "smoothing: expected 0 ≤ rate < 1, got 1.0"),
-    "dropout": ({"dropout_input": -1}, "dropout_input: expected 0 ≤ rate < 1, got -1"),
+    "sampling": ({"sampling": 1.5}, "model.sampling: expected a number ≤ 1, got 1.5"),
+    "smoothing": ({"smoothing": 1.0}, "model.smoothing: expected a number < 1, got 1.0"),
+    "dropout": ({"dropout_input": -1.0}, "model.dropout_input: expected a number ≥ 0, got -1.0"),
     "shared": (
         {"shared": True},
         "shared: expected one vocabulary for both sides, got 11 source words and 9 target words",
@@ -544,16 +548,25 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals(case: str) -> None:
     own, message = REFUSED[case]
-    with pytest.raises(OptionError) as refused:
+    with pytest.raises((OptionError, ConfigError)) as refused:
         network(**own)
     assert str(refused.value) == message
 
 
+def test_a_decoder_says_what_it_can_read_its_words_from() -> None:
+    own = settings_of(DecoderSettings, {"attention": "general"})
+    with pytest.raises(OptionError) as refused:
+        AttentionDecoder(TARGETS, own, memory_size=3, attend_output="contxt")
+    assert str(refused.value) == (
+        "unknown attend_output 'contxt': did you mean 'context'? Known: combined, context"
+    )
+
+
 def test_a_decoder_with_attention_needs_a_memory() -> None:
-    given = {"cell": "GRU", "embedding_size": 4, "hidden_size": 5}
+    own = settings_of(DecoderSettings, {})
     with pytest.raises(OptionError) as width:
-        AttentionDecoder(TARGETS, memory_size=None, **given)
+        AttentionDecoder(TARGETS, own, memory_size=None)
     assert str(width.value) == "memory_size: expected a width with attention, got None"
     with pytest.raises(OptionError) as memory:
-        AttentionDecoder(TARGETS, memory_size=3, **given).begin(2, None, None, None)
+        AttentionDecoder(TARGETS, own, memory_size=3).begin(2, None, None, None)
     assert str(memory.value) == "memory, real: expected both, since the decoder has attention"

@@ -10,17 +10,17 @@ from torch import Tensor
 
 from ensue.errors import DataError, OptionError, ShapeError
 from ensue.layers.feedforward import MLP
-from ensue.models.features import (
-    Column,
+from ensue.tasks.baselines.features import (
     Constant,
+    FeatureColumn,
     Features,
     MonthDistance,
     Polynomial,
     Weekday,
 )
-from ensue.models.random_features import RandomFeatures
-from ensue.models.regression import KINDS, Regression, least_squares
-from ensue.models.row_source import RowSource
+from ensue.tasks.baselines.random_features import RandomFeatures
+from ensue.tasks.baselines.regression import KINDS, Regression, least_squares
+from ensue.tasks.rows.fixed_width import RowSource
 from ensue.training import TrainSettings
 
 ROWS, WIDTH = 60, 3
@@ -46,6 +46,17 @@ def regression(kind: str) -> Regression:
 def gap(one: Regression, other: Regression) -> float:
     pairs = zip(one.parameters(), other.parameters(), strict=True)
     return max(float((a - b).detach().abs().max()) for a, b in pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_read_back_from_its_arrays_it_is_the_same(kind: str, dtype: torch.dtype) -> None:
+    x, y = table(kind)
+    model = Regression(WIDTH, 3, kind).to(dtype)
+    model.solve(x.to(dtype), y.to(dtype) if y.is_floating_point() else y, 0.1)
+    again = Regression.from_arrays(model.arrays(), kind)
+    assert again.weight.dtype == dtype
+    assert torch.equal(again.answers(x.to(dtype)), model.answers(x.to(dtype)))
 
 
 # --- the minimum, found in several ways ------------------------------------------------------
@@ -161,7 +172,9 @@ def test_wrong_regressions_are_told() -> None:
 
 def test_features_side_by_side() -> None:
     x = torch.tensor([[2.0, 12.0, 6.0], [-1.0, 1.0, 0.0]], dtype=torch.float64)
-    own = Features([Constant(), Column(0), Polynomial(0, 3), MonthDistance(1, 1.0), Weekday(2)])
+    own = Features(
+        [Constant(), FeatureColumn(0), Polynomial(0, 3), MonthDistance(1, 1.0), Weekday(2)]
+    )
     assert own.width == 13
     days = torch.eye(7, dtype=torch.float64)[[6, 0]]
     front = torch.tensor([[1, 2, 2, 4, 8, 1], [1, -1, -1, 1, -1, 0]], dtype=torch.float64)

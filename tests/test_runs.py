@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 import torch
 from reviews import SMALL, refused, reviews
+from run_verbs import evaluate_run, predict_files, texts_to
+from run_verbs import reading as reading_of
 
+from ensue.data.settings import DataSettings
 from ensue.data.split import part_of
-from ensue.runs.config import TABLES, TASKS, DataSettings, RunConfig, changed
+from ensue.runs.config import TABLES, RunConfig, changed
+from ensue.runs.data_files import digest_of
+from ensue.runs.evaluate import OPENINGS
 from ensue.runs.infer import infer
-from ensue.runs.parts import Reading, digest_of
+from ensue.runs.load import load_run
 from ensue.runs.train import settle, suggest_rate, train_run
-from ensue.runs.use import OPENINGS, evaluate_run, load_run, predict_files
+from ensue.tasks import TASKS
 from ensue.training import RunFolder
 
 SMALL_LABELLER = [*SMALL, "model.character_size=0", "model.affixes=1"]
@@ -102,7 +107,7 @@ def inferred(folder: Path, name: str, *settings: str) -> tuple[RunConfig, list[s
     task = "label" if name == "spaces.csv" else None  # nothing but the user can tell
     small = SMALL_LABELLER if INFERRED[name][0] == "label" else SMALL
     found = infer({"train": [str(path)], **data}, task, [*small, *settings])
-    return found.config, found.lines
+    return found.config, [own.text for own in found.messages]
 
 
 @pytest.mark.parametrize("name", INFERRED)
@@ -127,8 +132,8 @@ def test_every_kind_of_file_from_inference_to_answers(name: str, tmp_path: Path)
     answers = list(predict_files(load_run(folder)[1], config, config.data.train))
     assert len(answers) == 40
     if name == "numbers.jsonl":
-        assert isinstance(answers[0][0].value, np.ndarray)
-        assert answers[0][0].value.shape == (3, 1)
+        assert isinstance(answers[0][0], np.ndarray)
+        assert answers[0][0].shape == (3, 1)
     card = (tmp_path / "run" / "card.md").read_text()
     assert card.startswith("# run\n\n")
     assert f"({trained.rows['train']} rows to train" in card
@@ -136,8 +141,9 @@ def test_every_kind_of_file_from_inference_to_answers(name: str, tmp_path: Path)
 
 def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
     path = reviews(tmp_path / "r.csv")
-    _, lines = infer({"train": [str(path)]}, None, [])
-    assert lines == [
+    _, messages = infer({"train": [str(path)]}, None, [])
+    assert not any(own.warning for own in messages)
+    assert [own.text for own in messages] == [
         "text: review",
         "label: stars",
         "task: classify (one label for each row)",
@@ -145,13 +151,13 @@ def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
     ]
     other, third = (str(reviews(tmp_path / name)) for name in ("o.csv", "t.csv"))
     test = {"train": [str(path)], "test": [other], "text": "review", "label": "stars"}
-    assert infer(test, "classify", []).lines == [
+    assert [own.text for own in infer(test, "classify", []).messages] == [
         "split: 90 % train, 10 % validation, by the hash of each row; the test part is its own file"
     ]
     own = {**test, "validation": [third], "group": "film"}
-    assert infer(own, "classify", []).lines == []
+    assert [own.text for own in infer(own, "classify", []).messages] == []
     own.pop("test")
-    assert infer(own, "classify", []).lines == [
+    assert [own.text for own in infer(own, "classify", []).messages] == [
         "split: no test part; give one to `ensue evaluate --test`"
     ]
 
@@ -178,7 +184,7 @@ def test_what_cannot_be_inferred(tmp_path: Path) -> None:
 def parts_of(data: dict[str, Any]) -> dict[str, set[str]]:
     settings = DataSettings.of({"text": "review", "label": "stars", **data}, "data")
     return {
-        part: {str(own.value) for own in Reading(settings, steps=False).rows(part)}
+        part: {str(own.value) for own in reading_of(settings).rows(part)}
         for part in ("train", "validation", "test")
     }
 
@@ -199,7 +205,7 @@ def test_groups_stay_together(tmp_path: Path) -> None:
     settings = DataSettings.of(
         {"train": [str(path)], "text": "review", "label": "film", "group": "film"}, "data"
     )
-    reading = Reading(settings, steps=False)
+    reading = reading_of(settings)
     found = [{str(own.label) for own in reading.rows(p)} for p in ("train", "validation", "test")]
     assert sum(map(len, found)) == len(set.union(*found)) == 7
 
@@ -272,7 +278,7 @@ def test_faults_of_all_parts_are_named_at_once(tmp_path: Path) -> None:
     assert refused(lambda: train_run(*run_of(tmp_path / "a", data))).startswith("3 problems in ")
     said: list[str] = []
     config, folder = run_of(tmp_path / "b", {**data, "skip_bad": True})
-    train_run(config, folder, say=said.append)
+    train_run(config, folder, say=texts_to(said.append))
     assert said[0] == "3 bad rows left out"
 
 
@@ -339,7 +345,7 @@ def test_faults_of_content_are_gathered_with_those_of_lines(tmp_path: Path) -> N
     path = tmp_path / "r.csv"
     path.write_text("text,label\nfine,a\nno label,\ntoo,many,columns\ndull,b\n,a\nblank,  \n")
     data = {"train": [str(path)], "validation": [str(path)], "text": "text", "label": "label"}
-    reading = Reading(DataSettings.of(data, "data"), steps=False)
+    reading = reading_of(DataSettings.of(data, "data"))
     assert refused(lambda: list(reading.rows("train"))) == (
         f"3 problems in {path}\n"
         f"  {path}:3: label: expected a label, got nothing: fill it in\n"
@@ -348,9 +354,8 @@ def test_faults_of_content_are_gathered_with_those_of_lines(tmp_path: Path) -> N
         "Fix the lines, or use --skip-bad to leave them out."
     )
     told: list[str] = []
-    reading = Reading(
-        DataSettings.of({**data, "skip_bad": True}, "data"), False, lambda p: told.append(str(p))
-    )
+    reading = reading_of(DataSettings.of({**data, "skip_bad": True}, "data"))
+    reading.on_bad_row = lambda problem: told.append(str(problem))
     rows = list(reading.rows("train"))
     assert [(own.value, own.label, own.place.line) for own in rows] == [
         ("fine", "a", 2),
@@ -365,15 +370,17 @@ def test_values_of_the_wrong_kind_are_gathered(tmp_path: Path) -> None:
     rows = [{"text": 5, "label": "a"}, {"text": 6, "label": "b"}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     data = {"train": [str(path)], "validation": [str(path)], "text": "text", "label": "label"}
-    message = refused(lambda: list(Reading(DataSettings.of(data, "data"), False).rows("train")))
+    message = refused(lambda: list(reading_of(DataSettings.of(data, "data")).rows("train")))
     assert f"{path}:1: text: expected a text or a sequence, got 5" in message
     assert f"{path}:2: text: expected a text or a sequence, got 6" in message
     rows = [{"text": ["a", "b"], "label": ["x"]}, {"text": ["a"], "label": ["x"]}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    message = refused(lambda: list(Reading(DataSettings.of(data, "data"), True).rows("train")))
+    stepped = reading_of(DataSettings.of(data, "data"), by_step=True)
+    message = refused(lambda: list(stepped.rows("train")))
     assert f"{path}:1: label: expected a label for each of the 2 steps, got 1" in message
     path.write_text(json.dumps({"text": ["a", "b"], "label": 1}) + "\n")
-    message = refused(lambda: list(Reading(DataSettings.of(data, "data"), True).rows("train")))
+    stepped = reading_of(DataSettings.of(data, "data"), by_step=True)
+    message = refused(lambda: list(stepped.rows("train")))
     assert f"{path}:1: label: expected a label for each of the 2 steps, got one, '1'" in message
 
 
@@ -383,7 +390,7 @@ def test_bad_rows_are_counted(tmp_path: Path) -> None:
     path.write_text(path.read_text() + f"one,two,three,four\n{bare},,film\n")
     said: list[str] = []
     config, folder = run_of(tmp_path / "a", {"train": [str(path)], "skip_bad": True})
-    train_run(config, folder, say=said.append)
+    train_run(config, folder, say=texts_to(said.append))
     assert said[0] == "2 bad rows left out"
     assert refused(lambda: train_run(*run_of(tmp_path / "b", {"train": [str(path)]}))).startswith(
         f"2 problems in {path}\n"
@@ -398,21 +405,26 @@ def test_a_configuration_is_complete_and_reads_back(task: str, tmp_path: Path) -
     tables = {
         "task": task,
         "members": 2,
-        "data": {"train": ["ä b.csv"], "header": ["a", "b"], "split_seed": 3, "no_quote": True},
+        "data": {
+            "train": [str(tmp_path / "ä b.csv")],
+            "header": ["a", "b"],
+            "split_seed": 3,
+            "no_quote": True,
+        },
         "text": {"max_words": 50, "cut": "start"},
         "model": {"cell": "GRU", "batch_rows": "off"},
         "train": {"patience": "off", "check_every": 7, "clip": 0.5},
     }
     config = RunConfig.of(tables)
     path = tmp_path / "config.toml"
-    path.write_text(config.text_of())
+    path.write_text(config.text_of(tmp_path))
     assert RunConfig.read(path) == config
     written = tomllib.loads(path.read_text())
     for name in TABLES:
         settings = getattr(config, name)
         assert set(written[name]) == set(type(settings).model_fields), "no hidden default"
     assert {"task", "members", *TABLES} == set(written)
-    model = config.estimator()
+    model = config.new_model()
     assert (model.text, model.model, model.train) == (config.text, config.model, config.train)
 
 
@@ -450,7 +462,8 @@ def told_of_cells() -> str:
     from ensue.cells import CELLS
     from ensue.errors import unknown
 
-    return str(unknown("cell", "LSMT", CELLS))
+    told = unknown("cell", "LSMT", CELLS)
+    return f"{told}; or a file of your own, such as mine.py or mine.py:MyCell"
 
 
 def test_settings_by_name() -> None:
@@ -485,8 +498,8 @@ def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> No
         f"{folder.config}: 2 settings differ from this command\n"
         "  model.cell: was 'LSTM', now 'GRU'\n"
         "  train.rate: was 0.001, now 0.5\n"
-        f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
-        "settings name another run, or go on with them from where it is: --allow model.cell "
+        f"Next: `ensue train --run {folder.path}` resumes it with its own settings; "
+        "for the new ones name another run, or resume with them: --allow model.cell "
         "--allow train.rate"
     )
     assert folder.config.read_bytes() == before
@@ -546,7 +559,7 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     )
     _, folder = run_of(tmp_path / "a", {"train": [str(reviews(tmp_path / "r.csv"))]})
     assert refused(lambda: load_run(folder)) == (
-        f"{folder.path}: this run has not ended yet; `ensue train --run {folder.path}` goes on"
+        f"{folder.path}: this run is not finished; `ensue train --run {folder.path}` resumes it"
     )
     (tmp_path / "file").write_text("")
     config = RunConfig.read(folder.config)
@@ -565,7 +578,7 @@ def test_answers_for_files_of_other_formats(tmp_path: Path) -> None:
         list(predict_files(model, config, [str(tmp_path / name)]))
         for name in ("new.txt", "new.csv")
     )
-    assert [row.value for row, _ in plain] == ["a good film", "", "bad"]
+    assert [shown for shown, _ in plain] == ["a good film", "", "bad"]
     assert [answer for _, answer in plain] == [answer for _, answer in table]
     (tmp_path / "other.csv").write_text("reviw\nx\n")
     assert "did you mean 'reviw'" in refused(
@@ -576,7 +589,7 @@ def test_answers_for_files_of_other_formats(tmp_path: Path) -> None:
 def test_a_learning_rate_is_suggested(tmp_path: Path) -> None:
     config = infer({"train": [str(reviews(tmp_path / "r.csv", 20))]}, None, SMALL).config
     said: list[str] = []
-    lines = suggest_rate(config, said.append).splitlines()
+    lines = suggest_rate(config, texts_to(said.append)).splitlines()
     assert lines[0] == "      rate  cost"
     assert lines[-1].startswith("suggested: train.rate=")
     assert 1e-7 < float(lines[-1].partition("=")[2]) < 100
@@ -587,14 +600,17 @@ def test_a_learning_rate_is_suggested(tmp_path: Path) -> None:
 
 PEAK = """
 import sys, resource
-from ensue.models.collect import Numbers
-from ensue.runs.config import DataSettings
-from ensue.runs.parts import Reading
+from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
+from ensue.tasks.rows.collect import collect
+from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.part import Tokenisers
+from ensue.tasks.rows.reading import Reading
 data = DataSettings.of({"train": [sys.argv[1]], "validation": [sys.argv[1]],
                         "text": "text", "label": "label"}, "data")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-rows = Reading(data, False).collect("train", Numbers(), Tokeniser("words", lower=True))
+read = Reading(data, Content()).rows("train")
+rows = collect(read, Tokenisers(Tokeniser("words", lower=True)))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(len(rows), len(rows.inputs.values), peak - before)
 """
@@ -618,7 +634,7 @@ def test_memory_is_that_of_the_encoded_data(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on a process's memory")
 def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
-    """F11: before the first update or later, it is the person's to put right."""
+    """Before the first update or later, it is the person's to put right."""
     rows = "\n".join(f"{'good' if k % 2 else 'bad'} film number {k},{k % 2}" for k in range(60))
     (tmp_path / "films.csv").write_text(f"text,label\n{rows}\n")
     command = (

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from reviews import SMALL, refused, reviews
+from run_verbs import evaluate_run, predict_files
 from typer.testing import CliRunner
 
+from ensue import Classifier
 from ensue.cli import app
-from ensue.models import Classifier
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
+from ensue.runs.load import load_run
 from ensue.runs.train import settle, train_run
-from ensue.runs.use import evaluate_run, load_run, predict_files
 from ensue.training import RunFolder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensue.models.scored_text import Scored
+from ensue.tasks.language.surprisal import Scored
 
 
 def test_bits_in_all_bits_a_token_and_the_greatest_surprise() -> None:

@@ -8,22 +8,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
+from run_verbs import evaluate_run, texts_to
 
 from ensue.cells import CELLS
 from ensue.cli import main
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
-from ensue.runs.config import TASKS, RunConfig
+from ensue.runs.config import RunConfig
+from ensue.runs.evaluate import OPENINGS
 from ensue.runs.infer import infer
-from ensue.runs.use import OPENINGS, evaluate_run
-from ensue.study import Selection, select, selection
-from ensue.study.candidates import candidates_of, known_models, split_names, usual_models
-from ensue.study.selection import Entry, Pace, Verdict, earlier_seconds
-from ensue.study.selection_picture import Axis, beside, round_steps
-from ensue.study.selection_table import as_text
-from ensue.training import Evaluation, RunFolder, Update
+from ensue.runs.messages import Message
+from ensue.study.selection import Selection, select, selection
+from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
+from ensue.study.selection.picture import Axis, beside, round_steps
+from ensue.study.selection.selection import Entry, Pace, WinnerVerdict, earlier_seconds
+from ensue.study.selection.table import as_text
+from ensue.tasks import TASKS
+from ensue.tasks.blocks.encoders import ENCODERS
+from ensue.training import RunFolder, Update, Validated
 
 LINES = [
     f"the {animal} {verb} the {thing}"
@@ -49,18 +53,18 @@ def config(tmp_path: Path) -> RunConfig:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_family_and_every_cell_has_a_name(task: str) -> None:
-    settings = TASKS[task].model_settings
-    known, fields = known_models(settings), settings.model_fields
+    described = TASKS[task]
+    known, fields = known_models(described), described.settings.model_fields
     assert known
-    assert set(usual_models(settings)) <= set(known)
+    assert set(usual_models(described)) <= set(known)
     if "cell" not in fields:
         assert known == {"model": {}}
         return
     assert {name.lower() for name in CELLS} <= set(known)
     for key in {"family", "encoder"} & set(fields):
-        kinds = set(get_args(fields[key].annotation))
+        kinds = set(described.families if key == "family" else ENCODERS)
         assert {own[key] for own in known.values()} == kinds
-        assert len(usual_models(settings)) == len(kinds) - 1 + 3
+        assert len(usual_models(described)) == len(kinds) - 1 + 3
 
 
 def test_a_name_stands_for_settings_over_those_of_all(config: RunConfig) -> None:
@@ -137,7 +141,7 @@ def test_pieces_of_names() -> None:
 
 def test_from_a_text_to_a_tested_winner(config: RunConfig, tmp_path: Path) -> None:
     place, heard = tmp_path / "s", list[str]()
-    found = select(config, "ngram:order=1,ngram,window,gru", place, heard.append)
+    found = select(config, "ngram:order=1,ngram,window,gru", place, texts_to(heard.append))
     scores = [row.score or 0.0 for row in found.rows]
     assert scores == sorted(scores)
     by_name = {row.name: row for row in found.rows}
@@ -198,14 +202,14 @@ def test_what_is_finished_is_not_repeated(
     assert len((place / OPENINGS).read_text().splitlines()) == len(winners)
 
 
-def _after(beginning: str) -> Callable[[str], None]:
-    """Breaks off behind the first line that begins so."""
+def _after(beginning: str) -> Callable[[Message], None]:
+    """Breaks off after the first line that begins so."""
     heard: list[str] = []
 
-    def say(line: str) -> None:
+    def say(message: Message) -> None:
         if heard:
             raise TrainingError("enough")
-        heard.extend([line] * line.startswith(beginning))
+        heard.extend([message.text] * message.text.startswith(beginning))
 
     return say
 
@@ -278,7 +282,7 @@ def test_without_a_test_part_nothing_is_opened(config: RunConfig, tmp_path: Path
     held.write_text("\n".join(LINES[::5]) + "\n")
     own = replace(config, data=config.data.model_copy(update={"validation": [str(held)]}))
     heard: list[str] = []
-    found = select(own, "ngram,ngram:order=2", tmp_path / "s", heard.append)
+    found = select(own, "ngram,ngram:order=2", tmp_path / "s", texts_to(heard.append))
     assert found.test is None
     assert "there is no test part: give one with --test" in heard
     assert not (tmp_path / "s" / OPENINGS).exists()
@@ -287,7 +291,7 @@ def test_without_a_test_part_nothing_is_opened(config: RunConfig, tmp_path: Path
 # --- table and picture ---------------------------------------------------------------------
 
 
-def made(*rows: Entry, measure: str = "perplexity", test: Verdict | None = None) -> Selection:
+def made(*rows: Entry, measure: str = "perplexity", test: WinnerVerdict | None = None) -> Selection:
     return replace(Selection("language", measure, "0").ranked(rows), test=test)
 
 
@@ -307,7 +311,7 @@ def test_the_best_comes_first(measure: str, first: str) -> None:
 
 
 def test_the_table() -> None:
-    test = Verdict(
+    test = WinnerVerdict(
         "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2
     )
     assert as_text(made(A, B, FAILED, test=test)).splitlines() == [
@@ -361,7 +365,7 @@ def test_the_pace_leaves_evaluations_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert pace.speed is None
     for seconds, row in (
         (2, Update(1, 1, 0.0, 0.1, 1.0, 5.0, 100.0)),
-        (50, Evaluation(1, 1, {}, True)),
+        (50, Validated(1, 1, {}, True)),
         (2, Update(2, 1, 0.0, 0.1, 1.0, 5.0, 100.0)),
     ):
         now[0] += seconds

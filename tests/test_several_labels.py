@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from ensue.data.ragged import Ragged
-from ensue.models.calibration import reliability, reliability_lines
-from ensue.models.collect import Collected, Names, Numbers
-from ensue.models.table_classes import SeveralTarget
-from ensue.models.table_targets import Asked
+from ensue.data.tokenise import Tokeniser
+from ensue.tasks.evaluation.calibration import reliability, reliability_lines
+from ensue.tasks.rows.part import Names, Numbers, Part, Tokenisers
+from ensue.tasks.targets.classes import SeveralTarget
+from ensue.tasks.targets.target import NumberSettings, TargetOutputs
 
 
 def test_reliability_is_that_of_every_label_there_or_not() -> None:
@@ -18,11 +19,12 @@ def test_reliability_is_that_of_every_label_there_or_not() -> None:
     gold = [["a", "b"], ["a"], [], ["b"]]
     labels = Ragged.of([[numbers.labels[label] for label in row] for row in gold], np.int32)
     names = Names(("t.csv",), np.zeros(4, np.int32), np.arange(1, 5))
-    part = Collected(Ragged.of([[0]] * 4, np.int32), labels, names)
+    tokenisers = Tokenisers(Tokeniser("spaces"))
+    part = Part(Ragged.of([[0]] * 4, np.int32), labels, names, numbers, tokenisers)
     p = np.array([[0.9, 0.65], [0.8, 0.3], [0.6, 0.05], [0.45, 0.15]])  # of a and of b
     z = torch.from_numpy(np.log(p / (1 - p)))
-    asked = Asked([z], torch.zeros(4, 2), part, numbers, seed=0)
-    found = SeveralTarget.learn(part, numbers).judge(asked)
+    given = TargetOutputs([z], {"none": torch.zeros(4, 2)}, part, lambda row: ("", ""), seed=0)
+    found = SeveralTarget.learn(part, NumberSettings()).evaluate(given)
 
     says = [(True, 0.9), (True, 0.65), (True, 0.8), (True, 0.7)]
     says += [(False, 0.6), (True, 0.95), (True, 0.55), (False, 0.85)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ensue.data.images import read_image
+from ensue.data.pictures.images import read_image
 from ensue.data.tasks import Scene, shapes
 from ensue.data.tasks.shape_drawing import INNER, KINDS, SIDE, Placed, boxes, coverage
 from ensue.data.tasks.shapes import ATTRIBUTES, COLOURS, HELD, SIZES, Shape

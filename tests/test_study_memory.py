@@ -14,12 +14,16 @@ import torch
 from ensue import cli
 from ensue.cells import CELLS, GRU, Cell, SimpleRNN
 from ensue.cli.study import load_cells
-from ensue.data.tasks import TASKS, Task
+from ensue.data.tasks import TASKS, BuiltInTask
 from ensue.equations import Matrix, Vector, tanh
 from ensue.errors import OptionError
 from ensue.layers import Recurrent
-from ensue.study import memory
-from ensue.study.memory import (
+from ensue.study.memory import study as memory
+from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
+from ensue.study.memory.network import Batch, GeneratedRows, MemoryNetwork, MemoryScores, held_out
+from ensue.study.memory.picture import COLOURS, draw
+from ensue.study.memory.start import KEEPING, chrono, rate_of
+from ensue.study.memory.study import (
     MARGIN,
     MemoryReport,
     Trial,
@@ -30,11 +34,7 @@ from ensue.study.memory import (
     met,
     study_memory,
 )
-from ensue.study.memory_budget import RATE, RATE_WITHOUT_GATES, Budget
-from ensue.study.memory_network import Batch, GeneratedRows, MemoryNetwork, Scores, held_out
-from ensue.study.memory_picture import COLOURS, draw
-from ensue.study.memory_start import KEEPING, chrono, rate_of
-from ensue.study.memory_table import as_json, as_text, reach_text
+from ensue.study.memory.table import as_json, as_text, reach_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Budget(updates=12, hidden=8, rows=8, every=4)
@@ -45,7 +45,7 @@ def silent(line: str) -> None:
     """Says nothing."""
 
 
-def some(task: Task, count: int = 9) -> Batch:
+def some(task: BuiltInTask, count: int = 9) -> Batch:
     return Batch.of(task, task.batch(3, 5, count))
 
 
@@ -59,7 +59,7 @@ def small() -> MemoryReport:
 
 
 @pytest.mark.parametrize("task", TASK_TABLE, ids=lambda task: task.name)
-def test_a_batch_is_its_rows(task: Task) -> None:
+def test_a_batch_is_its_rows(task: BuiltInTask) -> None:
     """Answers and targets stand in the same order, whatever the lengths of the rows."""
     torch.manual_seed(1)
     network = MemoryNetwork(GRU(), task, 6)
@@ -73,7 +73,7 @@ def test_a_batch_is_its_rows(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", TASK_TABLE, ids=lambda task: task.name)
-def test_every_row_is_learned_from_once(task: Task) -> None:
+def test_every_row_is_learned_from_once(task: BuiltInTask) -> None:
     source = GeneratedRows(task, seed=3, size=4, updates=5)
     rows = [row for epoch in (0, 1) for batch in source.batches(epoch) for row in batch]
     assert rows == list(range(2 * 5 * 4))
@@ -93,7 +93,7 @@ def test_scores_are_those_of_all_rows_together() -> None:
         )
         assert [len(piece.targets) for piece in pieces] == [250, 250, 10]
         with torch.no_grad():
-            found, answers = Scores(network, pieces)(), network.answers(whole)
+            found, answers = MemoryScores(network, pieces)(), network.answers(whole)
         if measure == "error":
             expected = float((answers[:, 0] - whole.targets).square().mean())
         else:
@@ -195,7 +195,7 @@ def test_the_score_is_that_of_the_best_weights_on_the_test_part(
     """With the validation rows in the place of the test's, it is the best score of the curve."""
     parts: list[str] = []
 
-    def watched(task: Task, seed: int, part: str, rows: int) -> list[Batch]:
+    def watched(task: BuiltInTask, seed: int, part: str, rows: int) -> list[Batch]:
         parts.append(part)
         return held_out(task, seed, "validation", 40)
 
@@ -249,7 +249,9 @@ LONGEST = {"GRU": 50, "LSTM": 10**6, "SimpleRNN": 1}
 def reach(monkeypatch: pytest.MonkeyPatch) -> MemoryReport:
     """Cells that solve everything up to a length known beforehand."""
 
-    def known(cell: Cell, name: str, task: Task, steps: int, budget: Budget, say: object) -> Trial:
+    def known(
+        cell: Cell, name: str, task: BuiltInTask, steps: int, budget: Budget, say: object
+    ) -> Trial:
         return made_up(task.name, steps, name, steps <= LONGEST[name])
 
     monkeypatch.setattr(memory, "learn", known)

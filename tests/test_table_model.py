@@ -12,16 +12,21 @@ import numpy as np
 import pytest
 import torch
 
+from ensue.data.rows import Place
+from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
-from ensue.models.calibration import held, reliability
-from ensue.models.classifier import Classified
-from ensue.models.collect import Numbers, collected
-from ensue.models.metrics import calibration_error
-from ensue.models.table_cells import Grid, cells_of
-from ensue.models.table_columns import TableColumns
-from ensue.models.table_model import TableModel, look_like_numbers
-from ensue.models.table_settings import TableSettings
-from ensue.models.table_targets import Estimated
+from ensue.metrics.classes import calibration_error
+from ensue.tasks.evaluation.calibration import held, reliability
+from ensue.tasks.rows.collect import Example, collect
+from ensue.tasks.rows.part import Numbers
+from ensue.tasks.sample import Sample
+from ensue.tasks.table.cells import Grid, cells_of
+from ensue.tasks.table.columns import TableColumns
+from ensue.tasks.table.learned import CELLS
+from ensue.tasks.table.settings import TableSettings
+from ensue.tasks.table.task import TASK, TableModel
+from ensue.tasks.targets.answers import Classified, Estimated
+from ensue.tasks.targets.kinds import TARGETS, look_like_numbers, target_of_facts
 from ensue.training import Said, Stopped, Update
 
 Row = Mapping[str, Any]
@@ -65,7 +70,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "mixture": {"distribution": "mixture", "categories": "one-hot"},
     "class": {"skips": [[0, 2]]},
     "two": {"activations": ["maxout(2)*8 + prelu"]},
-    "several": {"dropout": 0.2},
+    "several": {"dropout_layers": 0.2},
 }
 
 
@@ -134,10 +139,8 @@ def test_the_order_of_columns_and_further_ones_do_not_matter(kind: str) -> None:
 def test_the_cost_gradchecks(kind: str) -> None:
     model = fitted(kind)
     network = model.fresh(1).double().eval()
-    part, numbers = model.collect(
-        [(cells_of(r, "row", ("target",)), r["target"]) for r in with_target(kind, houses(6, 3))]
-    )
-    arrays = model._arrays(part, numbers)
+    part = TASK.given(with_target(kind, houses(6, 3)), model, {})
+    arrays = model.learned.arrays(part, model.model)
     batch = {n: torch.from_numpy(v) for n, v in arrays.items()}
     batch = {n: v.double() if v.is_floating_point() else v for n, v in batch.items()}
     own = tuple(network.layers.parameters())
@@ -175,8 +178,7 @@ def test_members_answer_with_their_mean() -> None:
     answers = []
     for network in both.networks:
         alone = TableModel(**made)
-        alone.columns, alone.goal, alone.target = both.columns, both.goal, both.target
-        alone.networks = [network]
+        alone._learned, alone.networks = both.learned, [network]
         answers.append(alone.predict(rows[:3]))
     for own, one, other in zip(both.predict(rows[:3]), *answers, strict=True):
         assert own.value == pytest.approx((one.value + other.value) / 2)
@@ -192,12 +194,12 @@ def test_scores_of_numbers_are_their_definitions() -> None:
     answers = model.predict(rows)
     wrong = np.array([own.value for own in answers]) - gold
     found = model.evaluate(rows)
-    assert found.scores["RMSE"].value == pytest.approx(np.sqrt((wrong**2).mean()))
-    assert found.scores["MAE"].value == pytest.approx(np.abs(wrong).mean())
-    assert found.others["R²"] == pytest.approx(1 - (wrong**2).mean() / gold.var())
+    assert found.scores["rmse"].value == pytest.approx(np.sqrt((wrong**2).mean()))
+    assert found.scores["mae"].value == pytest.approx(np.abs(wrong).mean())
+    assert found.others["r2"] == pytest.approx(1 - (wrong**2).mean() / gold.var())
     inside = [own.low <= y <= own.high for own, y in zip(answers, gold, strict=True)]
     assert f"{100 * np.mean(inside):9.1f} %" in "\n".join(found.notes)
-    assert found.scores["RMSE"].low < found.scores["RMSE"].value < found.scores["RMSE"].high
+    assert found.scores["rmse"].low < found.scores["rmse"].value < found.scores["rmse"].high
 
 
 def test_the_log_loss_is_in_the_units_of_the_target() -> None:
@@ -223,10 +225,16 @@ def test_wide_noise_gets_wide_intervals() -> None:
 
 def encoded(rows: list[Row], settings: TableSettings, others: list[Row]) -> dict[str, Any]:
     numbers = Numbers()
-    train = collected([(cells_of(row, "row"), None) for row in rows], numbers, str.split)
-    part = collected([(cells_of(row, "row"), None) for row in others], numbers, str.split)
-    columns = TableColumns.learn(Grid.of(train, numbers), settings)
-    return columns.encode(Grid.of(part, numbers), settings)
+    train, part = (
+        collect(
+            (Example(cells_of(row, "row"), None, Place("row", k)) for k, row in enumerate(own, 1)),
+            CELLS,
+            numbers,
+        )
+        for own in (rows, others)
+    )
+    columns = TableColumns.learn(Grid.of(train), settings)
+    return columns.encode(Grid.of(part), settings)
 
 
 def test_scales_and_categories_are_those_of_the_training_part() -> None:
@@ -265,9 +273,9 @@ def test_no_row_of_another_part_changes_an_encoding() -> None:
     other = [{**row, "area": 1e6, "town": "Rome"} for row in rows[50:]]
     first = TableModel(**made).fit(rows[:50], rows[50:], target="target")
     second = TableModel(**made).fit(rows[:50], other, target="target")
-    assert first.columns == second.columns
-    assert first.goal == second.goal
-    assert torch.equal(first.linear.weight, second.linear.weight)
+    assert first.learned.columns == second.learned.columns
+    assert first.learned.target == second.learned.target
+    assert torch.equal(first.learned.linear.weight, second.learned.linear.weight)
 
 
 def test_remarks_are_made() -> None:
@@ -291,9 +299,10 @@ def test_what_targets_look_like() -> None:
     assert not look_like_numbers(["1.5", "dear"])
     rows = [{**row, "target": k % 3} for k, row in enumerate(with_target("number", houses(40)))]
     train = {**QUICK, "epochs": 1}
-    assert TableModel(model=SMALL, train=train).fit(rows, target="target").goal.kind == "class"
+    guessed = TableModel(model=SMALL, train=train).fit(rows, target="target")
+    assert guessed.learned.target.kind == "class"
     told = TableModel(model={**SMALL, "target": "number"}, train=train).fit(rows, target="target")
-    assert told.goal.kind == "number"
+    assert told.learned.target.kind == "number"
 
 
 # --- calibration -----------------------------------------------------------------------------
@@ -381,6 +390,7 @@ def test_wrong_questions_are_told() -> None:
         ({"init": "book"}, "unknown initialisation 'book'"),
         ({"hidden": [0]}, "model.hidden.0: expected a number ≥ 1, got 0"),
         ({"numeric": ["a"], "categorical": ["a"]}, "expected columns that numeric has not"),
+        ({"target": "numbr"}, "model.target: expected one of auto, number, class, several, got"),
     ],
 )
 def test_wrong_settings_are_told(settings: dict[str, Any], message: str) -> None:
@@ -396,6 +406,48 @@ def test_settings_draw_nothing_and_read_their_own_table() -> None:
     assert TableSettings.of(own.table(), "model") == own
 
 
+def test_keys_of_version_0_1_0_are_read() -> None:
+    assert TableSettings.of({"dropout": 0.4}, "model").dropout_layers == 0.4
+    assert TableModel(model={"dropout": 0.4}).model == TableSettings(dropout_layers=0.4)
+
+
+def test_the_target_must_be_named() -> None:
+    with pytest.raises(OptionError, match="target: expected the column to predict, target="):
+        TableModel().fit(ROWS)
+    with pytest.raises(OptionError, match="unknown role of a column 'targt': did you mean 'targ"):
+        TableModel().fit(ROWS, targt="target")
+    rows = [{"cost" if name == "target" else name: v for name, v in r.items()} for r in ROWS]
+    model = fitted("number")
+    assert model.evaluate(rows, target="cost").as_json() == model.evaluate(ROWS).as_json()
+
+
+def test_a_score_of_another_kind_of_target_cannot_be_watched() -> None:
+    with pytest.raises(ConfigError, match=r"train\.watch: expected one of this model's scores"):
+        TableModel(model=SMALL, train={**QUICK, "watch": "accuracy"}).fit(ROWS, target="target")
+    with pytest.raises(OptionError, match=r"train\.watch: expected one of cost, mae, rmse, r2"):
+        TableModel(train={"watch": "bleu"})
+    assert TASK.metrics[0].name == "cost"
+    assert len({own.name for own in TASK.metrics}) == len(TASK.metrics)
+
+
+def test_an_unknown_kind_of_target_is_told() -> None:
+    with pytest.raises(OptionError, match="unknown kind of target 'numbers': did you mean 'number"):
+        target_of_facts({"kind": "numbers"}, TableSettings())
+    assert list(TARGETS) == [own.kind for own in TARGETS.values()]
+
+
+def test_lines_are_rows_as_json() -> None:
+    model = fitted("number")
+    part = TASK.asked_lines(['{"area": 93, "age": 3, "town": "Delft"}'], model)
+    assert TASK.answers(part, model) == model.predict([{"area": 93, "age": 3, "town": "Delft"}])
+    with pytest.raises(DataError) as error:
+        TASK.asked_lines(["93,3,Delft"], model)
+    assert str(error.value) == (
+        'standard input: expected a row as JSON, such as {"age": 39}, got '
+        "'93,3,Delft'; or give a file with a header"
+    )
+
+
 def test_unknown_classes_of_a_test_part_are_mistakes() -> None:
     rows = with_target("class", houses(30, 7))
     found = fitted("class").evaluate([*rows, {**rows[0], "target": "priceless"}])
@@ -408,6 +460,10 @@ def test_answers_are_lines() -> None:
     cells = cells_of({"area": 93.0, "town": "The  Hague"}, "row:1")
     line = Estimated(348.123456, 320.0, 370.5, 0.9).as_line(cells)
     assert line == "348.123\t320\t370.5\tarea=93.0 town=The Hague"
+    line = Classified("dear", ("dear",), {"dear": 0.75, "fair": 0.25}).as_line(cells)
+    assert line == "dear\t0.7500\tarea=93.0 town=The Hague"
+    assert Estimated(1.0, 0.5, 2.0, 0.9).as_line("a  text") == "1\t0.5\t2\ta text"
+    assert Estimated(1.0, 0.5, 2.0, 0.9).as_line(None) == "1\t0.5\t2"
 
 
 # --- from a file, by the commands ------------------------------------------------------------
@@ -418,6 +474,43 @@ def write_houses(path: Path, count: int = 200) -> Path:
     lines += [f"{r['area']:.2f},{r['age']},{r['town']},{r['price']:.2f}" for r in houses(count)]
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def test_tables_are_recognised(tmp_path: Path) -> None:
+    file = write_houses(tmp_path / "houses.csv")
+
+    def sample(**data: Any) -> Sample:
+        return Sample(DataSettings(train=[str(file)], **data))
+
+    guess = TASK.recognise(sample(label="price"))
+    assert guess is not None
+    assert guess.why == "price from 3 columns"
+    assert guess.tables == {"model": {"target": "number"}}
+    assert TASK.infer(sample(label="price", group="town")).why == "price from 2 columns"
+    assert TASK.recognise(sample(label="town")) is not None, "all others are numbers"
+    assert TASK.recognise(sample()) is None, "nobody said what to predict"
+    assert TASK.recognise(sample(label="price", text="town")) is None, "it is a text"
+    assert TASK.infer(sample(label="town", separator=";")).tables["model"]["target"] == "several"
+    assert TASK.infer(sample(label="town")).tables["model"]["target"] == "auto"
+    with pytest.raises(DataError, match="name it with --label"):
+        TASK.infer(sample())
+
+
+def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
+    file = write_houses(tmp_path / "houses.csv", 60)
+    data = DataSettings(train=[str(file)], label="price", group="town")
+    model = TableModel()
+    files = TASK.files(data, model)
+    train = files.part("train")
+    parts = [train, *(files.part(name, like=train) for name in ("validation", "test"))]
+    assert sum(map(len, parts)) == 60
+    names = train.numbers.token_names
+    assert {names[k].partition("\t")[0] for k in train.inputs.values} == {"area", "age"}
+    (questions,) = TASK.asked_files([str(file)], data, fitted("number"))
+    assert questions.shown is not None
+    row = houses(1)[0]
+    wanted = [f"area\t{row['area']:.2f}", f"age\t{row['age']}", f"town\t{row['town']}"]
+    assert questions.shown[0][:3] == wanted
 
 
 def ensue(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -446,7 +539,7 @@ def test_a_table_of_numbers_is_trained_tested_and_used(
     assert ensue(capsys, *command)[0] == 0  # the same command finds the run at its end
     code, out, _ = ensue(capsys, "evaluate", "r1")
     assert code == 0
-    assert "RMSE" in out
+    assert "rmse" in out
     assert "linear model" in out
     (tmp_path / "new.csv").write_text("town,age,area\nDelft,3,93\nRome,3,93\n")
     code, out, _ = ensue(capsys, "predict", "r1", "new.csv", "--json")
@@ -480,8 +573,12 @@ def test_a_class_that_training_has_not_is_left_out_of_validation() -> None:
     made = TableModel(model=SMALL, train={**QUICK, "epochs": 1})
     watchers = [lambda row: heard.append(row.text) if isinstance(row, Said) else None]
     made.fit(rows[:50], held_out, target="target", watchers=watchers)
-    assert "1 of the validation rows left out, with classes not seen" in heard
-    with pytest.raises(DataError, match="expected rows with classes of the training part"):
+    told = (
+        "1 row of the validation part left out, with labels that the training part does not have: "
+        "row:11"
+    )
+    assert told in heard
+    with pytest.raises(DataError, match="; no row is left: is this the right column"):
         made.fit(rows[:50], held_out[-1:], target="target")
 
 

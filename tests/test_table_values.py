@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError
-from ensue.models.collect import Collected, Names, Numbers
-from ensue.models.table_cells import cell_text
-from ensue.models.table_targets import label_values
+from ensue.tasks.rows.part import Names, Numbers, Part, Tokenisers
+from ensue.tasks.table.cells import cell_text
+from ensue.tasks.targets.numbers import label_values
 
 
 @pytest.mark.parametrize(
@@ -34,17 +35,16 @@ def test_numpys_values_are_written_as_pythons(value: Any, text: str) -> None:
     assert cell_text(value, "age", "row:1") == text
 
 
-def part(labels: list[list[str]]) -> tuple[Collected, Numbers]:
+def part(labels: list[list[str]]) -> Part:
     numbers, count = Numbers(), len(labels)
     numbered = [[numbers.labels[text] for text in row] for row in labels]
     names = Names(("houses.csv",), np.zeros(count, np.int32), np.arange(1, count + 1))
-    return Collected(
-        Ragged.of([[0]] * count, np.int32), Ragged.of(numbered, np.int32), names
-    ), numbers
+    inputs, given = Ragged.of([[0]] * count, np.int32), Ragged.of(numbered, np.int32)
+    return Part(inputs, given, names, numbers, Tokenisers(Tokeniser("spaces")))
 
 
 def test_labels_are_numbers_row_by_row() -> None:
-    assert label_values(*part([["3"], ["-0.5"], ["3"]])).tolist() == [3.0, -0.5, 3.0]
+    assert label_values(part([["3"], ["-0.5"], ["3"]])).tolist() == [3.0, -0.5, 3.0]
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_labels_are_numbers_row_by_row() -> None:
 )
 def test_the_first_label_that_is_no_number_is_named(labels: list[list[str]], message: str) -> None:
     with pytest.raises(DataError) as caught:
-        label_values(*part(labels))
+        label_values(part(labels))
     assert str(caught.value) == message

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from ensue.data.tasks import TASKS, Task, TaskBatch
+from ensue.data.tasks import TASKS, BuiltInTask, TaskBatch
 from ensue.data.tasks.draws import below, draws, uniform
 from ensue.data.tasks.memory import copy, dyck
 from ensue.data.tasks.task import PARTS
@@ -89,7 +89,7 @@ def test_no_row_is_in_two_parts(name: str) -> None:
         assert not found[part] & others
 
 
-def without_memory(task: Task, batch: TaskBatch) -> float:
+def without_memory(task: BuiltInTask, batch: TaskBatch) -> float:
     """The score of the best answer for each single input: a table, made from what it is
     tested on, so that it is as good as such an answer can be."""
     if task.kind == "regression":

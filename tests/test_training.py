@@ -16,11 +16,11 @@ from trainees import BATCH, ROWS, TIME, Fickle, Judge, Rows, build
 from ensue.errors import ConfigError, OptionError, TrainingError
 from ensue.training import (
     Began,
-    Evaluation,
     Finished,
     Progress,
     TrainSettings,
     Update,
+    Validated,
     find_rate,
     fit,
     schedule,
@@ -28,7 +28,7 @@ from ensue.training import (
 )
 from ensue.training.averaging import Average, copy_of
 from ensue.training.gradients import clip, penalise
-from ensue.training.optimiser import Optimiser
+from ensue.training.optimiser import OPTIMISERS, Optimiser
 from ensue.training.preflight import rehearse
 from ensue.training.randomness import seeded
 
@@ -72,7 +72,8 @@ def test_settings_are_read_back_from_their_table() -> None:
         ({"rate": "fast"}, "train.rate: expected a number, got 'fast'"),
         (
             {"optimiser": "adma"},
-            "train.optimiser: expected one of sgd, adam, adamw, got 'adma', did you mean 'adam'?",
+            f"train.optimiser: expected one of {', '.join(OPTIMISERS)}, got 'adma', "
+            "did you mean 'adam'?",
         ),
         (
             {"betas": [0.9, 1.5]},
@@ -94,7 +95,7 @@ def test_all_wrong_settings_are_named_together() -> None:
     first, *rest = str(caught.value).splitlines()
     assert first == "2 problems in the settings"
     assert rest[0] == "  train.rate: expected a number > 0, got 0"
-    assert rest[1].startswith("  train.watch: expected one of cost, perplexity, ")
+    assert rest[1].startswith("  train.watch: expected one of accuracy, cost, ")
     assert rest[1].endswith(", got 'acuracy', did you mean 'accuracy'?")
 
 
@@ -242,7 +243,7 @@ def test_rows_come_in_order() -> None:
     assert [row.update for row in updates] == list(range(1, 2 * PER_EPOCH + 1))
     assert [row.epoch for row in updates] == [1] * PER_EPOCH + [2] * PER_EPOCH
     assert all(row.targets == BATCH for row in updates)
-    evaluations = [row for row in rows if isinstance(row, Evaluation)]
+    evaluations = [row for row in rows if isinstance(row, Validated)]
     assert [(row.update, row.epoch) for row in evaluations] == [(PER_EPOCH, 1), (2 * PER_EPOCH, 2)]
     assert rows[-1] == Finished(2 * PER_EPOCH, "epochs")
 
@@ -250,14 +251,14 @@ def test_rows_come_in_order() -> None:
 def test_a_training_lowers_its_cost() -> None:
     model = build("linear")
     rows = list(train(model, Rows(), Judge(model), settings(epochs=15)))
-    scores = [row.scores["cost"] for row in rows if isinstance(row, Evaluation)]
+    scores = [row.scores["cost"] for row in rows if isinstance(row, Validated)]
     assert scores[-1] < 0.8 * scores[0]
 
 
 def test_the_updates_are_bounded_and_the_last_is_evaluated() -> None:
     model = build("linear")
     rows = list(train(model, Rows(), Judge(model), settings(most_updates=5, check_every=3)))
-    assert [row.update for row in rows if isinstance(row, Evaluation)] == [3, 5]
+    assert [row.update for row in rows if isinstance(row, Validated)] == [3, 5]
     assert rows[0] == Began(0, 5)
     assert rows[-1] == Finished(5, "updates")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ensue.study import selection
+from ensue.study.selection import selection
 from ensue.training import Update
 
 

@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from ensue.training import Began, Display, Evaluation, Finished, Said, Saved, Update, progress
+from ensue.training import (
+    Began,
+    CheckpointSaved,
+    Display,
+    Finished,
+    Said,
+    Update,
+    Validated,
+    display,
+)
 from ensue.training.history import History, Timing, line_of
 
 COST = 0.1 + 0.2  # a number that takes 17 digits
@@ -22,8 +31,8 @@ def update(number: int) -> Update:
 def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
     written = [number for number in range(1, 32) if line_of(update(number))]
     assert written == [1, 10, 20, 30]
-    assert line_of(Evaluation(7, 1, {"cost": COST}, True))
-    for row in (Began(0, 9), Saved(3, Path("a")), Said("a line"), Finished(9, "epochs")):
+    assert line_of(Validated(7, 1, {"cost": COST}, True))
+    for row in (Began(0, 9), CheckpointSaved(3, Path("a")), Said("a line"), Finished(9, "epochs")):
         assert line_of(row) is None
 
 
@@ -56,7 +65,7 @@ def test_a_history_is_cut_back_to_its_mark(tmp_path: Path) -> None:
 
 def test_timing_has_the_clock(tmp_path: Path) -> None:
     timing = Timing(tmp_path / "timing.jsonl")
-    for row in (*map(update, range(1, 11)), Saved(10, tmp_path), Said("nothing")):
+    for row in (*map(update, range(1, 11)), CheckpointSaved(10, tmp_path), Said("nothing")):
         timing.add(row)
     timing.close()
     rows = [json.loads(line) for line in (tmp_path / "timing.jsonl").read_text().splitlines()]
@@ -87,7 +96,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(progress, "time", found)
+    monkeypatch.setattr(display, "time", found)
     return found
 
 
@@ -99,8 +108,8 @@ def shown(stream: Any, clock: Clock, quiet: bool = False) -> str:
         clock.now += 4
         display(Update(number, 1, 0.5, 1e-3, 1.0, 40.0, 400.0))
         if number == 10:
-            display(Evaluation(10, 1, {"cost": 0.25, "accuracy": 0.875}, True))
-    display(Saved(20, Path("a")))
+            display(Validated(10, 1, {"cost": 0.25, "accuracy": 0.875}, True))
+    display(CheckpointSaved(20, Path("a")))
     display(Said("step-000003 is damaged"))
     display(Finished(20, "patience"))
     return str(stream.getvalue())

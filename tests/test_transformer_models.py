@@ -10,13 +10,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
+from ensue import Classifier, Labeller, LanguageModel
 from ensue.errors import ConfigError
 from ensue.layers.positions import sinusoids
-from ensue.models import Classifier, Labeller, LanguageModel
-from ensue.models.encoder import TransformerEncoder
-from ensue.models.language_network import StreamBatch
-from ensue.models.transformer_language import TransformerLanguage
-from ensue.models.writing import Choice, Writer
+from ensue.tasks.blocks.encoders import TransformerEncoder
+from ensue.tasks.generation import Choice
+from ensue.tasks.language.generate import Writer
+from ensue.tasks.language.streams import StreamBatch
+from ensue.tasks.language.transformer import TransformerLanguage
 
 LINES = [f"{who} {does} the {what}" for who in "abcd" for does in ("has", "eats") for what in "xyz"]
 SMALL: dict[str, Any] = {

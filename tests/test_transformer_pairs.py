@@ -12,21 +12,32 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
-from ensue.decoding import Hypothesis, Shared, beam, exact, greedy, reordered, sample
-from ensue.errors import OptionError
+from ensue.decoding import (
+    BeamSearch,
+    Hypothesis,
+    Sampling,
+    Shared,
+    beam,
+    exact,
+    greedy,
+    reordered,
+    sample,
+)
+from ensue.errors import ConfigError, OptionError
 from ensue.layers.positions import sinusoids
-from ensue.models.pairs import PairBatch
-from ensue.models.transformer_pairs import TransformerPairs
+from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.translate.settings import PairSettings
+from ensue.tasks.translate.transformer import TransformerPairs
 
 WORDS, START, END = 9, 1, 2
-SMALL: dict[str, Any] = {"width": 8, "heads": 2, "layers": 2, "inner": 6}
+SMALL: dict[str, Any] = {"hidden_size": 8, "heads": 2, "layers": 2, "inner_size": 6}
 KINDS: dict[str, dict[str, Any]] = {
     "norm before": {},
     "norm after": {"norm": "after"},
     "not tied": {"tied": False},
     "one vocabulary": {"shared": True},
     "one block, one head": {"layers": 1, "heads": 1},
-    "all dropouts": {"dropout": 0.3, "dropout_attention": 0.3},
+    "all dropouts": {"dropout_layers": 0.3, "dropout_attention": 0.3},
 }
 Pair = tuple[Sequence[int], Sequence[int]]
 PAIRS: list[Pair] = [
@@ -53,9 +64,14 @@ def batch_of(pairs: Sequence[Pair]) -> PairBatch:
     return PairBatch(source, lengths, before, wanted, wanted_lengths)
 
 
+def fresh(source: int = WORDS, target: int = WORDS, **own: Any) -> TransformerPairs:
+    settings = PairSettings.of({"family": "transformer", **own}, "model")
+    return TransformerPairs(source, target, settings)
+
+
 def network(**own: Any) -> TransformerPairs:
     torch.manual_seed(4)
-    made = TransformerPairs(WORDS, WORDS, **{**SMALL, "smoothing": 0.0, **own}).double().eval()
+    made = fresh(**{**SMALL, "smoothing": 0.0, **own}).double().eval()
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
@@ -153,9 +169,11 @@ def test_stepping_after_reordering(model: TransformerPairs) -> None:
 
 SEARCHES: dict[str, Any] = {
     "greedy": lambda *given, **own: [[one] for one in greedy(*given, **own)],
-    "sample": lambda *given, **own: [[one] for one in sample(*given, seed=3, top_k=6, **own)],
+    "sample": lambda *given, **own: [
+        [one] for one in sample(*given, Sampling(seed=3, top_k=6), **own)
+    ],
     "exact": lambda *given, **own: [[one] for one in exact(*given, **own)],
-    "beam": lambda *given, **own: beam(*given, width=4, n_best=3, alpha=0.6, **own),
+    "beam": lambda *given, **own: beam(*given, BeamSearch(width=4, n_best=3, alpha=0.6), **own),
 }
 
 
@@ -184,7 +202,7 @@ def test_what_is_found_costs_what_the_parallel_pass_says(
 
 
 def test_gradients_are_those_of_finite_differences() -> None:
-    model = network(width=4, layers=1, inner=3, smoothing=0.1)
+    model = network(hidden_size=4, layers=1, inner_size=3, smoothing=0.1)
     batch, names = batch_of(PAIRS), [name for name, _ in model.named_parameters()]
 
     def cost(*values: Tensor) -> Tensor:
@@ -263,15 +281,21 @@ def test_sources_that_are_all_empty() -> None:
 
 def test_messages() -> None:
     with pytest.raises(OptionError) as words:
-        TransformerPairs(8, 9, shared=True)
+        fresh(8, 9, shared=True)
     assert str(words.value) == ("shared: expected one vocabulary for both sides, got 8 words and 9")
-    with pytest.raises(OptionError) as rates:
-        TransformerPairs(8, 9, dropout=1.0, smoothing=-1.0)
-    assert str(rates.value) == (
-        "dropout: expected 0 ≤ rate < 1, got 1.0; smoothing: expected 0 ≤ rate < 1, got -1.0"
+    with pytest.raises(ConfigError) as rates:
+        fresh(8, 9, dropout_layers=1.0, smoothing=-1.0)
+    assert set(str(rates.value).splitlines()) == {
+        "2 problems in the settings",
+        "  model.dropout_layers: expected a number < 1, got 1.0",
+        "  model.smoothing: expected a number ≥ 0, got -1.0",
+    }
+    with pytest.raises(ConfigError) as heads:
+        fresh(8, 9, hidden_size=10)
+    assert str(heads.value) == (
+        "model: heads: expected a divisor of model.hidden_size, the width of a transformer, 10; "
+        "got 4"
     )
-    with pytest.raises(OptionError, match=r"^heads: expected a divisor of the width 10, got 4"):
-        TransformerPairs(8, 9, width=10)
 
 
 # --- learning --------------------------------------------------------------------------------
@@ -304,7 +328,7 @@ def said(model: TransformerPairs, pairs: Sequence[Pair], width: int = 1) -> list
         model.step,
         torch.full((len(pairs),), START),
         model.begin(source, lengths),
-        width=width,
+        BeamSearch(width=width),
         end=END,
         most_steps=10,
         watch=model.alignment,
@@ -320,9 +344,7 @@ def test_ten_pairs_are_learned_by_heart(norm: str) -> None:
         (source, torch.randint(3, WORDS, (3,), generator=random).tolist()) for source in sources
     ]
     torch.manual_seed(1)
-    model = TransformerPairs(
-        WORDS, WORDS, width=32, heads=2, layers=1, norm=norm, dropout=0.0, smoothing=0.0
-    )
+    model = fresh(hidden_size=32, heads=2, layers=1, norm=norm, dropout_layers=0.0, smoothing=0.0)
     taught(model, [batch_of(pairs)] * 150, 0.005)
     assert float(model.costs(batch_of(pairs)).mean()) < 0.1
     for (_, target), own in zip(pairs, said(model.eval(), pairs), strict=True):
@@ -332,7 +354,7 @@ def test_ten_pairs_are_learned_by_heart(norm: str) -> None:
 @pytest.mark.slow
 def test_reversing_is_learned_and_the_right_places_are_looked_at() -> None:
     torch.manual_seed(1)
-    model = TransformerPairs(WORDS, WORDS, width=32, heads=1, layers=2, dropout=0.0, smoothing=0.1)
+    model = fresh(hidden_size=32, heads=1, layers=2, dropout_layers=0.0, smoothing=0.1)
     taught(model, [batch_of(drawn_pairs(64, seed)) for seed in range(700)], 0.003)
     test = drawn_pairs(100, 10_001)
     answers = said(model.eval(), test, width=3)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import signal
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,19 +20,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ensue import PairSettings, Translated, Translator
 from ensue.data.ragged import Ragged
 from ensue.data.tasks import dates
+from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, MissingExtra, OptionError
-from ensue.models import PairSettings, Translated, Translator
-from ensue.models.bleu import bleu_of, corpus_of
-from ensue.models.collect import Names
-from ensue.models.edits import edit_distances, letters_of
-from ensue.models.language import END_NUMBER
-from ensue.models.pair_search import Ensemble
-from ensue.models.pair_source import START_NUMBER, PairColumns, PairSource
+from ensue.metrics.bleu import bleu_of, corpus_of
+from ensue.metrics.edits import edit_distances, letters_of
+from ensue.tasks.rows.part import Names
+from ensue.tasks.seq2seq.search import SearchEnsemble
+from ensue.tasks.seq2seq.source import PairColumns, PairSource
+from ensue.tasks.seq2seq.task import pair_networks
 from ensue.training import Said, Stopped, Update
-from ensue.training.rows import Evaluation
+from ensue.training.rows import Validated
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven"]
 ZAHLEN = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben"]
@@ -58,7 +61,7 @@ class Case:
     def new(self, **train: Any) -> Translator:
         small = {
             **{"hidden_size": 6, "embedding_size": 5, "batch_rows": 12, "beam": 3},
-            **{"width": 8, "heads": 2, "longest_extra": 4, "validation_rows": 4},
+            **{"heads": 2, "longest_extra": 4, "validation_rows": 4},
         }
         settings = {"epochs": 2, "rate": 0.01, **train}
         return Translator(self.text, {**small, **self.model}, settings, members=self.members)
@@ -78,7 +81,7 @@ CASES = {
     "subwords apart": Case({"level": "subwords", "subword_count": 40}, {"attention": "concat"}),
     "dot": Case({"level": "spaces"}, {"attention": "dot", "bidirectional": False, "layers": 2}),
     "no attention": Case({}, {"attention": "none", "decoder_cell": "LSTM"}),
-    "transformer": Case({}, {"family": "transformer", "layers": 2}),
+    "transformer": Case({}, {"family": "transformer", "hidden_size": 8, "layers": 2}),
     "two members": Case({}, {"tied": False}, members=2),
 }
 INPUTS = ["one two three", "seven", "five five six one two", "eight nine", "two " * 12]
@@ -92,15 +95,16 @@ def fitted() -> Callable[[str], Translator]:
     def find(name: str) -> Translator:
         if name not in known:
             known[name] = CASES[name].fitted()
-        return replaced_search(known[name])
+        return known[name]
 
     return find
 
 
-def replaced_search(model: Translator) -> Translator:
-    """The model with the search of its settings, whatever a test has set."""
-    model.search = CASES["words"].new().search
-    return model
+def with_settings(model: Translator, **changed: Any) -> Translator:
+    """The same model with other settings of its search."""
+    other = copy(model)
+    other.model = model.model.model_copy(update=changed)
+    return other
 
 
 def same(one: list[Translated], other: list[Translated]) -> bool:
@@ -174,10 +178,10 @@ def test_the_score_is_the_log_probability_of_the_words(
     """Found by search, step by step; asked for again with all words given at once."""
     model = fitted(name)
     for own in model.predict(INPUTS):
-        source = Ragged.of([model.source_words.ids(own.source)], np.int32)
-        target = Ragged.of([model.target_words.ids(own.tokens)], np.int32)
+        source = Ragged.of([model.learned.source_words.ids(own.source)], np.int32)
+        target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(source, target).batch([0])
-        logs = Ensemble(model.pair_networks()).log_probabilities(batch)
+        logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)
         cut = len(own.tokens) == 2 * len(own.source) + 5  # the end was not said
         assert own.score == pytest.approx(float(logs[: len(logs) - cut].sum()), abs=1e-4)
 
@@ -185,9 +189,9 @@ def test_the_score_is_the_log_probability_of_the_words(
 @every_case
 def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Translator]) -> None:
     model = fitted(name)
-    part, numbers = model.collect(numerals(7, 8))
-    batch = model.columns(part, numbers).batch(range(7))
-    ensemble = Ensemble(model.pair_networks())
+    part = model.task.given(numerals(7, 8), model, {})
+    batch = model.task.pair_columns(part, model).batch(range(7))
+    ensemble = SearchEnsemble(pair_networks(model))
     at_once = ensemble.log_probabilities(batch)
     state = ensemble.begin(batch.source, batch.lengths)
     start = torch.full((7,), START_NUMBER)
@@ -197,9 +201,8 @@ def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Translat
 
 @every_case
 def test_the_n_best_differ_and_fall(name: str, fitted: Callable[[str], Translator]) -> None:
-    model = fitted(name)
-    model.search = replace(model.search, width=4, n_best=4, alpha=0.0)
-    for own in model.predict(INPUTS[:3]):
+    model = with_settings(fitted(name), alpha=0.0)
+    for own in model.predict(INPUTS[:3], beam=4, n_best=4):
         scores = [other.score for other in own.alternatives]
         assert len(scores) == 4
         assert scores == sorted(scores, reverse=True)
@@ -221,13 +224,16 @@ def test_the_alignment_is_a_distribution_over_the_source(
     name: str, fitted: Callable[[str], Translator]
 ) -> None:
     model = fitted(name)
-    model.search = replace(model.search, aligned=True)
     if not CASES[name].attends:
-        for ask in (lambda: model.predict(["one"]), lambda: model.explain("one")):
+        for ask in (
+            lambda: model.predict(["one"], alignment=True),
+            lambda: model.evaluate(numerals(2, 1), alignment=True),
+            lambda: model.explain("one"),
+        ):
             with pytest.raises(OptionError, match="has no attention, so that nothing shows"):
                 ask()
         return
-    for own in model.predict([*INPUTS, ""]):
+    for own in model.predict([*INPUTS, ""], alignment=True):
         assert own.alignment is not None
         assert len(own.alignment) == len(own.tokens)
         for row in own.alignment:
@@ -264,13 +270,13 @@ def test_an_ensemble_takes_the_mean_of_the_probabilities(
     fitted: Callable[[str], Translator],
 ) -> None:
     model = fitted("two members")
-    part, numbers = model.collect(numerals(5, 3))
-    batch = model.columns(part, numbers).batch(range(5))
-    ensemble = Ensemble(model.pair_networks())
+    part = model.task.given(numerals(5, 3), model, {})
+    batch = model.task.pair_columns(part, model).batch(range(5))
+    ensemble = SearchEnsemble(pair_networks(model))
     tokens = torch.full((5,), START_NUMBER)
     logs, _ = ensemble.step(tokens, ensemble.begin(batch.source, batch.lengths))
     alone = [
-        own.step(tokens, own.begin(batch.source, batch.lengths))[0] for own in model.pair_networks()
+        own.step(tokens, own.begin(batch.source, batch.lengths))[0] for own in pair_networks(model)
     ]
     mean = (alone[0].exp() + alone[1].exp()) / 2
     assert torch.allclose(logs.exp()[:, END_NUMBER:], mean[:, END_NUMBER:], atol=1e-6)
@@ -294,8 +300,7 @@ def test_it_learns_and_looks_where_the_words_are() -> None:
     assert found.main == "exact"
     assert found.scores["exact"].value > 0.9
     assert "does not beat" not in found.as_text()
-    model.search = replace(model.search, aligned=True)
-    (answer,) = model.predict(["one three five seven"])
+    (answer,) = model.predict(["one three five seven"], alignment=True)
     assert answer.text == "sieben fünf drei eins"
     assert answer.as_line("") == "sieben fünf drei eins\t3-0 2-1 1-2 0-3"
 
@@ -405,9 +410,9 @@ def test_an_evaluation_says_all_there_is(fitted: Callable[[str], Translator]) ->
     answers = model.predict([source for source, _ in rows])
     wanted = [target for _, target in rows]
     theirs = sacrebleu.corpus_bleu([own.text for own in answers], [wanted])
-    assert found.main == "BLEU"
-    assert found.scores["BLEU"].value == pytest.approx(theirs.score)
-    assert found.scores["BLEU"].low <= theirs.score <= found.scores["BLEU"].high
+    assert found.main == "bleu"
+    assert found.scores["bleu"].value == pytest.approx(theirs.score)
+    assert found.scores["bleu"].low <= theirs.score <= found.scores["bleu"].high
     right = [own.text == w for own, w in zip(answers, wanted, strict=True)]
     assert found.scores["exact"].value == pytest.approx(np.mean(right))
     edits = [
@@ -433,7 +438,7 @@ def test_an_evaluation_says_all_there_is(fitted: Callable[[str], Translator]) ->
 def test_the_most_frequent_target_is_a_baseline() -> None:
     rows = [*numerals(30, 1), *[("six", "sechs")] * 20]
     model = CASES["words"].new(epochs=1, watch="exact").fit(rows, numerals(8, 2))
-    assert model.frequent == ("sechs",)
+    assert model.learned.target.frequent == ("sechs",)
     found = model.evaluate([("one", "sechs"), ("two", "zwei"), ("ja", "ja"), ("six", "sechs")])
     assert found.baselines == {"copied source": 0.25, "frequent target": 0.5}
 
@@ -445,7 +450,7 @@ def test_without_sacrebleu_everything_but_bleu(
     found = fitted("words").evaluate(numerals(10, 6))
     assert found.main == "exact"
     assert "BLEU and chrF are not counted: pip install 'ensue[mt]'" in found.as_text()
-    assert "chrF" not in found.others
+    assert "chrf" not in found.others
     with pytest.raises(MissingExtra) as error:
         CASES["words"].fitted(watch="bleu")
     assert str(error.value) == (
@@ -458,7 +463,7 @@ def test_what_may_be_watched(watch: str) -> None:
     model = CASES["words"].new(epochs=1, watch=watch)
     seen: list[Any] = []
     model.fit(numerals(24, 1), numerals(8, 2), watchers=[seen.append])
-    (scores,) = [row.scores for row in seen if isinstance(row, Evaluation)]
+    (scores,) = [row.scores for row in seen if isinstance(row, Validated)]
     expected = {"cost", "perplexity", "exact"}
     assert set(scores) == expected | ({"bleu", "chrf"} if watch in ("bleu", "chrf") else set())
 
@@ -516,12 +521,76 @@ def test_settings_that_do_not_fit() -> None:
         return refused(ConfigError, lambda: PairSettings.of(table, "model"))
 
     assert of(cell="GRUU").startswith("model.cell: unknown cell 'GRUU': did you mean 'GRU'?")
-    assert of(width=10, heads=4) == ("model: width: expected a multiple of model.heads, 4, got 10")
+    assert of(family="transformer", hidden_size=10, heads=4) == (
+        "model: heads: expected a divisor of model.hidden_size, the width of a transformer, 10; "
+        "got 4"
+    )
     assert of(attention="luong") == (
         "model.attention: expected one of additive, dot, general, concat, none, got 'luong'"
     )
-    assert "cell: expected the name of a cell, got ''" in of(cell="")
+    assert of(cell="").startswith("model.cell: unknown cell ''. Known: CoupledLSTM, GRU,")
+    assert PairSettings.of({"decoder_cell": ""}, "model").decoder_cell == ""  # the encoder's
     assert PairSettings.of(PairSettings().table(), "model") == PairSettings()
+
+
+OLD = Path(__file__).parent / "version_0_1_0"
+
+
+def old_settings(case: str) -> dict[str, Any]:
+    """The [model] table of a model that 0.1.0 wrote, with the keys of both families."""
+    facts = json.loads((OLD / case / "run" / "model" / "model.json").read_text("utf-8"))
+    return dict(facts["model"])
+
+
+def test_settings_of_0_1_0_are_those_of_their_family() -> None:
+    old = old_settings("translate-transformer")
+    assert (old["width"], old["inner"], old["dropout"]) == (6, 6, 0.0)
+    assert (old["hidden_size"], old["dropout_layers"]) == (256, 0.2)  # of the other family
+    found = PairSettings.of(old, "model")
+    assert (found.hidden_size, found.inner_size, found.dropout_layers) == (6, 6, 0.0)
+    old = old_settings("translate-plain")
+    assert (old["width"], old["inner"], old["dropout"]) == (256, "off", 0.1)
+    found = PairSettings.of(old, "model")
+    assert (found.hidden_size, found.dropout_layers) == (6, old["dropout_layers"])
+    same = {key: value for key, value in old.items() if key in found.table()}
+    assert {key: found.table()[key] for key in same} == same
+    few = {"family": "transformer", "width": 12, "dropout": 0.3}
+    found = PairSettings.of(few, "model")
+    assert (found.hidden_size, found.dropout_layers) == (12, 0.3)
+    told = refused(ConfigError, lambda: PairSettings.of({"width": 12}, "model"))
+    assert told == "model.width: unknown key"
+
+
+def test_each_family_has_the_defaults_that_it_had() -> None:
+    """A complete table shows the values that are used."""
+    recurrent = PairSettings.of({}, "model").table()
+    assert (recurrent["hidden_size"], recurrent["dropout_layers"]) == (256, 0.2)
+    transformer = PairSettings.of({"family": "transformer"}, "model").table()
+    assert (transformer["hidden_size"], transformer["inner_size"]) == (256, "off")
+    assert (transformer["dropout_layers"], transformer["layers"]) == (0.1, 1)
+    given = {"family": "transformer", "dropout_layers": 0.2}
+    assert PairSettings.of(given, "model").dropout_layers == 0.2
+
+
+def test_options_of_the_search() -> None:
+    model = CASES["words"].new(epochs=1).fit(numerals(20, 1), numerals(5, 2))
+    how = model.task.search(model)
+    assert (how.width, how.n_best, how.aligned) == (3, 1, False)
+    how = model.task.search(model, {"n_best": 7})
+    assert (how.width, how.n_best) == (7, 7)
+    assert refused(OptionError, lambda: model.predict(["one"], beam=2, n_best=3)) == (
+        "--nbest: expected at most --beam, 2, got 3"
+    )
+    assert refused(OptionError, lambda: model.predict(["one"], beam=-1)) == (
+        "--beam: expected a number ≥ 1, got -1"
+    )
+    rows = numerals(9, 5)
+    greedy, wide = (model.evaluate(rows, beam=width) for width in (1, 6))
+    assert model.evaluate(rows, beam=3) == model.evaluate(rows)
+    found = [own.text for own in model.predict([source for source, _ in rows], beam=6)]
+    right = sum(text == target for text, (_, target) in zip(found, rows, strict=True))
+    assert wide.scores["exact"].value == pytest.approx(right / len(rows))
+    assert greedy.rows == wide.rows == 9
 
 
 def test_a_dot_of_unequal_widths_says_what_to_do() -> None:

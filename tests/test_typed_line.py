@@ -5,27 +5,25 @@ from __future__ import annotations
 import pytest
 
 from ensue.cli.typing import ERASE, ESCAPE, TAB, _typed
-from ensue.models.writing import Suggestion
+from ensue.tasks.generation import Suggestion
 
 CAT = [Suggestion("cat", 0.7), Suggestion("car", 0.2)]
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "found", "whole", "after"),
+    ("text", "key", "found", "after"),
     [
-        ("the ca", "t", CAT, False, "the cat"),
-        ("the ca", "é", CAT, False, "the caé"),
-        ("the ca", ERASE[0], CAT, False, "the c"),
-        ("", ERASE[1], CAT, True, ""),
-        ("the ca", TAB, CAT, False, "the cat "),  # the word begun is completed
-        ("the ", TAB, CAT, True, "the cat "),  # or the next one is added
-        ("ca", TAB, CAT, False, "cat "),
-        ("the xq", TAB, [], False, "the xq"),  # nothing to take
-        ("the ca", ESCAPE, CAT, False, "the ca"),
-        ("the ca", "", CAT, False, "the ca"),
+        ("the ca", "t", CAT, "the cat"),
+        ("the ca", "é", CAT, "the caé"),
+        ("the ca", ERASE[0], CAT, "the c"),
+        ("", ERASE[1], CAT, ""),
+        ("the ca", TAB, CAT, "the cat "),  # the word begun is completed
+        ("the ", TAB, CAT, "the cat "),  # or the next one is added
+        ("ca", TAB, CAT, "cat "),
+        ("the xq", TAB, [], "the xq"),  # nothing to take
+        ("the ca", ESCAPE, CAT, "the ca"),
+        ("the ca", "", CAT, "the ca"),
     ],
 )
-def test_the_line_after_a_key(
-    text: str, key: str, found: list[Suggestion], whole: bool, after: str
-) -> None:
-    assert _typed(text, key, found, whole) == after
+def test_the_line_after_a_key(text: str, key: str, found: list[Suggestion], after: str) -> None:
+    assert _typed(text, key, found) == after

@@ -5,9 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from laws import example
 
+from ensue import Classifier
+from ensue.cells import GRU
 from ensue.equations import below
+from ensue.errors import OptionError
 
 PATH = Path(__file__).resolve().parent.parent / "examples" / "your_own_cell.py"
 MOST_LINES = 12
@@ -32,3 +36,40 @@ def test_it_runs_and_prints_its_equations() -> None:
     assert run.returncode == 0, run.stderr
     assert "g  = σ(d / sqrt(mean(d*d) + 1e-05) + b_g)" in run.stdout
     assert "every parameter has a gradient: True" in run.stdout
+
+
+SCRIPT = """
+from ensue import Classifier
+from ensue.cells import Cell
+from ensue.equations import Matrix, Vector, tanh
+
+print("run")
+
+class Mine(Cell):
+    W, U, b = Matrix("x"), Matrix("h"), Vector()
+
+    def step(self, x, h):
+        return tanh(self.W @ x + self.U @ h + self.b)
+
+small = {"cell": Mine, "hidden_size": 3, "embedding_size": 3}
+model = Classifier(model=small, train={"epochs": 1}).fit([("a b", "x"), ("c d", "y")] * 6)
+model.save("model")
+print(model.predict(["a b"])[0] == Classifier.load("model", cell=Mine).predict(["a b"])[0])
+"""
+
+
+def test_a_script_that_trains_its_own_cell_is_run_once(tmp_path: Path) -> None:
+    (tmp_path / "train_me.py").write_text(SCRIPT)
+    run = subprocess.run(
+        [sys.executable, "train_me.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (run.returncode, run.stdout) == (0, "run\nTrue\n"), run.stderr
+    assert not list((tmp_path / "model").glob("*.py")), "a script is known by its equations alone"
+
+
+def test_a_cell_for_a_model_without_one_of_its_own_is_refused(tmp_path: Path) -> None:
+    small = {"hidden_size": 3, "embedding_size": 3}
+    rows = [("a b", "x"), ("c d", "y")] * 6
+    Classifier(model=small, train={"epochs": 1}).fit(rows).save(tmp_path / "model")
+    with pytest.raises(OptionError, match="this model has no cell of one's own"):
+        Classifier.load(tmp_path / "model", cell=GRU)

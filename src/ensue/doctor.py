@@ -45,7 +45,7 @@ GET_COMPILER = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class MachineFact:
     """One line of the report; `advice` is what to do, empty where there is nothing to do."""
 
     name: str
@@ -54,17 +54,17 @@ class Finding:
     advice: str = ""
 
 
-def versions() -> Iterator[Finding]:
-    yield Finding("ensue", "ok", __version__)
-    yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
+def versions() -> Iterator[MachineFact]:
+    yield MachineFact("ensue", "ok", __version__)
+    yield MachineFact("python", "ok", f"{platform.python_version()} on {platform.platform()}")
     for name in ("torch", "numpy"):
         try:
-            yield Finding(name, "ok", metadata.version(name))
+            yield MachineFact(name, "ok", metadata.version(name))
         except metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "not installed", f"pip install {name}")
+            yield MachineFact(name, "missing", "not installed", f"pip install {name}")
 
 
-def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> Finding:
+def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> MachineFact:
     """The processor's name and which of FEATURES it has."""
     try:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
@@ -77,8 +77,8 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> Finding:
     lacks = [feature for feature in FEATURES if feature not in has]
     value = f"{name}: with {', '.join(has) or 'nothing'}; without {', '.join(lacks) or 'nothing'}"
     if {"AVX2", "FMA"} <= set(has):
-        return Finding("processor", "ok", value)
-    return Finding(
+        return MachineFact("processor", "ok", value)
+    return MachineFact(
         "processor", "warning", value, "the native engine needs AVX2 and FMA; eager runs instead"
     )
 
@@ -90,23 +90,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def threads(torch: ModuleType) -> Finding:
+def threads(torch: ModuleType) -> MachineFact:
     """The cores this process may use, against the threads that torch will start."""
     allowed, started = cores(), torch.get_num_threads()
     value = f"{allowed} cores, {started} torch threads"
     if started <= allowed:
-        return Finding("threads", "ok", value)
-    return Finding("threads", "warning", value, f"set OMP_NUM_THREADS={allowed} or lower")
+        return MachineFact("threads", "ok", value)
+    return MachineFact("threads", "warning", value, f"set OMP_NUM_THREADS={allowed} or lower")
 
 
-def accelerator(torch: ModuleType) -> Finding:
+def accelerator(torch: ModuleType) -> MachineFact:
     """Which device torch was built for, and whether it is there."""
     built_for = torch.version.cuda
     if built_for is None:
-        return Finding("accelerator", "ok", "none: torch is a build for the CPU")
+        return MachineFact("accelerator", "ok", "none: torch is a build for the CPU")
     if torch.cuda.is_available():
-        return Finding("accelerator", "ok", f"CUDA {built_for}: {torch.cuda.get_device_name()}")
-    return Finding(
+        return MachineFact("accelerator", "ok", f"CUDA {built_for}: {torch.cuda.get_device_name()}")
+    return MachineFact(
         "accelerator",
         "warning",
         f"torch is a build for CUDA {built_for}, and no GPU can be used",
@@ -114,12 +114,14 @@ def accelerator(torch: ModuleType) -> Finding:
     )
 
 
-def about_torch() -> Iterator[Finding]:
+def about_torch() -> Iterator[MachineFact]:
     """What only torch itself knows; a torch that cannot be loaded is the finding then."""
     try:
         import torch
     except (ImportError, OSError) as problem:
-        yield Finding("torch loads", "missing", str(problem), "pip install --force-reinstall torch")
+        yield MachineFact(
+            "torch loads", "missing", str(problem), "pip install --force-reinstall torch"
+        )
         return
     yield threads(torch)
     yield accelerator(torch)
@@ -142,26 +144,26 @@ def compiler_version(command: list[str]) -> str | None:
     return lines[0] if run.returncode == 0 and lines else None
 
 
-def compiler() -> Finding:
+def compiler() -> MachineFact:
     """The C++ compiler that the native engine takes, and whether it runs."""
     try:
         from ensue.engine.native import cache
     except (ImportError, OSError):
-        return Finding("compiler", "warning", "not examined: torch does not load", "see torch")
+        return MachineFact("compiler", "warning", "not examined: torch does not load", "see torch")
     wanted = os.environ.get("CXX", "")
     try:
         command = list(cache.compiler.__wrapped__())  # as it is now: the answer is kept
     except (cache.NoCompiler, ValueError):  # ValueError: a quotation mark that is never closed
         if wanted:
             advice = f"correct or unset CXX; {NO_NATIVE}"
-            return Finding("compiler", "missing", f"CXX={wanted} is not found", advice)
-        return Finding("compiler", "missing", "no C++ compiler", GET_COMPILER)
+            return MachineFact("compiler", "missing", f"CXX={wanted} is not found", advice)
+        return MachineFact("compiler", "missing", "no C++ compiler", GET_COMPILER)
     version = compiler_version(command)
     if version is None:
         value = f"{shlex.join(command)} does not run"
         advice = f"set CXX to one that does; {NO_NATIVE}"
-        return Finding("compiler", "warning", value, advice)
-    return Finding("compiler", "ok", f"{shlex.join(command)}: {version}")
+        return MachineFact("compiler", "warning", value, advice)
+    return MachineFact("compiler", "ok", f"{shlex.join(command)}: {version}")
 
 
 def size(folder: Path) -> int:
@@ -176,43 +178,43 @@ def size(folder: Path) -> int:
     return total
 
 
-def cache() -> Finding:
+def cache() -> MachineFact:
     """Whether the cache folder can be written, and how much it holds."""
     try:
         from ensue.engine.native.cache import cache_folder
     except (ImportError, OSError):
-        return Finding("cache", "warning", "not examined: torch does not load", "see torch")
+        return MachineFact("cache", "warning", "not examined: torch does not load", "see torch")
     folder = cache_folder()
     nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
     writable = os.path.isdir(nearest) and os.access(nearest, os.W_OK | os.X_OK)
     if not (folder.is_absolute() and writable):  # relative: there is no home folder at all
         value = f"{folder} cannot be written"
-        return Finding("cache", "warning", value, "set XDG_CACHE_HOME to a folder of your own")
+        return MachineFact("cache", "warning", value, "set XDG_CACHE_HOME to a folder of your own")
     if nearest != folder:
-        return Finding("cache", "ok", f"{folder}, not made yet")
+        return MachineFact("cache", "ok", f"{folder}, not made yet")
     value = f"{folder}, {size(folder) / 1e6:.1f} MB"
     facts = folder.stat()
     if facts.st_uid != os.getuid() or facts.st_mode & 0o022:
         advice = f"others may write there: chmod 700 {shlex.quote(str(folder))}, or remove it"
-        return Finding("cache", "warning", value, advice)
-    return Finding("cache", "ok", value)
+        return MachineFact("cache", "warning", value, advice)
+    return MachineFact("cache", "ok", value)
 
 
-def data() -> Finding:
+def data() -> MachineFact:
     """Which of the real data sets are in the folder that ENSUE_DATA names."""
     named = os.environ.get("ENSUE_DATA", "")
     if not named:
         advice = "set ENSUE_DATA to a folder of data sets; tests on real data need it"
-        return Finding("data", "missing", "ENSUE_DATA is not set", advice)
+        return MachineFact("data", "missing", "ENSUE_DATA is not set", advice)
     folder = Path(named)
     if not os.path.isdir(folder):  # Path.is_dir raises where a parent may not be entered
-        return Finding("data", "warning", f"{folder} is not a folder", "correct ENSUE_DATA")
+        return MachineFact("data", "warning", f"{folder} is not a folder", "correct ENSUE_DATA")
     there = [name for name in DATA_SETS if os.path.isdir(folder / name)]
     lacking = [name for name in DATA_SETS if name not in there]
     value = f"{folder}: {', '.join(there) or 'none of the known sets'}"
     if lacking:
-        return Finding("data", "missing", value, f"not there: {', '.join(lacking)}")
-    return Finding("data", "ok", value)
+        return MachineFact("data", "missing", value, f"not there: {', '.join(lacking)}")
+    return MachineFact("data", "ok", value)
 
 
 def packages_of(extra: str, requirements: Iterable[str]) -> list[str]:
@@ -230,25 +232,25 @@ def installed(package: str) -> bool:
     return True
 
 
-def extras() -> Iterator[Finding]:
+def extras() -> Iterator[MachineFact]:
     """The optional parts that Ensue's own metadata names, installed or not."""
     try:
         about = metadata.metadata("ensue")
     except metadata.PackageNotFoundError:
         advice = "pip install -e . in the source folder"
-        yield Finding("extras", "warning", "ensue itself is not installed", advice)
+        yield MachineFact("extras", "warning", "ensue itself is not installed", advice)
         return
     for extra in about.get_all("Provides-Extra") or []:
         packages = packages_of(extra, about.get_all("Requires-Dist") or [])
         lacking = [package for package in packages if not installed(package)]
         if lacking:
             advice = f"pip install 'ensue[{extra}]'"
-            yield Finding(f"extra {extra}", "missing", f"lacks {', '.join(lacking)}", advice)
+            yield MachineFact(f"extra {extra}", "missing", f"lacks {', '.join(lacking)}", advice)
         elif packages:
-            yield Finding(f"extra {extra}", "ok", ", ".join(packages))
+            yield MachineFact(f"extra {extra}", "ok", ", ".join(packages))
 
 
-def examine() -> list[Finding]:
+def examine() -> list[MachineFact]:
     """Every finding, in the order of the report."""
     return [
         *versions(),
@@ -261,7 +263,7 @@ def examine() -> list[Finding]:
     ]
 
 
-def as_text(findings: Iterable[Finding]) -> str:
+def as_text(findings: Iterable[MachineFact]) -> str:
     """One line for each finding, the advice on a line below it."""
     lines = []
     for finding in findings:

@@ -79,7 +79,7 @@ def weight(case: Case, cell: Cell, options: Options) -> float:
     return once * (options.runs + WARM_UP + 1)
 
 
-class Progress:
+class BenchProgress:
     """One line on stderr: which case, how many of them, how long it will take."""
 
     def __init__(self, weights: Mapping[Case, float], runs: int) -> None:
@@ -93,7 +93,7 @@ class Progress:
         self.done += self.weights[case]
 
     def say(self, case: Case, rounds: int) -> None:
-        """The case has come so many rounds far."""
+        """That many rounds of the case are done."""
         now, terminal = time.monotonic(), sys.stderr.isatty()
         if not terminal and now - self.said < QUIET:
             return
@@ -121,7 +121,7 @@ def duration(seconds: float) -> str:
 # -------------------------------------------------------------------- measuring
 @contextmanager
 def threads(number: int | None) -> Iterator[None]:
-    """torch with so many threads, while it lasts."""
+    """torch with that number of threads, inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
     try:
@@ -141,7 +141,7 @@ class Bench:
     def run(self, cases: Sequence[Case]) -> None:
         weights = {case: weight(case, self.cells[case.cell], self.options) for case in cases}
         self._limit(cases)
-        progress = Progress(weights, self.options.runs)
+        progress = BenchProgress(weights, self.options.runs)
         try:
             for case in cases:
                 progress.say(case, 0)
@@ -155,7 +155,7 @@ class Bench:
             progress.clear()
         self.report.finished = True
 
-    def measure(self, case: Case, progress: Progress) -> Result:
+    def measure(self, case: Case, progress: BenchProgress) -> Result:
         cell = self.cells[case.cell]
         if case.kind == "compile":
             return Result(case, {"native": timing([compile_once(cell, case.hidden)])})

@@ -26,7 +26,7 @@ from ensue.engine.native.call import core
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.stream import NativeStep
 from ensue.errors import EnsueError
-from ensue.layers import Recurrent
+from ensue.layers.recurrent import Recurrent
 
 Work = Callable[[], object]
 Forward = Callable[[], Tensor]
@@ -48,7 +48,7 @@ class NotTheSame(EnsueError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class Contender:
     """One contender: its outputs (time, batch, hidden), and what its gradients are taken by."""
 
     forward: Forward
@@ -57,13 +57,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contest:
-    """The work of each contender, the native engine first; and who cannot run here, and why."""
+    """The work of each contender, the native engine first; and which cannot run here, and why."""
 
     works: dict[str, Work]
     absent: dict[str, str] = field(default_factory=dict)
 
 
-def contest(entries: dict[str, Entry], case: Case, lengths: Tensor | None = None) -> Contest:
+def contest(entries: dict[str, Contender], case: Case, lengths: Tensor | None = None) -> Contest:
     """The work of each contender, once their outputs have been seen to be the same."""
     outputs: dict[str, Tensor] = {}
     absent: dict[str, str] = {}
@@ -79,7 +79,7 @@ def contest(entries: dict[str, Entry], case: Case, lengths: Tensor | None = None
     return Contest({n: _work(entries[n], case.mode, lengths) for n in outputs}, absent)
 
 
-def _work(entry: Entry, mode: str, lengths: Tensor | None) -> Work:
+def _work(entry: Contender, mode: str, lengths: Tensor | None) -> Work:
     if mode == "infer":
 
         def infer() -> None:
@@ -175,14 +175,14 @@ def dense(case: Case, cell: Cell, against: frozenset[str]) -> Contest:
     layer = make_layer(cell, case.hidden)
     x = torch.randn(case.shape).requires_grad_(case.mode == "train")
     own = weights(layer)
-    entries = {"native": Entry(lambda: layer(x)[0], [x, *own])}
+    entries = {"native": Contender(lambda: layer(x)[0], [x, *own])}
     if "torch.nn" in against and case.cell in MODULES:
         module = make_torch(case.cell, layer)
-        entries["torch.nn"] = Entry(lambda: module(x)[0], [x, *module.parameters()])
+        entries["torch.nn"] = Contender(lambda: module(x)[0], [x, *module.parameters()])
     if "loop" in against:
         loop = make_loop(cell, case.hidden)
         state = layer.ways[0].start(x)
-        entries["loop"] = Entry(lambda: loop(x, state, *own)[0], [x, *own])
+        entries["loop"] = Contender(lambda: loop(x, state, *own)[0], [x, *own])
     return contest(entries, case)
 
 
@@ -200,9 +200,9 @@ def unequal(case: Case, cell: Cell) -> Contest:
 
     given = [x, *module.parameters()]
     entries = {
-        "native": Entry(lambda: layer(x, lengths=lengths)[0], [x, *weights(layer)]),
-        "padded": Entry(lambda: module(x)[0], given),
-        "packed": Entry(packed, given),
+        "native": Contender(lambda: layer(x, lengths=lengths)[0], [x, *weights(layer)]),
+        "padded": Contender(lambda: module(x)[0], given),
+        "packed": Contender(packed, given),
     }
     return contest(entries, case, lengths)
 
@@ -220,8 +220,8 @@ def spread(case: Case, cell: Cell) -> Contest:
     x = torch.randn(case.shape).requires_grad_(grad)
     short = torch.randn(equal_steps(case), *case.shape[1:]).requires_grad_(grad)
     own = weights(layer)
-    unequal_rows = Entry(lambda: layer(x, lengths=lengths)[0], [x, *own])
-    equal_rows = Entry(lambda: layer(short)[0], [short, *own])
+    unequal_rows = Contender(lambda: layer(x, lengths=lengths)[0], [x, *own])
+    equal_rows = Contender(lambda: layer(short)[0], [short, *own])
     return Contest(
         {
             "native": _work(unequal_rows, case.mode, lengths),
@@ -288,9 +288,9 @@ def bfloat16(case: Case, cell: Cell) -> Contest:
             return module(x)[0]  # type: ignore[no-any-return]
 
     entries = {
-        "native": Entry(lambda: narrow(short)[0], [short, *weights(narrow)]),
-        "float32": Entry(lambda: layer(x)[0], [x, *weights(layer)]),
-        "autocast": Entry(autocast, [x, *module.parameters()]),
+        "native": Contender(lambda: narrow(short)[0], [short, *weights(narrow)]),
+        "float32": Contender(lambda: layer(x)[0], [x, *weights(layer)]),
+        "autocast": Contender(autocast, [x, *module.parameters()]),
     }
     return contest(entries, case)
 

@@ -68,7 +68,7 @@ class Sums:
         return node.op == "add" and self.uses[node] == 1 and self.users[node][0].op == "add"
 
     def home(self, node: Node) -> Node | None:
-        """The sum whose term the node is, if nobody else reads it."""
+        """The sum whose term the node is, if no other node reads it."""
         if self.uses[node] != 1:
             return None
         return next((head for head, terms in self.left.items() if node in terms), None)
@@ -80,7 +80,7 @@ class Sums:
         return taken
 
 
-class Writer:
+class LoopWriter:
     """The source of the loop of one traced step."""
 
     def __init__(self, equations: Equations, spelling: Spelling) -> None:
@@ -357,7 +357,7 @@ def plain_norm(node: Node) -> Norm | None:
 def write_loop(equations: Equations, spelling: Spelling) -> str:
     """Source of `loop(x, state, *parameters)`, which returns y and the final state; for a step
     traced without masks."""
-    return Writer(equations, spelling).source()
+    return LoopWriter(equations, spelling).source()
 
 
 def torch_loop(equations: Equations) -> Loop:

@@ -34,7 +34,7 @@ class PeerFailed(EnsueError):
 
 
 class Peers:
-    """The process; `versions` says who is there: "jax", "onnx"."""
+    """The process; `versions` lists the peers found: "jax", "onnx"."""
 
     def __init__(self, python: Path, threads: int) -> None:
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed by `close`

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ensue.bench.case import FOUR_SHAPES, Case
 from ensue.bench.report import Report, Result
 from ensue.bench.targets import SHARES
-from ensue.equations.drawing import FAINT, INK, QUIET, Drawing, number, text_width
+from ensue.drawing.svg import FAINT, INK, QUIET, Drawing, number, text_width
 
 WIDE, MARGIN = 1060.0, 36.0
 NAME, SHAPE = 182.0, 118.0  # columns of words

@@ -12,7 +12,7 @@ from typing import Any
 
 from ensue import __version__
 from ensue.bench.case import FOUR_SHAPES, Case, lengths_of
-from ensue.bench.timing import Timing
+from ensue.bench.timing import RunTiming
 from ensue.cells import Cell
 
 
@@ -26,10 +26,10 @@ class Result:
     """One case: seconds of each contender, and how much work one execution is."""
 
     case: Case
-    timings: dict[str, Timing]
+    timings: dict[str, RunTiming]
     flops: int = 0  # of the matrix products, by real steps; 0 where it means nothing
     real_steps: int = 0  # of all rows
-    absent: dict[str, str] = field(default_factory=dict)  # who could not run, and why
+    absent: dict[str, str] = field(default_factory=dict)  # which could not run, and why
 
     @property
     def native(self) -> float:
@@ -101,7 +101,7 @@ class Report:
         return max(rates, default=math.nan)
 
     def share(self, result: Result) -> float:
-        """Of the limit; NaN where the work has no flops or the limit was not measured."""
+        """Share of the limit; NaN where the work has no flops or the limit was not measured."""
         dtype = "bfloat16" if result.case.kind == "bf16" else "float32"
         return result.rate / self.limit(dtype) if result.flops else math.nan
 
@@ -123,7 +123,7 @@ class Report:
 
 
 def environment() -> dict[str, Any]:
-    """Where this process measures."""
+    """The machine that this process measures on."""
     import torch
 
     from ensue.doctor import compiler, cores, processor

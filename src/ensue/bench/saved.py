@@ -12,7 +12,7 @@ from typing import Any
 from ensue.bench.case import Case
 from ensue.bench.report import Report, Result
 from ensue.bench.targets import verdicts
-from ensue.bench.timing import Timing
+from ensue.bench.timing import RunTiming
 from ensue.errors import OptionError
 
 FORMAT = 1
@@ -37,7 +37,7 @@ def from_json(data: dict[str, Any]) -> Report:
     results = [
         Result(
             Case(**row["case"]),
-            {name: Timing(**one) for name, one in row["timings"].items()},
+            {name: RunTiming(**one) for name, one in row["timings"].items()},
             row["flops"],
             row["real_steps"],
             row["absent"],

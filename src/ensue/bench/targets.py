@@ -1,6 +1,6 @@
 """The goals for speed, and whether a report meets them.
 
-A goal is met by the worst case that it speaks of, or by a geometric mean where it names one.
+A goal is met by the worst case that it covers, or by a geometric mean where it names one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Runner = Callable[[int], float]  # does the work so many times; the seconds that it took
+Runner = Callable[[int], float]  # repeats the work; the seconds that it took
 
 LEAST = 0.002  # seconds of one measurement: what is quicker is done several times
 WARM_UP = 2
@@ -21,7 +21,7 @@ TOO_LONG = 5.0  # seconds for one matrix product
 
 
 @dataclass(frozen=True)
-class Timing:
+class RunTiming:
     """Seconds of one execution: the median, and the quartiles around it."""
 
     median: float
@@ -37,11 +37,11 @@ class Timing:
         return (self.high - self.low) / self.median
 
 
-def timing(seconds: list[float], repeats: int = 1) -> Timing:
+def timing(seconds: list[float], repeats: int = 1) -> RunTiming:
     """The summary of single measurements."""
     several = seconds if len(seconds) > 1 else 2 * seconds
     low, median, high = statistics.quantiles(several, n=4, method="inclusive")
-    return Timing(median, low, high, min(seconds), len(seconds), repeats)
+    return RunTiming(median, low, high, min(seconds), len(seconds), repeats)
 
 
 def local(work: Callable[[], object]) -> Runner:
@@ -58,7 +58,7 @@ def local(work: Callable[[], object]) -> Runner:
 
 def measure(
     runners: Mapping[str, Runner], runs: int, after_round: Callable[[], None] = lambda: None
-) -> dict[str, Timing]:
+) -> dict[str, RunTiming]:
     """All contenders in turns, so that what slows the machine down slows all of them; who
     begins a round changes from round to round."""
     repeats = {name: _repeats(run) for name, run in runners.items()}

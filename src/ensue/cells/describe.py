@@ -54,7 +54,7 @@ def describe(cell: Cell, input_size: int = 32, hidden_size: int = 64) -> Descrip
     )
 
 
-class Row(TypedDict):
+class CellRow(TypedDict):
     """One line of the list of cells."""
 
     name: str
@@ -62,11 +62,11 @@ class Row(TypedDict):
     about: str
 
 
-def summarise(input_size: int, hidden_size: int) -> list[Row]:
+def summarise(input_size: int, hidden_size: int) -> list[CellRow]:
     """Every built-in cell: its parameters and the first line of its convention."""
     made = {name: make() for name, make in CELLS.items()}
     return [
-        Row(
+        CellRow(
             name=name,
             parameters=cell.count(input_size, hidden_size),
             about=about(cell).splitlines()[0],
@@ -75,7 +75,7 @@ def summarise(input_size: int, hidden_size: int) -> list[Row]:
     ]
 
 
-def as_table(rows: list[Row]) -> str:
+def as_table(rows: list[CellRow]) -> str:
     """The list for a terminal."""
     width = max(len(row["name"]) for row in rows)
     most = max(len(f"{row['parameters']:,}") for row in rows)

@@ -22,15 +22,21 @@ def load_cell(wanted: str) -> Cell:
     or of a cell made in it."""
     if wanted in CELLS:
         return CELLS[wanted]()
-    file, _, name = wanted.rpartition(":") if ":" in wanted else (wanted, "", "")
+    file, name = split_reference(wanted)
     path = Path(file)
     if path.suffix != ".py" and not path.exists():
         problem = unknown("cell", wanted, CELLS)
         raise OptionError(f"{problem}; or a file of your own, such as mine.py or mine.py:MyCell")
-    return _choose(_import(path), path, name)
+    return cell_in(import_file(path), path, name)
 
 
-def _import(path: Path) -> ModuleType:
+def split_reference(text: str) -> tuple[str, str]:
+    """mine.py:MyCell → the file and the name in it, "" where none is given."""
+    file, colon, name = text.rpartition(":")
+    return (file, name) if colon else (text, "")
+
+
+def import_file(path: Path) -> ModuleType:
     """The file as a module; as with `python file.py`, it finds the modules beside it."""
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "there is no such file"
@@ -64,7 +70,7 @@ def _line_in(path: Path, problem: BaseException) -> str:
     return f" at line {lines[-1]}" if lines else ""
 
 
-def _choose(module: ModuleType, path: Path, name: str) -> Cell:
+def cell_in(module: ModuleType, path: Path, name: str) -> Cell:
     """The cell of that name; without a name the only one."""
     own = {n: v for n, v in vars(module).items() if not n.startswith("_") and _is_cell(v, module)}
     classes = {n: v for n, v in own.items() if isinstance(v, type) and not inspect.isabstract(v)}

@@ -28,6 +28,7 @@ from ensue.cli import (  # each hangs its commands on the app
     study,
 )
 from ensue.cli.app import app
+from ensue.cli.task_options import offer_task_options
 from ensue.errors import EnsueError
 
 __all__ = [
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # σ on an ASCII terminal must not be an error
             stream.reconfigure(errors="backslashreplace")
     debug, rest = take_debug(sys.argv[1:] if arguments is None else arguments)
+    offer_task_options()
     try:
         app(rest, prog_name="ensue")
     except EnsueError as problem:

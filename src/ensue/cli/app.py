@@ -5,7 +5,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -13,13 +13,28 @@ from typer.core import TyperGroup
 from ensue import __version__
 from ensue.errors import OptionError
 
+if TYPE_CHECKING:
+    from ensue.runs.messages import Message, Say
+
 EXIT_CODES = """\b
-Exit codes: 0 done; 1 a mistake in Ensue itself; 2 something that you can put right
-(the command, an option, a file, the data); 130 stopped with Ctrl-C, 143 by a signal."""
+Exit codes: 0 done; 1 a bug in Ensue; 2 an error that you can fix (command, option,
+file, data); 130 stopped with Ctrl-C, 143 by a signal."""
+
+
+# In the order in which a person needs them; any other command comes last.
+ORDER = (
+    *("demo", "doctor", "data"),
+    *("init", "train", "select", "evaluate", "predict", "generate", "suggest"),
+    *("explain", "lab", "backprop", "graph", "memory", "cell", "bench"),
+)
 
 
 class Commands(TyperGroup):
     """Commands whose standard output may be closed early, `ensue … | head`: that is no error."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        rank = {name: number for number, name in enumerate(ORDER)}
+        return sorted(super().list_commands(ctx), key=lambda name: rank.get(name, len(rank)))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -34,7 +49,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Neural sequence models: train, test and use them; cells as their equations.",
+    help="Neural sequence models: train, test and use them.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
@@ -43,6 +58,10 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Device = Annotated[
+    str,
+    typer.Option("--device", help="Where to compute: auto (a GPU if there is one), cpu or cuda."),
+]
 
 
 def group(name: str, help: str) -> typer.Typer:
@@ -65,7 +84,10 @@ def every_command(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an error; allowed anywhere on the line."
+        ),
     ] = False,
 ) -> None:
     """Options of every command: they stand here for the help; `main` has taken `--debug` out."""
@@ -75,15 +97,15 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def silent(line: str) -> None:
-    """For the processes that are not the first one."""
+def teller(quiet: bool = False, silent: bool = False) -> "Say":
+    """What prints the messages of a run. quiet: warnings only; silent: nothing at all, for the
+    processes that are not the first one."""
 
+    def tell(message: "Message") -> None:
+        if not silent and (message.warning or not quiet):
+            say(message.text)
 
-def warn(line: str) -> None:
-    """For those who asked for quiet: rows that are not learned from are told all the same, and a
-    first line that may be one of them."""
-    if "left out" in line or line.startswith("the first line is taken as names of columns"):
-        say(line)
+    return tell
 
 
 def as_json_text(value: Any) -> str:

@@ -12,10 +12,10 @@ from ensue.cli.app import AsJson, group, write_picture
 if TYPE_CHECKING:
     from ensue.cells import Cell
 
-cells = group("cell", "Cells: the built-in ones and your own, as their equations.")
+cells = group("cell", "Cells and their equations: built-in ones and your own.")
 
-InputSize = Annotated[int, typer.Option("--input", min=1, help="Features of x.")]
-HiddenSize = Annotated[int, typer.Option("--hidden", min=1, help="Features of the state.")]
+InputSize = Annotated[int, typer.Option("--input", min=1, help="Input size.")]
+HiddenSize = Annotated[int, typer.Option("--hidden", min=1, help="Hidden size.")]
 
 
 @cells.command("list")
@@ -32,18 +32,18 @@ def list_cells(
 @cells.command("show")
 def show_cell(
     cell: Annotated[
-        str, typer.Argument(help="A name, or a Python file of your own: mine.py, mine.py:MyCell.")
+        str, typer.Argument(help="Name of a cell, or a Python file: mine.py, mine.py:MyCell.")
     ],
     input_size: InputSize = 32,
     hidden_size: HiddenSize = 64,
     latex: Annotated[
-        bool, typer.Option("--latex", help="Print the equations as LaTeX, and nothing else.")
+        bool, typer.Option("--latex", help="Print only the equations, as LaTeX.")
     ] = False,
     gradient: Annotated[
-        bool, typer.Option("--gradient", help="Print the derivative of the step too.")
+        bool, typer.Option("--gradient", help="Print the derivative of the step as well.")
     ] = False,
     code: Annotated[
-        bool, typer.Option("--code", help="Print the C++ of its kernel, and nothing else.")
+        bool, typer.Option("--code", help="Print only the C++ code of its kernel.")
     ] = False,
     picture: Annotated[
         Path | None, typer.Option("--picture", help="Draw the graph of the step into an .svg file.")
@@ -52,7 +52,7 @@ def show_cell(
 ) -> None:
     """Show a cell: equations, convention, parameters, flops.
 
-    A file of your own is imported, so its code runs.
+    A Python file is imported, so its code is executed.
     """
     from ensue.cells.describe import as_text, describe
     from ensue.cells.load import load_cell
@@ -74,7 +74,7 @@ def show_cell(
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:
     """What the native engine gives to the compiler; needs none."""
-    from ensue.engine.native.program import sequence_program
-    from ensue.engine.native.source import write_source
+    from ensue.engine.native.emission.program import sequence_program
+    from ensue.engine.native.emission.source import write_source
 
     return write_source(sequence_program(cell.equations(input_size, hidden_size))).text

@@ -1,38 +1,47 @@
-"""`ensue data …`: look at files before a run is spent on them."""
+"""`ensue data …`: check files before training on them."""
 
 import json
 import shutil
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ensue.cli.app import AsJson, group
+from ensue.cli.grouped import grouped
+from ensue.data.formats import format_names
 
 if TYPE_CHECKING:
     from ensue.data.options import ReadOptions
 
-data = group("data", "Data files: find every fault in them, see what a model will see.")
+data = group("data", "Data files: check them, show them, make small ones.")
 
-Encoding = Annotated[str, typer.Option("--encoding", help="Of the files: utf-8, cp1252, …")]
+Encoding = Annotated[str, typer.Option("--encoding", help="Character encoding: utf-8, cp1252, …")]
 Format = Annotated[
-    str, typer.Option("--format", help="csv, tsv, jsonl, conll, conllu, text, folder, parquet.")
+    str,
+    typer.Option(
+        "--format",
+        help=f"File format, if the file name does not tell it: {', '.join(format_names())}.",
+    ),
 ]
-Delimiter = Annotated[str, typer.Option("--delimiter", help="Between the columns of a table.")]
+Delimiter = Annotated[
+    str, typer.Option("--delimiter", help="Column delimiter of CSV and TSV files.")
+]
 Header = Annotated[
-    str, typer.Option("--header", help="Names of the columns, a,b,c, if no line has them.")
+    str, typer.Option("--header", help="Column names, a,b,c, for tables without a header line.")
 ]
-NoQuote = Annotated[bool, typer.Option("--no-quote", help="Quotes have no meaning in a table.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave faulty lines out.")]
-Text = Annotated[
-    str, typer.Option("--text", "--source", help="The column of the text or the tokens.")
+NoQuote = Annotated[
+    bool, typer.Option("--no-quote", help="Treat quotes in CSV as plain characters.")
 ]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip faulty rows instead of stopping.")]
+Text = Annotated[str, typer.Option("--text", "--source", help="Column of the text or the tokens.")]
 Label = Annotated[
     str,
     typer.Option(
         "--label",
         "--target",
-        help="The column of the label or the target; of a series those to forecast, a,b.",
+        help="Column of the label or the target; for forecasts, one or more: a,b.",
     ),
 ]
 
@@ -42,78 +51,97 @@ def names_of(listed: str) -> list[str]:
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
-def options_of(
-    format: str, encoding: str, delimiter: str, header: str, no_quote: bool
-) -> "ReadOptions":
-    from ensue.data.options import ReadOptions
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How files are read."""
 
-    return ReadOptions(
-        format=format,
-        encoding=encoding,
-        delimiter=delimiter or None,
-        quote=False if no_quote else None,
-        header=tuple(names_of(header)) or True,
-    )
+    format: Format = ""
+    encoding: Encoding = ""
+    delimiter: Delimiter = ""
+    header: Header = ""
+    no_quote: NoQuote = False
+
+    def as_data(self) -> dict[str, Any]:
+        """What was said, as keys of [data]."""
+        said = {own.name: getattr(self, own.name) for own in fields(ReadingOptions)}
+        said["header"] = names_of(self.header)
+        return {key: value for key, value in said.items() if value}
+
+    def read_options(self) -> "ReadOptions":
+        from ensue.data.settings import DataSettings
+
+        return DataSettings.of({"train": [], **self.as_data()}, "data").read_options()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TolerantOptions(ReadingOptions):
+    """The same, where faulty lines may be left out."""
+
+    skip_bad: SkipBad = False
+
+    def as_data(self) -> dict[str, Any]:
+        return super().as_data() | ({"skip_bad": True} if self.skip_bad else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(ReadingOptions):
+    files: Annotated[
+        list[str], typer.Argument(help="Training files; two parallel files as source,target.")
+    ]
+    validation: Annotated[
+        list[str] | None,
+        typer.Option("--validation", help="Validation files, checked for leakage."),
+    ] = None
+    test: Annotated[
+        list[str] | None, typer.Option("--test", help="Test files, checked for leakage.")
+    ] = None
+    text: Text = ""
+    label: Label = ""
+    as_json: AsJson = False
 
 
 @data.command("check")
-def check_data(
-    files: Annotated[
-        list[str], typer.Argument(help="The training files; parallel ones as source,target.")
-    ],
-    validation: Annotated[
-        list[str] | None, typer.Option("--validation", help="Compared with the others.")
-    ] = None,
-    test: Annotated[list[str] | None, typer.Option("--test", help="As --validation.")] = None,
-    text: Text = "",
-    label: Label = "",
-    format: Format = "auto",
-    encoding: Encoding = "utf-8",
-    delimiter: Delimiter = "",
-    header: Header = "",
-    no_quote: NoQuote = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find every fault, with file, line and reason; leakage, labels and lengths.
+@grouped
+def check_data(options: CheckOptions) -> None:
+    """Report every fault with file, line and reason; leakage, labels and lengths.
 
-    Exits with 2 if a line is at fault.
+    Exit code 2 if a row is faulty.
     """
     from ensue.data.check import check
-    from ensue.runs.parallel import parallel
-    from ensue.runs.parallel_check import check_parallel
+    from ensue.data.parallel import parallel
+    from ensue.data.parallel_check import check_parallel
 
-    given = {"train": files, "validation": validation or [], "test": test or []}
-    parts = {name: own for name, own in given.items() if own}
-    options = options_of(format, encoding, delimiter, header, no_quote)
-    if parallel(path for own in parts.values() for path in own):
-        report = check_parallel(parts, options)
+    given = {"train": options.files, "validation": options.validation, "test": options.test}
+    parts = {name: paths for name, paths in given.items() if paths}
+    reading = options.read_options()
+    if parallel(path for paths in parts.values() for path in paths):
+        report = check_parallel(parts, reading)
     else:
-        report = check(parts, options, text=text or None, label=label or None)
+        report = check(parts, reading, text=options.text or None, label=options.label or None)
+    as_json = options.as_json
     print(json.dumps(report.as_json(), ensure_ascii=False) if as_json else report.as_text())
     if not report.ok:
         raise typer.Exit(2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(ReadingOptions):
+    file: Annotated[str, typer.Argument(help="Data file or folder.")]
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 5
+    text: Text = ""
+
+
 @data.command("show")
-def show_data(
-    file: Annotated[str, typer.Argument(help="A file or a folder.")],
-    rows: Annotated[int, typer.Option("--rows", min=1, help="How many.")] = 5,
-    text: Text = "",
-    format: Format = "auto",
-    encoding: Encoding = "utf-8",
-    delimiter: Delimiter = "",
-    header: Header = "",
-    no_quote: NoQuote = False,
-) -> None:
+@grouped
+def show_data(options: ShowOptions) -> None:
     """Show the first rows as they are read, and as tokens."""
     from ensue.data.show import show
     from ensue.runs.infer import tokens_shown
 
-    options = options_of(format, encoding, delimiter, header, no_quote)
-    width = shutil.get_terminal_size().columns
-    print(show(file, options, rows, width))
+    reading, width = options.read_options(), shutil.get_terminal_size().columns
+    print(show(options.file, reading, options.rows, width))
     print()
-    print(tokens_shown(file, options, text, rows, width))
+    print(tokens_shown(options.file, reading, options.text, options.rows, width))
 
 
 @data.command("make")
@@ -124,14 +152,14 @@ def make_data(
     file: Annotated[
         Path, typer.Argument(help="dates: .conll or .tsv; shapes: a folder; the others: .jsonl.")
     ],
-    rows: Annotated[int, typer.Option("--rows", min=1, help="How many.")] = 1000,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Of a sequence.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 1000,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Length of a sequence.")] = 20,
     part: Annotated[
-        str, typer.Option("--part", help="train, validation or test: none shares a row.")
+        str, typer.Option("--part", help="train, validation or test; no row is in two parts.")
     ] = "train",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another one makes other rows.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the rows.")] = 1,
 ) -> None:
-    """Write a built-in task as a file, to try the other commands on."""
+    """Write a built-in data set to a file, to try the other commands on."""
     from ensue.data.tasks.write import write_task
 
     about = write_task(task, file, rows=rows, steps=steps, part=part, seed=seed)

@@ -1,40 +1,44 @@
-"""How learning works, laid open: the learning lab, backpropagation, the graph of an expression."""
+"""Foundations: the learning lab, backpropagation, the graph of an expression."""
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ensue.cli.app import AsJson, app, check_files, write_picture
+from ensue.cli.grouped import grouped
 from ensue.cli.study import write_json
 from ensue.errors import OptionError
 
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Of all that is drawn.")]
-Picture = Annotated[Path | None, typer.Option("--picture", help="Draw it into an .svg file.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Picture = Annotated[
+    Path | None, typer.Option("--picture", help="Draw the result into an .svg file.")
+]
 
 
 @app.command()
 def lab(
     rates: Annotated[
-        str, typer.Option("--rates", help="Step sizes of the descent, with commas between.")
+        str, typer.Option("--rates", help="Step sizes of the descent, comma-separated.")
     ] = "0.001,0.01,0.02,0.05",
     seed: Seed = 1,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all, with the curves, into a JSON file.")
+        Path | None, typer.Option("--json", help="Write results and curves to a JSON file.")
     ] = None,
     picture: Picture = None,
 ) -> None:
-    """Show what learning is, by five small experiments around sin 10x + x.
+    """Run five small experiments on learning, around sin 10x + x.
 
-    Descent with several step sizes; the cost one wants beside the cost of ten samples; families
-    of hypotheses chosen by validation; random features beside tuned layers; gradients through
-    stochastic units. Takes some seconds.
+    Step sizes of gradient descent; expected and empirical cost; model families chosen by
+    validation; random features and tuned layers; gradients through stochastic units. Takes some
+    seconds.
     """
-    from ensue.study.lab import run_lab
-    from ensue.study.lab_picture import draw
-    from ensue.study.lab_table import as_json, as_text
+    from ensue.study.foundations.lab import run_lab
+    from ensue.study.foundations.lab_picture import draw
+    from ensue.study.foundations.lab_table import as_json, as_text
 
     check_files(json_file, picture)
     found = run_lab(seed, tuple(numbers("--rates", rates)))
@@ -45,72 +49,84 @@ def lab(
         write_picture(picture, draw(found))
 
 
-@app.command()
-def backprop(
+@dataclass(frozen=True, kw_only=True)
+class BackpropOptions:
     widths: Annotated[
-        str, typer.Option("--widths", help="Of the input, the hidden layers, the output.")
-    ] = "2,3,1",
+        str, typer.Option("--widths", help="Layer widths: input, hidden layers, output.")
+    ] = "2,3,1"
     activation: Annotated[
-        str, typer.Option("--activation", help="Inside: logistic, tanh, relu, linear.")
-    ] = "logistic",
+        str,
+        typer.Option(
+            "--activation", help="Activation of hidden layers: logistic, tanh, relu, linear."
+        ),
+    ] = "logistic"
     output: Annotated[
-        str, typer.Option("--output", help="At the end: the same ones, and softmax.")
-    ] = "logistic",
-    cost: Annotated[str, typer.Option("--cost", help="cross-entropy or squares.")] = (
+        str, typer.Option("--output", help="Activation of the output: the same, or softmax.")
+    ] = "logistic"
+    cost: Annotated[str, typer.Option("--cost", help="Cost: cross-entropy or squares.")] = (
         "cross-entropy"
-    ),
+    )
     weights: Annotated[
-        str, typer.Option("--weights", help="All of them: W1 row by row, b1, W2, …")
-    ] = "",
-    x: Annotated[str, typer.Option("--x", help="The input.")] = "",
-    y: Annotated[str, typer.Option("--y", help="The target.")] = "",
-    seed: Seed = 1,
+        str,
+        typer.Option(
+            "--weights",
+            help="All weights, comma-separated: W1 row by row, b1, W2, …; random if not given.",
+        ),
+    ] = ""
+    x: Annotated[str, typer.Option("--x", help="Input vector; random if not given.")] = ""
+    y: Annotated[str, typer.Option("--y", help="Target vector; random if not given.")] = ""
+    seed: Seed = 1
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write it as one self-contained page.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Walk through backpropagation in a small network, number by number.
+        Path | None, typer.Option("--html", help="Write a self-contained HTML page.")
+    ] = None
+    as_json: AsJson = False
 
-    The four equations, beside the automatic gradient. What is not given is drawn.
+
+@app.command()
+@grouped
+def backprop(options: BackpropOptions) -> None:
+    """Walk through backpropagation, number by number.
+
+    Prints the four equations of a small network with their values, and checks them against
+    autograd.
     """
-    from ensue.study import backprop_text
-    from ensue.study.backprop import walk_through
-    from ensue.study.backprop_page import as_page
+    from ensue.study.foundations import backprop_text
+    from ensue.study.foundations.backprop import walk_through
+    from ensue.study.foundations.backprop_page import as_page
 
     found = walk_through(
-        whole_numbers("--widths", widths),
-        activation=activation,
-        output=output,
-        cost=cost,
-        weights=numbers("--weights", weights) if weights else None,
-        x=numbers("--x", x) if x else None,
-        y=numbers("--y", y) if y else None,
-        seed=seed,
+        whole_numbers("--widths", options.widths),
+        activation=options.activation,
+        output=options.output,
+        cost=options.cost,
+        weights=numbers("--weights", options.weights) if options.weights else None,
+        x=numbers("--x", options.x) if options.x else None,
+        y=numbers("--y", options.y) if options.y else None,
+        seed=options.seed,
     )
-    if as_json:
+    if options.as_json:
         print(json.dumps(backprop_text.as_json(found)))
     else:
         print(backprop_text.as_text(found))
-    if html is not None:
-        write_page(html, as_page(found))
+    if options.html is not None:
+        write_page(options.html, as_page(found))
 
 
 @app.command()
 def graph(
-    expression: Annotated[str, typer.Argument(help='Such as "sin(x*y) + x".')],
+    expression: Annotated[str, typer.Argument(help='An expression such as "sin(x*y) + x".')],
     at: Annotated[
         str,
-        typer.Option("--at", help="Values of the variables: x=1.5,y=2. All are 1 if not given."),
+        typer.Option("--at", help="Values of the variables, 1 if not given: x=1.5,y=2."),
     ] = "",
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the graph of an expression, with the value and the derivative of every node."""
+    """Show an expression as a graph, with every derivative."""
     from dataclasses import asdict
 
-    from ensue.study.expression import as_text, examine, variables
-    from ensue.study.expression_picture import draw
+    from ensue.study.foundations.expression import as_text, examine, variables
+    from ensue.study.foundations.expression_picture import draw
 
     given = assignments(at) if at else dict.fromkeys(variables(expression), 1.0)
     found = examine(expression, given)

@@ -1,97 +1,135 @@
-"""What a language model is asked for: generate and suggest."""
+"""Texts that go on from a prompt: generate and suggest."""
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, app
+from ensue.cli.app import AsJson, Device, app
+from ensue.cli.grouped import grouped
+from ensue.cli.learning import TrustCell, trusted
 from ensue.errors import OptionError, RunError
 
 if TYPE_CHECKING:
-    from ensue.models.language import LanguageModel
+    from ensue.tasks.generation import Generates, Suggestion
+    from ensue.tasks.model import Model
 
-RunArgument = Annotated[Path, typer.Argument(help="The folder of a run of a language model.")]
+RunArgument = Annotated[Path, typer.Argument(help="Run folder of a language model.")]
 
 
-def load_language(run: Path) -> "LanguageModel":
-    from ensue.models.language import LanguageModel
-    from ensue.runs.use import load_run
+def load_generating(
+    run: Path, device: str, trust_cell: bool
+) -> "tuple[Model[Any, Any, Any], Generates]":
+    """The model of a run, and how it goes on from a prompt."""
+    from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
-    _, model = load_run(RunFolder(run))
-    if not isinstance(model, LanguageModel):
-        raise RunError(f"{run}: expected a language model, got a model to {model.kind}")
-    return model
+    _, model = load_run(RunFolder(run), trusted(trust_cell), device=device)
+    if model.task.generates is None:
+        raise RunError(f"{run}: expected a language model, got a model to {model.task.name}")
+    return model, model.task.generates
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions:
+    run: RunArgument
+    prompt: Annotated[str, typer.Option("--prompt", help="Beginning of the text.")] = ""
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of texts.")] = 1
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=1, help="Maximum length of a text, in tokens.")
+    ] = 100
+    temperature: Annotated[
+        float, typer.Option("--temperature", min=0, help="Sampling temperature; 0 is greedy.")
+    ] = 1.0
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", min=1, help="Sample from the k most probable tokens.")
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            "--top-p",
+            min=0,
+            max=1,
+            help="Sample from the fewest tokens with this total probability.",
+        ),
+    ] = None
+    width: Annotated[
+        int, typer.Option("--beam", min=1, help="Beam width for beam search; 1 samples instead.")
+    ] = 1
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the samples.")] = 1
+    device: Device = "auto"
+    trust_cell: TrustCell = False
+    as_json: AsJson = False
 
 
 @app.command()
-def generate(
-    run: RunArgument,
-    prompt: Annotated[str, typer.Option("--prompt", help="What the text begins with.")] = "",
-    count: Annotated[int, typer.Option("--count", min=1, help="How many texts.")] = 1,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, help="At most so many.")] = 100,
-    temperature: Annotated[
-        float, typer.Option("--temperature", min=0, help="0 takes the most probable token.")
-    ] = 1.0,
-    top_k: Annotated[
-        int | None, typer.Option("--top-k", min=1, help="Of so many most probable tokens.")
-    ] = None,
-    top_p: Annotated[
-        float | None, typer.Option("--top-p", min=0, max=1, help="Of those with this share.")
-    ] = None,
-    width: Annotated[
-        int, typer.Option("--beam", min=1, help="Search for the most probable text, so wide.")
-    ] = 1,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The same one writes the same.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Write texts that go on from a prompt; one alone is shown while it is made."""
-    from ensue.models.writing import Choice, Writer
+@grouped
+def generate(options: GenerateOptions) -> None:
+    """Generate texts from a prompt.
 
-    if width > 1 and (temperature != 1.0 or top_k or top_p):
+    A single text is printed as it is generated.
+    """
+    from ensue.tasks.generation import Choice
+
+    if options.width > 1 and (options.temperature != 1.0 or options.top_k or options.top_p):
         raise OptionError(
             "--beam searches and draws nothing: expected it without --temperature, --top-k and "
             "--top-p"
         )
-    choice = Choice(temperature, top_k, top_p, width, seed, tokens)
-    writer = Writer(load_language(run), prompt)
-    if as_json:
-        print(json.dumps({"prompt": prompt, "texts": writer.texts(choice, count)}))
-    elif count == 1 and width == 1:
-        print(writer.model.tokeniser.text_of(writer.tokens), end="", flush=True)
+    choice = Choice(
+        options.temperature,
+        options.top_k,
+        options.top_p,
+        options.width,
+        options.seed,
+        options.tokens,
+    )
+    model, generates = load_generating(options.run, options.device, options.trust_cell)
+    writer = generates.writer(model, options.prompt)
+    if options.as_json:
+        print(json.dumps({"prompt": options.prompt, "texts": writer.texts(choice, options.count)}))
+    elif options.count == 1 and options.width == 1:
+        print(writer.prompt, end="", flush=True)
         for piece in writer.pieces(choice):
             print(piece, end="", flush=True)
         print()
     else:
-        print("\n".join(writer.texts(choice, count)))
+        print("\n".join(writer.texts(choice, options.count)))
 
 
 @app.command()
 def suggest(
     run: RunArgument,
-    count: Annotated[int, typer.Option("--count", min=1, help="How many suggestions.")] = 5,
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of suggestions.")] = 5,
+    device: Device = "auto",
+    trust_cell: TrustCell = False,
     as_json: AsJson = False,
 ) -> None:
-    """Suggest the next words while you type; Tab takes the first, Enter ends.
+    """Suggest the next words while you type.
 
-    Where the input is no terminal, every line of it gets its suggestions.
+    Tab accepts the first, Enter ends. If standard input is not a terminal, prints suggestions for
+    each of its lines.
     """
-    from ensue.models.writing import Writer
+    model, generates = load_generating(run, device, trust_cell)
 
-    model = load_language(run)
+    def suggestions(text: str) -> "Sequence[Suggestion]":
+        whole = text.endswith(" ") or not text
+        return generates.writer(model, text, whole=whole).suggestions(count)
+
     if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
         from ensue.cli.typing import type_with_suggestions
 
-        print(type_with_suggestions(model, count))
+        print(type_with_suggestions(suggestions))
         return
     for line in sys.stdin:
         text = line.rstrip("\n")
-        found = Writer(model, text, whole=text.endswith(" ") or not text).suggestions(count)
+        found = suggestions(text)
         if as_json:
-            pairs = {own.token: own.probability for own in found}
-            print(json.dumps({"text": text, "suggestions": pairs}, ensure_ascii=False), flush=True)
+            told = {"text": text, "suggestions": dict(found)}
+            print(json.dumps(told, ensure_ascii=False), flush=True)
         else:
-            print("\t".join(f"{own.token} {own.probability:.3f}" for own in found), flush=True)
+            print("\t".join(f"{token} {p:.3f}" for token, p in found), flush=True)

@@ -2,207 +2,208 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, as_json_text, say, silent, warn, write_picture
-from ensue.cli.data import Delimiter, Encoding, Format, Header, NoQuote, SkipBad, names_of
-from ensue.cli.request import Request, configured, requested
+from ensue.cli.app import AsJson, Device, app, as_json_text, check_files, say, teller, write_picture
+from ensue.cli.data import TolerantOptions
+from ensue.cli.grouped import grouped
+from ensue.cli.request import Given, Request, configured, requested
+from ensue.cli.task_options import TaskCommand, as_asked, with_task_options
 from ensue.errors import DataError, OptionError
+from ensue.tasks.options import EVALUATE, PREDICT
 
-Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
+if TYPE_CHECKING:
+    from ensue.tasks.kept_cells import Trust
+
+Run = Annotated[Path, typer.Argument(help="Run folder.")]
+TrustCell = Annotated[
+    bool,
+    typer.Option("--trust-cell", help="Allow the run's own cell, a Python file, to be executed."),
+]
 Picture = Annotated[
-    Path | None, typer.Option("--picture", help="Of a forecaster: draw it into this .svg file.")
+    Path | None, typer.Option("--picture", help="Draw the answers into an .svg file.")
 ]
 
 
-@app.command()
+@app.command(cls=TaskCommand)
 @requested
-def init(wanted: Request) -> None:
-    """Write the complete config.toml of a run, and train nothing."""
+def init(wanted: Request, given: Given) -> None:
+    """Write the complete config.toml of a run without training."""
     from ensue.runs.train import settle
     from ensue.training import RunFolder
 
     folder = RunFolder(wanted.run)
-    settle(folder, configured(wanted, say))
+    settle(folder, configured(wanted, given, teller()))
     print(folder.config)
 
 
-@app.command()
-@requested
-def train(
-    wanted: Request,
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Request):
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", help="A setting that may have changed; may be repeated."),
-    ] = None,
+        typer.Option("--allow", help="Resume although this setting has changed; may be repeated."),
+    ] = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the configuration and train nothing.")
-    ] = False,
+        bool, typer.Option("--dry-run", help="Print the configuration without training.")
+    ] = False
     find_rate: Annotated[
-        bool, typer.Option("--find-rate", help="Suggest a learning rate and train nothing.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Warnings only.")] = False,
-) -> None:
-    """Train a model, or go on with a run that was interrupted.
+        bool, typer.Option("--find-rate", help="Suggest a learning rate without training.")
+    ] = False
+    trust_cell: TrustCell = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print warnings only.")] = False
 
-    What is not said is found out from the data and printed. The same command continues a run;
-    `ensue evaluate RUN` then opens its test part.
+
+@app.command(cls=TaskCommand)
+@requested
+def train(wanted: TrainOptions, given: Given) -> None:
+    """Train a model, or resume a run that was interrupted.
+
+    What is not given is inferred from the data and printed. The same command resumes a run;
+    `ensue evaluate RUN` tests the model.
     """
     from ensue.runs.train import settle, suggest_rate, train_run
     from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
-    tell = (warn if quiet else say) if team.first else silent
+    tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
     try:
-        config = configured(wanted, tell)
-        if dry_run:
+        config = configured(wanted, given, tell, wanted.trust_cell)
+        if wanted.dry_run:
             print(config.text_of(), end="")
             return
-        if find_rate:
+        if wanted.find_rate:
             print(suggest_rate(config, tell))
             return
         folder = RunFolder(wanted.run)
         if team.first:
-            config = settle(folder, config, allow or [])
-        watchers = [Display(config.train.watch, quiet=quiet)]
-        trained = train_run(config, folder, watchers, tell, allow or [])
+            config = settle(folder, config, allow)
+        watchers = [Display(config.train.watch, quiet=wanted.quiet)]
+        trained = train_run(config, folder, watchers, tell, allow)
         if team.first:
             print(f"{wanted.run}: {trained.best()}")
-            tell(f"next: ensue evaluate {wanted.run}    ensue predict {wanted.run} FILE")
+            if not wanted.quiet:
+                say(f"next: ensue evaluate {wanted.run}    ensue predict {wanted.run} FILE")
     finally:
         processes.end()
 
 
-def _reading(
-    format: str, encoding: str, delimiter: str, header: str, no_quote: bool, skip_bad: bool
-) -> dict[str, Any]:
-    """What is said of how files are read, as keys of [data]."""
-    said = {
-        "format": format,
-        "encoding": encoding,
-        "delimiter": delimiter,
-        "header": names_of(header),
-        "no_quote": no_quote,
-        "skip_bad": skip_bad,
-    }
-    return {key: value for key, value in said.items() if value}
+def trusted(files: bool) -> "Trust":
+    """What a command may run for a cell of one's own."""
+    from ensue.tasks.kept_cells import Trust
+
+    return Trust(files, command="--trust-cell")
 
 
-@app.command()
-def evaluate(
-    run: Run,
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(TolerantOptions):
+    run: Run
     test: Annotated[
-        list[str] | None, typer.Option("--test", help="These files, not the run's test part.")
-    ] = None,
+        list[str] | None, typer.Option("--test", help="Test files to use instead of the run's own.")
+    ] = None
     validation: Annotated[
-        bool, typer.Option("--validation", help="The validation part; the test stays sealed.")
-    ] = False,
-    format: Format = "",
-    encoding: Encoding = "",
-    delimiter: Delimiter = "",
-    header: Header = "",
-    no_quote: NoQuote = False,
-    skip_bad: SkipBad = False,
-    picture: Picture = None,
-    as_json: AsJson = False,
-) -> None:
-    """Open the test part: scores with intervals, baselines, classes, the surest mistakes.
+        bool,
+        typer.Option(
+            "--validation", help="Evaluate on the validation part instead of the test part."
+        ),
+    ] = False
+    picture: Picture = None
+    device: Device = "auto"
+    trust_cell: TrustCell = False
+    as_json: AsJson = False
 
-    Every opening is written down beside the run, and counted. How files are read is as
-    config.toml says, unless an option says otherwise.
+
+@app.command(cls=TaskCommand)
+@with_task_options(EVALUATE)
+@grouped
+def evaluate(options: EvaluateOptions, given: Given) -> None:
+    """Evaluate a run on its test part.
+
+    Prints scores with intervals, baselines, classes and the worst mistakes. Each use of a test
+    part is recorded beside the run and counted. Files are read as in
+    training, unless an option says otherwise.
     """
-    from ensue.runs.forecast import forecaster, picture_of_part
-    from ensue.runs.use import evaluate_run, load_run
+    from ensue.runs import evaluate as evaluation
+    from ensue.runs.config import RunConfig
     from ensue.training import RunFolder
 
-    part = "validation" if validation else "test"
-    reading = _reading(format, encoding, delimiter, header, no_quote, skip_bad)
-    found = evaluate_run(RunFolder(run), test or [], part, say, reading)
-    if picture:
-        config, model = load_run(RunFolder(run))
-        own = forecaster(model, "--picture")
-        write_picture(picture, picture_of_part(own, config, test or [], validation))
-    if as_json:
+    check_files(None, options.picture)
+    folder = RunFolder(options.run)
+    asked = as_asked(given, EVALUATE, RunConfig.read(folder.config).task) if given else {}
+    request = evaluation.EvaluationRequest(
+        "validation" if options.validation else "test",
+        options.test or [],
+        options.as_data(),
+        asked,
+        options.picture is not None,
+        trusted(options.trust_cell),
+        options.device,
+    )
+    found = evaluation.evaluate_run(folder, request, teller())
+    if options.picture is not None:
+        write_picture(options.picture, found.svg)
+    if options.as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
         print(as_json_text({**found.evaluation.as_json(), **facts}))
         return
     print(found.evaluation.as_text())
-    if not validation:
+    if not options.validation:
         times = "once" if found.by_all == 1 else f"{found.by_all} times"
         print(f"\nThis test part has been opened {times}, {found.by_this_run} by this run.")
 
 
-@app.command()
-def predict(
-    run: Run,
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(TolerantOptions):
+    run: Run
     files: Annotated[
-        list[str] | None, typer.Argument(help="Files such as it was trained on; none reads lines.")
-    ] = None,
-    format: Format = "",
-    encoding: Encoding = "",
-    delimiter: Delimiter = "",
-    header: Header = "",
-    no_quote: NoQuote = False,
-    skip_bad: SkipBad = False,
-    beam: Annotated[
-        int, typer.Option("--beam", min=0, help="Of a translator: how wide it searches.")
-    ] = 0,
-    n_best: Annotated[
-        int, typer.Option("--nbest", min=0, help="Of a translator: so many translations each.")
-    ] = 0,
-    alignment: Annotated[
-        bool, typer.Option("--alignment", help="Of a translator: where its words come from.")
-    ] = False,
-    future: Annotated[
         list[str] | None,
-        typer.Option("--future", help="Of a forecaster: files with what is known ahead."),
-    ] = None,
-    picture: Picture = None,
-    as_json: AsJson = False,
-) -> None:
-    """Answer with probabilities: for the rows of files, or the lines of the standard input.
+        typer.Argument(help="Files like the training files; without any, lines of standard input."),
+    ] = None
+    picture: Picture = None
+    device: Device = "auto"
+    trust_cell: TrustCell = False
+    as_json: AsJson = False
 
-    A line of output is label, probability and text with tabs between, or token/LABEL for each
-    step, or the translation. A forecaster gives the steps behind the files, or behind its own:
-    time, value, low and high. How files are read is as config.toml says, unless an option says
-    otherwise.
+
+@app.command(cls=TaskCommand)
+@with_task_options(PREDICT)
+@grouped
+def predict(options: PredictOptions, given: Given) -> None:
+    """Predict for rows of files or lines of standard input.
+
+    Prints a line for each: label, probability and text with tabs between, token/LABEL for each
+    step, a number with its interval, or the translation. Forecasts continue the given files, or
+    the training data: time, value, low and high. Files are read as in training, unless an option
+    says otherwise.
     """
     from ensue.data.rows import Tally
-    from ensue.models.forecaster import Forecaster
-    from ensue.runs.forecast import picture_ahead, steps_behind
-    from ensue.runs.use import AT_ONCE, load_run, predict_files, predict_texts, searching
+    from ensue.runs.load import load_run
+    from ensue.runs.predict import Prediction
     from ensue.training import RunFolder
 
-    config, model = load_run(RunFolder(run))
-    if beam or n_best or alignment:
-        model = searching(model, beam, n_best, alignment)
-    answers: Iterator[tuple[Any, Any]]
-    bad = Tally()
-    if isinstance(model, Forecaster):
-        steps = steps_behind(model, config, files or [], future or [])
-        answers = ((None, own) for own in steps)
-        if picture:
-            write_picture(picture, picture_ahead(model, config, files or [], future or []))
-    elif future or picture:
-        raise OptionError("--future and --picture: expected a run of a forecaster")
-    elif files:
-        given = _reading(format, encoding, delimiter, header, no_quote, skip_bad)
-        config = replace(config, data=config.data.model_copy(update=given))
-        found = predict_files(model, config, files, bad.add)
-        answers = ((row.value, own) for row, own in found)
+    check_files(None, options.picture)
+    folder, trust = RunFolder(options.run), trusted(options.trust_cell)
+    config, model = load_run(folder, trust, options.device)
+    if options.picture is not None and model.task.draws is None:
+        raise OptionError(f"--picture: a run to {model.task.name} has no picture")
+    prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
+    if options.files or not model.task.needs_input:
+        data = config.data.model_copy(update=options.as_data())
+        answers = prediction.files(options.files or [], data, bad.add)
     else:
         somebody_waits = sys.stdin.isatty()
-        answers = predict_texts(model, lines_of_input(), 1 if somebody_waits else AT_ONCE)
-    for value, own in answers:
-        if as_json:
-            shown = value if isinstance(value, str | list) else None
-            print(as_json_text({"input": shown, **asdict(own)}))
+        answers = prediction.lines(lines_of_input(), one_by_one=somebody_waits)
+    for shown, answer in answers:
+        if options.as_json:
+            value = shown if isinstance(shown, str | list | tuple) else None
+            print(as_json_text({"input": value, **asdict(answer)}))
         else:
-            print(own.as_line(value))
+            print(answer.as_line(shown))
+    if options.picture is not None:
+        write_picture(options.picture, prediction.picture())
     if bad.count:
         say("\n  ".join(["left out", *bad.lines()]))
 

@@ -1,28 +1,27 @@
 """The commands about this machine: a first look, a check-up, measurements."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ensue.cli.app import AsJson, app, check_files, write_picture
+from ensue.cli.grouped import grouped
 
 
 @app.command()
 def demo(
     what: Annotated[
         str,
-        typer.Argument(help="dates: training and translation; cell: what equations give."),
+        typer.Argument(help="dates: train a translator of dates; cell: what equations give."),
     ] = "dates",
-    out: Annotated[Path, typer.Option("--out", help="Folder for what it writes.")] = Path(
-        "ensue-demo"
-    ),
+    out: Annotated[Path, typer.Option("--out", help="Output folder.")] = Path("ensue-demo"),
 ) -> None:
-    """See what Ensue does: it learns, while you look, to read dates as people write them.
+    """Train a small translator of dates: about two minutes.
 
-    `ensue demo cell` shows in a few seconds what a cell written as equations gives.
+    `ensue demo cell` shows, in a few seconds, what a cell written as equations gives.
     """
     from ensue.demo import cell, translation
     from ensue.errors import unknown
@@ -35,9 +34,9 @@ def demo(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine has and lacks.
+    """Check what this machine has and lacks.
 
-    Versions, processor, compiler, cache, data sets and extras, each with what to do about it.
+    Versions, processor, compiler, cache, data sets and extras, with advice on each.
     """
     from ensue.doctor import as_text, examine
 
@@ -49,67 +48,76 @@ Cases = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="CASE",
-        help="Words of the names of cases, joined by dots: lengths, LSTM.train, T400.B32.",
+        help="Select cases by words of their names: lengths, LSTM.train, T400.B32.",
     ),
 ]
 
 
-@app.command()
-def bench(
-    words: Cases = None,
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    words: Cases = None
     full: Annotated[
-        bool, typer.Option("--full/--quick", help="The whole grid of shapes, or four of them.")
-    ] = False,
+        bool, typer.Option("--full/--quick", help="All shapes of the grid, or four.")
+    ] = False
     own: Annotated[
         list[str] | None,
-        typer.Option("--cell", help="A cell of your own: mine.py, mine.py:MyCell."),
-    ] = None,
+        typer.Option(
+            "--cell", help="Python file of a cell: mine.py, mine.py:MyCell; may be repeated."
+        ),
+    ] = None
     against: Annotated[
-        list[str] | None, typer.Option("--against", help="Only this opponent; may be repeated.")
-    ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs for each median.")] = 15,
+        list[str] | None,
+        typer.Option("--against", help="Compare with this contender only; may be repeated."),
+    ] = None
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs for each median.")] = 15
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="As many as torch takes, if not given.")
-    ] = None,
+        int | None,
+        typer.Option("--threads", min=1, help="Number of threads; torch's default if not given."),
+    ] = None
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write everything into a JSON file too.")
-    ] = None,
+        Path | None, typer.Option("--json", help="Write the measurements to a JSON file.")
+    ] = None
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the results into an .svg file too.")
-    ] = None,
+        Path | None, typer.Option("--picture", help="Draw the results into an .svg file.")
+    ] = None
     earlier: Annotated[
-        Path | None, typer.Option("--read", help="Measure nothing: show what --json has written.")
-    ] = None,
+        Path | None,
+        typer.Option("--read", help="Show the measurements of a JSON file instead of measuring."),
+    ] = None
     only_list: Annotated[
-        bool, typer.Option("--list", help="Print the names of the cases and nothing else.")
-    ] = False,
-) -> None:
-    """Measure the native engine beside torch.nn and a plain torch loop.
+        bool, typer.Option("--list", help="Print the names of the cases only.")
+    ] = False
 
-    JAX and ONNX Runtime take part where `make bench-peers` has installed them. Ctrl-C shows
-    what has been measured by then.
+
+@app.command()
+@grouped
+def bench(options: BenchOptions) -> None:
+    """Benchmark the native engine against torch.nn.
+
+    And against a plain torch loop of the same equations. JAX and ONNX Runtime take part if `make
+    bench-peers` has installed them. Ctrl-C prints what has been measured so far.
     """
     from ensue.bench.bench import Options, choose_cases, load_cells, run_bench
     from ensue.bench.saved import read, save
     from ensue.bench.table import write_report
 
-    check_files(json_file, picture)
-    if earlier is not None:
-        report = read(earlier)
+    check_files(options.json_file, options.picture)
+    if options.earlier is not None:
+        report = read(options.earlier)
     else:
-        loaded = load_cells(own or [])
-        cases = choose_cases(loaded, full, words or [])
-        if only_list:
+        loaded = load_cells(options.own or [])
+        cases = choose_cases(loaded, options.full, options.words or [])
+        if options.only_list:
             print("\n".join(case.name for case in cases))
             return
-        options = Options(runs, frozenset(against or []), threads=threads)
-        report = run_bench(cases, loaded, options)
+        how = Options(options.runs, frozenset(options.against or []), threads=options.threads)
+        report = run_bench(cases, loaded, how)
     write_report(report)
-    if json_file is not None:
-        save(report, json_file)
-    if picture is not None:
+    if options.json_file is not None:
+        save(report, options.json_file)
+    if options.picture is not None:
         from ensue.bench.picture import draw
 
-        write_picture(picture, draw(report))
-    if earlier is None and not report.finished:
+        write_picture(options.picture, draw(report))
+    if options.earlier is None and not report.finished:
         raise KeyboardInterrupt

@@ -1,58 +1,68 @@
 """Selection: which model is the best for these files."""
 
 import json
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, say, warn
-from ensue.cli.request import Request, configured, requested
+from ensue.cli.app import AsJson, app, say, teller
+from ensue.cli.request import Given, Request, configured, requested
+from ensue.cli.task_options import TaskCommand
 from ensue.errors import OptionError
 
 Models = Annotated[
     str,
     typer.Option(
         "--models",
-        help="Families and cells: ngram,window,gru,lstm:hidden_size=400,layers=1; "
-        "if not given, each family and the cells rnn, gru, lstm.",
+        help="Model families and cells: ngram,window,gru,lstm:hidden_size=400,layers=1. "
+        "Default: every family, with the cells rnn, gru and lstm.",
     ),
 ]
 
 
-@app.command()
-@requested
-def select(
-    wanted: Request,
-    models: Models = "",
+@dataclass(frozen=True, kw_only=True)
+class SelectOptions(Request):
+    models: Models = ""
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="A line for each model, no progress.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Train several models on the same files, rank them on validation, test the winner.
+        bool, typer.Option("--quiet", help="Print one line per model, no progress.")
+    ] = False
+    as_json: AsJson = False
 
-    Each is trained with early stopping in a run of its own below --run, which holds
-    selection.json and the picture selection.svg too. The test part stays sealed for all but the
-    winner. The same command goes on where it was interrupted; what is finished is not repeated.
+
+@app.command(cls=TaskCommand)
+@requested
+def select(wanted: SelectOptions, given: Given) -> None:
+    """Train several models, test the best one.
+
+    All learn from the same files, with early stopping, and are ranked on the validation part; only
+    the winner is evaluated on the test part. Each is a run folder below --run, beside
+    selection.json and selection.svg. The same command resumes an interrupted selection.
     """
-    say(f"selecting a model{' among ' + models if models else ''}")  # torch takes seconds to load
+    say(
+        f"selecting a model{' among ' + wanted.models if wanted.models else ''}"
+    )  # torch takes seconds to load
     if not wanted.files:
         raise OptionError(
             "select: name the files to learn from: "
             "ensue select corpus.txt --task language --models ngram,lstm --run selection"
         )
     from ensue.runs.config import RunConfig
-    from ensue.study.selection import FILE, PICTURE
-    from ensue.study.selection import select as select_model
+    from ensue.study.selection.selection import FILE, PICTURE
+    from ensue.study.selection.selection import select as select_model
     from ensue.training import Display, Watcher
 
     def watchers(config: RunConfig) -> list[Watcher]:
-        return [Display(config.train.watch, quiet=quiet)]
+        return [Display(config.train.watch, quiet=wanted.quiet)]
 
     found = select_model(
-        configured(wanted, warn if quiet else say), models, wanted.run, say, watchers
+        configured(wanted, given, teller(wanted.quiet)),
+        wanted.models,
+        wanted.run,
+        teller(),
+        watchers,
     )
-    print(json.dumps(found.as_json(), ensure_ascii=False) if as_json else found)
+    print(json.dumps(found.as_json(), ensure_ascii=False) if wanted.as_json else found)
     say(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if found.winner:
         say(f"next: ensue predict {wanted.run / found.winner.folder} FILE")

@@ -1,15 +1,17 @@
-"""Studies: what each cell can learn."""
+"""Studies of cells: memory."""
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ensue.cli.app import app, check_files, write_picture
+from ensue.cli.grouped import grouped
 from ensue.errors import OptionError
-from ensue.study.memory_budget import RATE, RATE_WITHOUT_GATES, Budget
+from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
 
 if TYPE_CHECKING:
     from ensue.cells import Cell
@@ -18,83 +20,102 @@ Tasks = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TASK",
-        help="adding and temporal-order if not given; also counting, copy, parity, dyck.",
+        help="adding, temporal-order, counting, copy, parity, dyck; the first two if not given.",
     ),
 ]
 Reach = Annotated[
     bool,
-    typer.Option("--reach", help="The longest of T = 10, 20, 50, … --steps that each solves."),
+    typer.Option(
+        "--reach", help="Find the longest T of 10, 20, 50, … up to --steps that each cell solves."
+    ),
 ]
 Rate = Annotated[
     float | None,
-    typer.Option("--rate", help=f"Of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]"),
+    typer.Option(
+        "--rate",
+        help=f"Learning rate of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]",
+    ),
 ]
 Start = Annotated[
     str,
     typer.Option(
         "--start",
-        help="Gate biases: chrono (keep for up to T steps) or standard (as the cell has them).",
+        help="Initial gate biases: chrono (keep for up to T steps) or standard (the cell's own).",
     ),
 ]
 
 
-@app.command()
-def memory(
-    tasks: Tasks = None,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Length T of the sequences.")] = 400,
-    reach: Reach = False,
+@dataclass(frozen=True, kw_only=True)
+class MemoryOptions:
+    tasks: Tasks = None
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Length T of the sequences.")] = 400
+    reach: Reach = False
     cells: Annotated[
-        str, typer.Option("--cells", help="Names, or files of your own: GRU,mine.py:MyCell.")
-    ] = "SimpleRNN,GRU,LSTM",
+        str, typer.Option("--cells", help="Cells by name or Python file: GRU,mine.py:MyCell.")
+    ] = "SimpleRNN,GRU,LSTM"
     updates: Annotated[
-        int, typer.Option("--updates", min=1, help="For each training.")
-    ] = Budget.updates,
-    hidden: Annotated[
-        int, typer.Option("--hidden", min=1, help="Units of the layer.")
-    ] = Budget.hidden,
+        int,
+        typer.Option("--updates", min=1, help="Maximum number of updates for each cell and task."),
+    ] = Budget.updates
+    hidden: Annotated[int, typer.Option("--hidden", min=1, help="Hidden units.")] = Budget.hidden
     rows: Annotated[
-        int, typer.Option("--rows", min=1, help="New sequences an update.")
-    ] = Budget.rows,
-    rate: Rate = Budget.rate,
-    clip: Annotated[
-        float, typer.Option("--clip", help="Largest norm of the gradient.")
-    ] = Budget.clip,
-    start: Start = Budget.start,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights and data.")] = Budget.seed,
+        int, typer.Option("--rows", min=1, help="Batch size; every update has new sequences.")
+    ] = Budget.rows
+    rate: Rate = Budget.rate
+    clip: Annotated[float, typer.Option("--clip", help="Maximum norm of the gradient.")] = (
+        Budget.clip
+    )
+    start: Start = Budget.start
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of weights and data.")] = (
+        Budget.seed
+    )
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write all, with the curves, into a JSON file.")
-    ] = None,
+        Path | None,
+        typer.Option("--json", help="Write results and learning curves to a JSON file."),
+    ] = None
     picture: Annotated[
         Path | None, typer.Option("--picture", help="Draw the results into an .svg file.")
-    ] = None,
-) -> None:
+    ] = None
+
+
+@app.command()
+@grouped
+def memory(options: MemoryOptions) -> None:
     """Measure how far back cells remember.
 
-    Every cell learns every task with the same budget until it solves it: adding is solved at a
-    mean squared error of 0.001 (chance: 0.167), temporal order at 99 % (chance: 25 %). Training
-    ends when the validation part is solved with a fifth of the error to spare; the score printed
-    is that of the test part. The defaults are those, of the ones tried, with which gated cells
-    solve adding over 400 steps soonest; the default command takes some minutes. Ctrl-C shows what
-    is measured by then.
+    Every cell is trained on every task with the same budget, until it solves it: adding at a mean
+    squared error of 0.001 (chance 0.167), temporal order at an accuracy of 99 % (chance 25 %).
+    Training stops once the validation error is four fifths of that; the score printed is that of
+    the test part. Of the settings tried, the defaults are those with which gated cells solve
+    adding over 400 steps fastest. Takes some minutes; Ctrl-C prints what has been measured so
+    far.
     """
-    from ensue.study.memory import find_tasks, lengths_up_to, study_memory
-    from ensue.study.memory_picture import draw
-    from ensue.study.memory_table import as_json, as_text
+    from ensue.study.memory.picture import draw
+    from ensue.study.memory.study import find_tasks, lengths_up_to, study_memory
+    from ensue.study.memory.table import as_json, as_text
 
-    check_files(json_file, picture)
+    check_files(options.json_file, options.picture)
     report = study_memory(
-        find_tasks(tasks or ["adding", "temporal order"]),
-        load_cells(cells),
-        lengths_up_to(steps) if reach else [steps],
-        Budget(updates, hidden, rows, rate, clip, seed=seed, start=start),
+        find_tasks(options.tasks or ["adding", "temporal order"]),
+        load_cells(options.cells),
+        lengths_up_to(options.steps) if options.reach else [options.steps],
+        Budget(
+            options.updates,
+            options.hidden,
+            options.rows,
+            options.rate,
+            options.clip,
+            seed=options.seed,
+            start=options.start,
+        ),
         lambda line: print(line, file=sys.stderr, flush=True),
     )
     if report.trials:
         print(as_text(report))
-    if json_file is not None:
-        write_json(json_file, as_json(report))
-    if picture is not None and report.trials:
-        write_picture(picture, draw(report))
+    if options.json_file is not None:
+        write_json(options.json_file, as_json(report))
+    if options.picture is not None and report.trials:
+        write_picture(options.picture, draw(report))
     if not report.finished:
         raise KeyboardInterrupt
 

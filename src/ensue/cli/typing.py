@@ -7,36 +7,33 @@ import shutil
 import sys
 import termios
 import tty
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ensue.models.language import LanguageModel
-    from ensue.models.writing import Suggestion
+    from ensue.tasks.generation import Suggestion
 
 TAB, ENTER, ERASE, ESCAPE = "\t", ("\r", "\n"), ("\x7f", "\b"), "\x1b"
 INTERRUPT, END_OF_INPUT = "\x03", "\x04"
 
 
-def type_with_suggestions(model: LanguageModel, count: int) -> str:
-    """The line that was typed. Ctrl-C raises KeyboardInterrupt."""
-    from ensue.models.writing import Writer
-
+def type_with_suggestions(suggestions: Callable[[str], Sequence[Suggestion]]) -> str:
+    """The line that was typed. suggestions: of the words to come, by what is typed so far. Ctrl-C
+    raises KeyboardInterrupt."""
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
     text = ""
     try:
         tty.setraw(handle)
         while True:
-            whole = text.endswith(" ") or not text
-            found = Writer(model, text, whole=whole).suggestions(count)
+            found = suggestions(text)
             _draw(text, found)
             key = _key(handle)
             if key in ENTER or key == END_OF_INPUT:
                 return text
             if key == INTERRUPT:
                 raise KeyboardInterrupt
-            text = _typed(text, key, found, whole)
+            text = _typed(text, key, found)
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
         sys.stdout.write("\r\x1b[J")
@@ -64,28 +61,24 @@ def _key(handle: int) -> str:
             data += os.read(handle, 1)
 
 
-def _typed(text: str, key: str, found: Sequence[Suggestion], whole: bool) -> str:
-    """The line after a key."""
+def _typed(text: str, key: str, found: Sequence[Suggestion]) -> str:
+    """The line after a key; Tab replaces a word that is begun by the first suggestion."""
     if key in ERASE:
         return text[:-1]
     if key == TAB:
         if not found:
             return text
-        kept = text if whole else text[: text.rfind(" ") + 1]
-        return f"{kept}{found[0].token} "
+        return f"{text[: text.rfind(' ') + 1]}{found[0].token} "
     return text + key if key.isprintable() else text
 
 
 def _draw(text: str, found: Sequence[Suggestion]) -> None:
-    """The line, and under it a bar for each suggestion; the cursor stays behind the line."""
+    """The line, and under it a bar for each suggestion; the cursor stays at its end."""
     width = shutil.get_terminal_size().columns
     shown = text[-(width - 3) :]
-    longest = max([len(own.token) for own in found], default=0)
+    longest = max([len(token) for token, _ in found], default=0)
     room = max(10, width - longest - 12)
-    lines = [
-        f"  {own.token:<{longest}}  {own.probability:6.1%} {'█' * round(own.probability * room)}"
-        for own in found
-    ]
+    lines = [f"  {token:<{longest}}  {p:6.1%} {'█' * round(p * room)}" for token, p in found]
     below = "".join(f"\r\n{line[: width - 1]}" for line in lines)
     up = f"\x1b[{len(lines)}A" if lines else ""
     sys.stdout.write(f"\r\x1b[J> {shown}{below}{up}\r\x1b[{len(shown) + 2}C")

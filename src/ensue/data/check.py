@@ -18,7 +18,7 @@ from ensue.data.survey import MOST_LABELS, Pairs, Survey
 from ensue.data.values import NO_LABEL
 
 MAJORITY = 0.9
-MOST_KEPT = 100_000  # problems; those behind are counted only
+MOST_KEPT = 100_000  # problems; those after them are only counted
 MOST_LABELS_SHOWN = 12
 LABEL_WIDTH = 24
 
@@ -50,7 +50,7 @@ class Report:
         """No faulty line, and at least one row in each part. Warnings are for the reader."""
         return not self.problem_count and all(part.rows for part in self.parts)
 
-    def hear(self, problem: Problem) -> None:
+    def add(self, problem: Problem) -> None:
         self.problem_count += 1
         if len(self.problems) < MOST_KEPT:
             self.problems.append(problem)
@@ -104,7 +104,7 @@ def check(
     hints: list[Finding] = []
     for name, paths in parts.items():
         rejected = _Rejected(report)
-        rows = chain.from_iterable(read(path, options, rejected.hear) for path in paths)
+        rows = chain.from_iterable(read(path, options, rejected.add) for path in paths)
         if report.roles is None:
             sample = list(islice(rows, SAMPLE))
             if sample:
@@ -114,7 +114,7 @@ def check(
         part = Survey(name, report.roles or Roles("", None, False), vocabulary, not report.parts)
         for row in rows:
             if _unlabelled(row, part.roles):
-                rejected.hear(Problem(row.place, f"{part.roles.label}: {NO_LABEL}"))
+                rejected.add(Problem(row.place, f"{part.roles.label}: {NO_LABEL}"))
             else:
                 part.add(row, report.parts)
         part.rejected = rejected.count
@@ -139,13 +139,13 @@ def _header_hints(rows: Sequence[Row], options: ReadOptions) -> Iterator[Finding
 
 
 class _Rejected:
-    """Hears problems for the report and counts the rows that they take away."""
+    """Adds problems to the report and counts the rows that they reject."""
 
     def __init__(self, report: Report) -> None:
         self._report, self.count = report, 0
 
-    def hear(self, problem: Problem) -> None:
-        self._report.hear(problem)
+    def add(self, problem: Problem) -> None:
+        self._report.add(problem)
         self.count += problem.rejects
 
 

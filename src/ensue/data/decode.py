@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ensue.data.options import ReadOptions
 from ensue.data.rows import Broken, Place
-from ensue.data.stream import Damaged, pieces
+from ensue.data.stream import DamagedStream, pieces
 
 # Number, text, and what is wrong with it ("" for nothing). The text of a faulty line shows its
 # shape (quotes, columns) with U+FFFD for what cannot be read; it never becomes part of a row.
@@ -45,7 +45,7 @@ def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
                 continue
             yield from _decoded(block, encoding, number, offset)
             number, offset = number + block.count(b"\n"), offset + len(block)
-    except Damaged as damage:
+    except DamagedStream as damage:
         raise Broken(Place(str(path), number), str(damage)) from None
 
 
@@ -149,7 +149,7 @@ def _undecodable(line: bytes, encoding: str, error: UnicodeDecodeError, offset: 
 def _looked_at(
     content: Iterator[bytes], encoding: str, place: Place
 ) -> tuple[Iterator[bytes], int]:
-    """The content behind a UTF-8 byte order mark, and the size of that mark; `Broken` if the
+    """The content after a UTF-8 byte order mark, and the size of that mark; `Broken` if the
     beginning tells of another encoding, or of the line ends of old Macs."""
     first, skipped = next(content, b""), 0
     mark = next((mark for mark in MARKS if first.startswith(mark)), b"")
@@ -201,7 +201,7 @@ def _as_utf8(content: Iterator[bytes], encoding: str, file: str) -> Iterator[byt
             raise Broken(
                 Place(file, line + sound.count("\n")),
                 f"the bytes {bad} at byte {seen - len(held) + error.start} are not {encoding}; "
-                "nothing behind them is read",
+                "nothing after them is read",
             ) from None
         except UnicodeError:  # no bytes to name: UTF-16 and UTF-32 begin with a mark
             raise Broken(

@@ -6,29 +6,19 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ensue.data.formats import format_names
 from ensue.data.rows import Place
 from ensue.data.stream import PIECE
 from ensue.errors import DataError, OptionError, unknown
 
-# What the end of a file's name says about its format; `.gz` behind it is taken off first.
-EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".conll": "conll",
-    ".conllu": "conllu",
-    ".txt": "text",
-    ".parquet": "parquet",
-}
-FORMATS = (*dict.fromkeys(EXTENSIONS.values()), "whole", "folder")
 TABLES = ("csv", "tsv")
 ALL = ("*",)
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """format: "auto" (by the file's name) or one of FORMATS; "whole" is a text that is one row.
+    """format: "auto" (by the file's name), or the name of a file in `formats`; "whole" is a text
+    that is one row.
 
     delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
     header: True where the first line names the columns, otherwise their names.
@@ -55,8 +45,9 @@ class ReadOptions:
     longest_line: int = 64 << 20
 
     def __post_init__(self) -> None:
-        if self.format != "auto" and self.format not in FORMATS:
-            raise unknown("format", self.format, ("auto", *FORMATS))
+        known = ["auto", *format_names()]
+        if self.format not in known:
+            raise unknown("format", self.format, known)
         problems = [*self._wrong_names(), *self._wrong_values()]
         if problems:
             raise OptionError("\n".join(problems))
@@ -115,7 +106,7 @@ def require(needed: Sequence[str], names: Sequence[str], place: Place, hint: str
 
 
 def needed_columns(options: ReadOptions) -> list[str]:
-    """All columns that the options speak of."""
+    """All columns that the options name."""
     numbers = () if options.numbers == ALL else options.numbers
     single = [name for name in (options.sequence, options.time) if name is not None]
     return [*single, *options.columns, *numbers, *options.step_columns]

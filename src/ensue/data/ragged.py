@@ -14,7 +14,7 @@ Rows = Sequence[int] | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Ragged:
-    """values (total, …): all rows behind one another; row k is values[starts[k]:starts[k + 1]]."""
+    """values (total, …): all rows, one after another; row k is values[starts[k]:starts[k + 1]]."""
 
     values: NDArray[Any]
     starts: NDArray[np.int64]  # (rows + 1)
@@ -52,7 +52,7 @@ class Ragged:
         return Ragged(self.values[positions], np.concatenate([[0], np.cumsum(lengths)]))
 
     def padded(self, rows: Rows, fill: float = 0) -> NDArray[Any]:
-        """(time, batch, …) of these rows, `fill` behind the shorter ones."""
+        """(time, batch, …) of these rows, `fill` after the shorter ones."""
         rows = np.asarray(rows, np.int64)
         positions, lengths = self._positions(rows)
         time = int(lengths.max(initial=0))

@@ -72,7 +72,7 @@ class Tally:
         return [*found, *([f"and {left:,} more"] if left else [])]
 
 
-Tell = Callable[[Problem], None]  # who hears of problems
+Tell = Callable[[Problem], None]  # callback for rejected rows and other faults
 
 
 class Broken(Exception):

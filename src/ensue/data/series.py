@@ -43,10 +43,10 @@ def not_a_number(column: str, value: Any) -> str:
 # --- series ------------------------------------------------------------------------------
 
 
-def with_numbers(steps: Steps, options: ReadOptions, tell: Tell) -> Iterator[Row]:
+def with_numbers(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """Rows whose `numbers` are floats and whose `time` increases."""
     before: tuple[Row, Any] | None = None
-    for row in steps(tell):
+    for row in steps(on_bad_row):
         names = options.numbers
         if names == ALL:
             names = tuple(name for name in row.fields if name != options.time)
@@ -58,7 +58,7 @@ def with_numbers(steps: Steps, options: ReadOptions, tell: Tell) -> Iterator[Row
             if not faults:
                 before = row, moment
         for k, fault in enumerate(faults):
-            tell(Problem(row.place, fault, rejects=int(k == 0)))
+            on_bad_row(Problem(row.place, fault, rejects=int(k == 0)))
         if not faults:
             yield Row(row.place, {**row.fields, **values})
 
@@ -105,18 +105,18 @@ class Collected:
         self.faulty: Place | None = None
 
 
-class Collector:
+class SeriesCollector:
     """Puts the lines of a long table together. A line that could not be read belongs to the
     sequence around it, or, between two, to either: then neither can be trusted."""
 
-    def __init__(self, options: ReadOptions, tell: Tell) -> None:
-        self.options, self._tell = options, tell
+    def __init__(self, options: ReadOptions, on_bad_row: Tell) -> None:
+        self.options, self._on_bad_row = options, on_bad_row
         self._current: Collected | None = None
         self._lost: Place | None = None  # a line that could not be read since the last one
         self._begun: dict[str, int] = {}  # the first line of every sequence
 
-    def hear(self, problem: Problem) -> None:
-        self._tell(problem._replace(rejects=0))
+    def add_fault(self, problem: Problem) -> None:
+        self._on_bad_row(problem._replace(rejects=0))
         self._lost = problem.place
 
     def step(self, row: Row) -> Iterator[Row]:
@@ -140,7 +140,7 @@ class Collector:
 
     def _fault(self, place: Place, reason: str) -> None:
         assert self._current is not None
-        self._tell(Problem(place, reason, rejects=0))
+        self._on_bad_row(Problem(place, reason, rejects=0))
         self._current.faulty = self._current.faulty or place
 
     def _take(self, current: Collected, row: Row) -> None:
@@ -176,7 +176,7 @@ class Collector:
         faulty = current.faulty or self._lost
         if faulty:
             reason = f"sequence {current.name!r} is left out: line {faulty.line} is faulty"
-            self._tell(Problem(current.place, reason))
+            self._on_bad_row(Problem(current.place, reason))
             return
         columns = zip(*current.step_columns, strict=True)
         yield Row(
@@ -190,10 +190,10 @@ class Collector:
         )
 
 
-def sequences(steps: Steps, options: ReadOptions, tell: Tell) -> Iterator[Row]:
+def sequences(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"sequence": name, "features": array (steps, n), columns…} from a table with a line for
     each step."""
-    collector = Collector(options, tell)
-    for row in steps(collector.hear):
+    collector = SeriesCollector(options, on_bad_row)
+    for row in steps(collector.add_fault):
         yield from collector.step(row)
     yield from collector.end()

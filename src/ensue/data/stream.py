@@ -14,7 +14,7 @@ PIECE = 1 << 18
 MAGIC = b"\x1f\x8b"
 
 
-class Damaged(Exception):
+class DamagedStream(Exception):
     """Gzip data that cannot be unpacked any further."""
 
 
@@ -42,7 +42,7 @@ def pieces(path: Path) -> Iterator[bytes]:
                 yield from _unpacked(file, first)
                 return
             if path.suffix == ".gz" and first:
-                raise Damaged(
+                raise DamagedStream(
                     f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
                     "gzip: take .gz off the name, or pack the file"
                 )
@@ -64,8 +64,8 @@ def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
             except zlib.error as error:
                 at = end - len(packed)
                 what = str(error).rpartition(": ")[2]
-                raise Damaged(
-                    f"the gzip data is damaged at or behind byte {at} ({what}): copy the file again"
+                raise DamagedStream(
+                    f"the gzip data is damaged at or after byte {at} ({what}): copy the file again"
                 ) from None
             if piece:
                 yield piece
@@ -74,7 +74,7 @@ def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
                 packed = file.read(PIECE)
                 end += len(packed)
                 if not packed and not piece:
-                    raise Damaged(
+                    raise DamagedStream(
                         f"the gzip data is cut off at byte {end}: the file is not whole, "
                         "copy it again"
                     )
@@ -84,4 +84,4 @@ def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:
             end += len(more)
         if packed and not packed.startswith(MAGIC):
             at = end - len(packed)
-            raise Damaged(f"bytes that are no gzip follow the gzip data at byte {at}")
+            raise DamagedStream(f"bytes that are no gzip follow the gzip data at byte {at}")

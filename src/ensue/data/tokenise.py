@@ -94,7 +94,7 @@ def _characters() -> Patterns:
     return Patterns(character, character)
 
 
-class Kind(NamedTuple):
+class TokenKind(NamedTuple):
     """A row of TOKENISERS: how text is cut, and what stands between tokens put together."""
 
     patterns: Callable[[], Patterns]
@@ -102,11 +102,11 @@ class Kind(NamedTuple):
 
 
 # "subwords" is cut by a trained model, not by a pattern
-TOKENISERS: dict[str, Kind | None] = {
-    "words": Kind(_words, " "),
-    "pieces": Kind(_pieces, " "),
-    "spaces": Kind(_spaces, " "),
-    "characters": Kind(_characters, ""),
+TOKENISERS: dict[str, TokenKind | None] = {
+    "words": TokenKind(_words, " "),
+    "pieces": TokenKind(_pieces, " "),
+    "spaces": TokenKind(_spaces, " "),
+    "characters": TokenKind(_characters, ""),
     "subwords": None,
 }
 

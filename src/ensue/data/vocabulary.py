@@ -15,6 +15,8 @@ from ensue.errors import DataError, OptionError
 
 PAD, UNKNOWN, START, END = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PAD, UNKNOWN)
+TEXT_SPECIALS = (PAD, UNKNOWN, START, END)  # of vocabularies that texts are generated from
+START_NUMBER, END_NUMBER = TEXT_SPECIALS.index(START), TEXT_SPECIALS.index(END)
 KEYS = ("specials", "tokens", "counts")
 
 
@@ -26,7 +28,7 @@ def count_tokens(rows: Iterable[Iterable[str]]) -> Counter[str]:
     return counts
 
 
-class Numbers(dict[str, int]):
+class TokenNumbers(dict[str, int]):
     """token → number, and `unknown` for every other token; a lookup stores nothing."""
 
     def __init__(self, tokens: Iterable[str], unknown: int) -> None:
@@ -101,7 +103,7 @@ class Vocabulary:
 
     @classmethod
     def closed(cls, names: Mapping[str, int]) -> Vocabulary:
-        """Of labels and their counts, by alphabet: nothing is padding and nothing unknown."""
+        """A vocabulary of labels in alphabetical order, without padding or unknown."""
         ordered = sorted(names)
         return cls(tuple(ordered), tuple(names[name] for name in ordered), ())
 
@@ -110,7 +112,7 @@ class Vocabulary:
         """token → number. Of an open vocabulary, `numbers[token]` is 1 where it is unknown."""
         if not self.specials:
             return {token: number for number, token in enumerate(self.tokens)}
-        numbers = Numbers(self.tokens, unknown=1)
+        numbers = TokenNumbers(self.tokens, unknown=1)
         numbers[PAD] = 1
         return numbers
 
@@ -138,7 +140,7 @@ class Vocabulary:
 
     @property
     def unknown_share(self) -> float:
-        """Of the tokens it was built from, the share that is unknown to it."""
+        """The share of the tokens it was built from that it does not know."""
         return self.counts[1] / max(sum(self.counts), 1) if self.specials else 0.0
 
     def to_dict(self) -> dict[str, list[Any]]:

@@ -5,20 +5,22 @@ A sequence is over when its last word is the end, or when it has `most_steps` wo
 was cut is a sequence like any other, and every search looks for the best of the same set.
 """
 
-from ensue.decoding.beam import beam
+from ensue.decoding.beam import BeamSearch, beam
 from ensue.decoding.draws import seeds
 from ensue.decoding.exact import exact
 from ensue.decoding.forced import score
 from ensue.decoding.greedy import greedy
 from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.penalty import PENALTIES
-from ensue.decoding.sampling import sample, stream
+from ensue.decoding.sampling import Sampling, sample, stream
 from ensue.decoding.step import Reorder, Shared, State, Step, Watch, reordered
 
 __all__ = [
     "PENALTIES",
+    "BeamSearch",
     "Hypothesis",
     "Reorder",
+    "Sampling",
     "Shared",
     "State",
     "Step",

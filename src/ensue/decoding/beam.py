@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,18 +25,25 @@ from ensue.decoding.trellis import Ended, Layer, traced
 from ensue.errors import OptionError
 
 
+@dataclass(frozen=True)
+class BeamSearch:
+    """How wide a beam is, and how finished sequences are ranked: `beam` says what each means."""
+
+    width: int
+    n_best: int = 1
+    length_penalty: str = "wu"
+    alpha: float = 0.0
+    stop_early: bool = True
+
+
 def beam(
     step: Step,
     start: Tensor,
     state: State,
+    how: BeamSearch,
     *,
-    width: int,
-    n_best: int = 1,
     end: int | None,
     most_steps: int | Tensor,
-    length_penalty: str = "wu",
-    alpha: float = 0.0,
-    stop_early: bool = True,
     reorder: Reorder = reordered,
     watch: Watch | None = None,
 ) -> list[list[Hypothesis]]:
@@ -53,14 +61,14 @@ def beam(
     grows from any of them has log p ≤ s, for no log p of a word is above 0; it has at most N words
     and lp never falls, so lp(n) ≤ lp(N), and its score is log p / lp(n) ≤ s / lp(n) ≤ s / lp(N).
     If the last of the n best has at least this, later ones are at most its equals and rank
-    behind it.
+    after it.
 
     watch(state) (rows, …), of the state that a step gave, is kept for each word chosen by it:
     `Hypothesis.watched`, in the hypothesis' own order."""
-    _check(width, n_best)
+    _check(how.width, how.n_best)
     given = setting(step, start, state, end, most_steps, reorder, watch)
-    search = _Search(given, width, n_best, penalty(length_penalty, alpha), stop_early)
-    return search.run()
+    ranking = penalty(how.length_penalty, how.alpha)
+    return _Search(given, how.width, how.n_best, ranking, how.stop_early).run()
 
 
 def _check(width: int, n_best: int) -> None:
@@ -118,7 +126,7 @@ class _Search:
         words = words.view(len(scores), -1).gather(1, order)
         over = (words == self.given.end) | (self.given.limits[sentences] == number)[:, None]
         self._end(sentences, number, over, totals, parents, words)
-        # Those that are over move behind the others, whose order stays.
+        # Those that have ended move after the others, whose order stays.
         going = over.to(torch.uint8).sort(dim=1, stable=True).indices[:, : self.width]
         totals = totals.masked_fill(over, -torch.inf)
         return totals.gather(1, going), parents.gather(1, going), words.gather(1, going)
@@ -132,7 +140,7 @@ class _Search:
         parents: Tensor,
         words: Tensor,
     ) -> None:
-        """Of the best `width`, those that are over."""
+        """Those of the best `width` hypotheses that have ended."""
         over, totals = over[:, : self.width], totals[:, : self.width]
         if not bool(over.any()):
             return

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ensue.decoding.beam import beam
+from ensue.decoding.beam import BeamSearch, beam
 from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.step import (
     Reorder,
@@ -51,7 +51,7 @@ def exact(
         step,
         start,
         state,
-        width=KNOWN,
+        BeamSearch(width=KNOWN),
         end=end,
         most_steps=most_steps,
         reorder=reorder,

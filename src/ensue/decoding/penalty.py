@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ensue.errors import OptionError, unknown
 
-# Of the number of words and α; each is 1 for α = 0 and never falls as words are added.
+# Functions of the number of words and α; each is 1 for α = 0 and never falls as words are added.
 PENALTIES: dict[str, Callable[[Tensor, float], Tensor]] = {
     "wu": lambda words, alpha: ((5.0 + words.double()) / 6.0) ** alpha,
     "length": lambda words, alpha: words.double() ** alpha,

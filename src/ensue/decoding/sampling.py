@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,17 +26,24 @@ from ensue.decoding.walk import Choose, hypotheses, walk
 from ensue.errors import OptionError
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """What words are drawn from, as `candidates` has it, and the seed of the draws."""
+
+    seed: int | Sequence[int]
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+
 def sample(
     step: Step,
     start: Tensor,
     state: State,
+    how: Sampling,
     *,
     end: int | None,
     most_steps: int | Tensor,
-    seed: int | Sequence[int],
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
     reorder: Reorder = reordered,
     watch: Watch | None = None,
 ) -> list[Hypothesis]:
@@ -45,7 +53,7 @@ def sample(
     follow from its seed and the number of the step alone. temperature 0 is greedy search.
     log_probability is the model's own, whatever the words were drawn from."""
     given = setting(step, start, state, end, most_steps, reorder, watch)
-    choose = _chooser(len(start), seed, temperature, top_k, top_p)
+    choose = _chooser(len(start), how)
     return hypotheses(given, walk(given, choose))
 
 
@@ -53,20 +61,17 @@ def stream(
     step: Step,
     start: Tensor,
     state: State,
+    how: Sampling,
     *,
     end: int | None,
     most_steps: int,
-    seed: int,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
     reorder: Reorder = reordered,
 ) -> Iterator[int]:
     """The words of `sample` for one row, start (1,), each as soon as it is drawn."""
     given = setting(step, start, state, end, most_steps, reorder)
     if len(start) != 1:
         raise OptionError(f"start: expected one row to stream, got {len(start)}; use sample")
-    choose = _chooser(1, seed, temperature, top_k, top_p)
+    choose = _chooser(1, how)
     return (int(taken.tokens) for taken in walk(given, choose))
 
 
@@ -94,13 +99,8 @@ def candidates(
     return probs / probs.sum(1, keepdim=True), order
 
 
-def _chooser(
-    rows: int,
-    seed: int | Sequence[int],
-    temperature: float,
-    top_k: int | None,
-    top_p: float | None,
-) -> Choose:
+def _chooser(rows: int, how: Sampling) -> Choose:
+    seed, temperature, top_k, top_p = how.seed, how.temperature, how.top_k, how.top_p
     own = seeds(seed, rows) if isinstance(seed, int) else list(seed)
     problems = []
     if len(own) != rows:

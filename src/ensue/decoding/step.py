@@ -47,6 +47,7 @@ class Shared:
         if not bool((counts == each).all()):
             kept, each = owners, 1
         same = len(kept) == len(self.values) and bool((kept.diff() > 0).all())
+        kept = kept.to(self.values.device)
         return Shared(self.values if same else self.values.index_select(0, kept), each)
 
 
@@ -54,7 +55,7 @@ def reordered(state: State, order: Tensor) -> State:
     """The state whose row k is row order[k] of this one; rows are on axis 0 of every tensor.
     Numbers and None belong to no row and stay."""
     if isinstance(state, Tensor):
-        return state.index_select(0, order)
+        return state.index_select(0, order.to(state.device))
     if isinstance(state, Shared):
         return state.reordered(order)
     if isinstance(state, Mapping):

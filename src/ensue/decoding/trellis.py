@@ -1,4 +1,4 @@
-"""What a beam search leaves behind, and the sequences read back from it."""
+"""The record of a beam search, and the sequences read back from it."""
 
 from __future__ import annotations
 

@@ -6,15 +6,14 @@ import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensue import __version__
-from ensue.demo.trial import Share, Trial, lengths_beside
-from ensue.diagnose.alignment import alignment_picture
-from ensue.equations.drawing import INK, QUIET, Drawing, number
+from ensue.demo.trial import DemoTrial, Share, lengths_beside
+from ensue.drawing.svg import INK, QUIET, Drawing, number
 
 if TYPE_CHECKING:
-    from ensue.models import Translator
+    from ensue.tasks.model import Model
 
 EXAMPLES = ("Mittwoch, der 24. Oktober 2012", "Fri., Aug. 7, 1981", "el cinco de mayo de 1997")
 MISTAKES = 12
@@ -44,9 +43,12 @@ tr:last-child td { border-bottom: 0 }
 """
 
 
-def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -> str:
+def page(
+    model: Model[Any, Any, Any], trials: Sequence[DemoTrial], beside: DemoTrial, run: Path
+) -> str:
     """Scores, the learning curve, where it looks, every format, mistakes. run: of the model."""
-    plain = trials[0]
+    plain, explains = trials[0], model.task.explains
+    assert explains is not None
     sections = [
         _cards(trials, beside),
         "<h2>Learning</h2>",
@@ -55,7 +57,7 @@ def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -
         '<p class="quiet">Each row is a letter that it writes, with its probability; the darker a '
         "square, the more it looked at the letter above. Nobody told it which belong together.</p>",
         *(
-            f'<div class="sheet">{alignment_picture(model.explain(text))}</div>'
+            f'<div class="sheet">{explains.explain(model, text).as_svg()}</div>'
             for text in EXAMPLES
         ),
         "<h2>With attention and without, by length</h2>",
@@ -78,7 +80,7 @@ def page(model: Translator, trials: Sequence[Trial], beside: Trial, run: Path) -
     )
 
 
-def _cards(trials: Sequence[Trial], beside: Trial) -> str:
+def _cards(trials: Sequence[DemoTrial], beside: DemoTrial) -> str:
     shares = [(own.exact, own.name, len(own.dates)) for own in trials]
     rows = [*shares, (beside.exact, f"{trials[0].name}, without attention", len(beside.dates))]
     cards = [
@@ -93,7 +95,7 @@ def _bar(share: float, kind: str = "") -> str:
     return f'<span class="bar {kind}" style="width:{max(2, round(160 * share))}px"></span>'
 
 
-def _lengths(ours: Trial, theirs: Trial) -> str:
+def _lengths(ours: DemoTrial, theirs: DemoTrial) -> str:
     rows = [
         f'<tr><td>{name} characters</td><td class="number">{count:,}</td>'
         f"<td>{_bar(own)} {own:.1%}</td><td>{_bar(other, 'other')} {other:.1%}</td></tr>"
@@ -103,7 +105,7 @@ def _lengths(ours: Trial, theirs: Trial) -> str:
     return f'<div class="sheet"><table>{head}{"".join(rows)}</table></div>'
 
 
-def _mistakes(trials: Sequence[Trial]) -> str:
+def _mistakes(trials: Sequence[DemoTrial]) -> str:
     rows = [
         f'<tr><td>{escape(one.text)}</td><td class="wrong">{escape(said)}</td><td>{one.iso}</td>'
         f'<td class="quiet">{escape(own.name)}</td></tr>'

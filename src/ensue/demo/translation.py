@@ -26,14 +26,16 @@ from ensue.demo.console import (
     one_thread,
     one_thread_each,
 )
-from ensue.demo.trial import Trial, lengths_beside
+from ensue.demo.trial import DemoTrial, lengths_beside
 from ensue.errors import OptionError, RunError
 
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
-    from ensue.models import Translator
     from ensue.runs.config import RunConfig
+    from ensue.tasks.model import Model
     from ensue.training import RunFolder
+
+    AnyModel = Model[Any, Any, Any]
 
 SEED = 1
 ROWS = {"train": 40_000, "validation": 1000, "test": 6000}
@@ -74,7 +76,7 @@ def run(out: Path) -> None:
     parts = _say_data(console, out)
     attentive, plain = _say_training(console, out)
     trials = _trials(attentive, parts)
-    beside = Trial.of("without attention", plain, parts["test"])
+    beside = DemoTrial.of("without attention", plain, parts["test"])
     _say_scores(console, trials, beside)
     _say_alignment(console, attentive, out)
     _say_mistakes(console, trials)
@@ -115,13 +117,12 @@ _PURPOSE = {"train": "train on", "validation": "validate on", "test": "test on"}
 
 
 # -------------------------------------------------------------------- 2: training
-def _say_training(console: Console, out: Path) -> tuple[Translator, Translator]:
+def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
     """The network with attention, and beside it, in a process of its own, the one without. Both are
     runs below the folder, which the commands that are named at the end can use."""
     heading(console, 2, "Training, from nothing; beside it the same network without attention")
-    from ensue.models import Translator
+    from ensue.runs.load import load_run
     from ensue.runs.train import train_run
-    from ensue.runs.use import load_run
     from ensue.training import Display, RunFolder
 
     without = _settled(out, "dates-without-attention", "none")[1]
@@ -135,8 +136,6 @@ def _say_training(console: Console, out: Path) -> tuple[Translator, Translator]:
     if other.returncode:
         raise RunError(f"{without.path}: training ended with exit code {other.returncode}")
     plain = load_run(RunFolder(without.path))[1]
-    assert isinstance(trained.model, Translator)
-    assert isinstance(plain, Translator)
     outcome = trained.outcomes[0]
     indented(
         console,
@@ -146,7 +145,7 @@ def _say_training(console: Console, out: Path) -> tuple[Translator, Translator]:
     return trained.model, plain
 
 
-def _size(model: Translator) -> int:
+def _size(model: AnyModel) -> int:
     return sum(parameter.numel() for parameter in model.networks[0].parameters())
 
 
@@ -172,18 +171,18 @@ def _settled(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder
 
 
 # -------------------------------------------------------------------- 3: scores
-def _trials(model: Translator, parts: dict[str, list[Date]]) -> list[Trial]:
+def _trials(model: AnyModel, parts: dict[str, list[Date]]) -> list[DemoTrial]:
     from ensue.demo.dates import mistyped, unseen
 
     wrong = mistyped(parts["test"][: 2 * OTHERS], SEED)[:OTHERS]
     return [
-        Trial.of("new days", model, parts["test"]),
-        Trial.of("new in capitals", model, unseen(OTHERS, SEED)),
-        Trial.of("typed wrong", model, wrong),
+        DemoTrial.of("new days", model, parts["test"]),
+        DemoTrial.of("new in capitals", model, unseen(OTHERS, SEED)),
+        DemoTrial.of("typed wrong", model, wrong),
     ]
 
 
-def _say_scores(console: Console, trials: Sequence[Trial], beside: Trial) -> None:
+def _say_scores(console: Console, trials: Sequence[DemoTrial], beside: DemoTrial) -> None:
     heading(console, 3, "The test, opened once")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     table.add_column("dates")
@@ -223,16 +222,15 @@ def _say_scores(console: Console, trials: Sequence[Trial], beside: Trial) -> Non
 
 
 # -------------------------------------------------------------------- 4: alignment
-def _say_alignment(console: Console, model: Translator, out: Path) -> None:
+def _say_alignment(console: Console, model: AnyModel, out: Path) -> None:
     heading(console, 4, "Where it looks")
-    from ensue.diagnose.alignment import alignment_picture, alignment_text
-
-    found = model.explain(SHOWN)
-    width = console.width - 6
+    explains = model.task.explains
+    assert explains is not None
+    found = explains.explain(model, SHOWN)
     colour = console.is_terminal and not console.no_color
-    drawn = alignment_text(found, width, colour)
+    drawn = found.as_text(console.width - 6, colour)
     indented(console, Text.from_ansi(drawn) if colour else Text(drawn))
-    (out / "alignment.svg").write_text(alignment_picture(found), encoding="utf-8")
+    (out / "alignment.svg").write_text(found.as_svg(), encoding="utf-8")
     note(
         console,
         """Each row is a letter it writes, with its probability; the shades are the weights α of
@@ -241,7 +239,7 @@ def _say_alignment(console: Console, model: Translator, out: Path) -> None:
 
 
 # -------------------------------------------------------------------- 5: mistakes
-def _say_mistakes(console: Console, trials: Sequence[Trial]) -> None:
+def _say_mistakes(console: Console, trials: Sequence[DemoTrial]) -> None:
     heading(console, 5, "Where it fails")
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in ("written", "it says", "it is", "what kind"):
@@ -259,9 +257,9 @@ def _say_mistakes(console: Console, trials: Sequence[Trial]) -> None:
 def _say_next(
     console: Console,
     out: Path,
-    model: Translator,
-    trials: Sequence[Trial],
-    beside: Trial,
+    model: AnyModel,
+    trials: Sequence[DemoTrial],
+    beside: DemoTrial,
 ) -> None:
     heading(console, 6, "What to try next")
     from ensue.demo.page import page

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
-    from ensue.models import Translator
+    from ensue.tasks.model import Model
 
 LENGTHS = (0, 10, 15, 20, 25, 30, 100)  # edges of the groups, in characters
 
 
 @dataclass(frozen=True)
 class Share:
-    """Of so many dates, the share that is exactly right."""
+    """The share of dates that are exactly right."""
 
     name: str
     count: int
@@ -25,7 +25,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Trial:
+class DemoTrial:
     """Dates, and what was said of each."""
 
     name: str
@@ -33,7 +33,7 @@ class Trial:
     said: Sequence[str]
 
     @classmethod
-    def of(cls, name: str, model: Translator, dates: Sequence[Date]) -> Trial:
+    def of(cls, name: str, model: Model[Any, Any, Any], dates: Sequence[Date]) -> DemoTrial:
         answers = model.predict([one.text for one in dates])
         return cls(name, dates, [own.text for own in answers])
 
@@ -72,7 +72,7 @@ class Trial:
         return [(one, said) for one, said in pairs if one.iso != said]
 
 
-def lengths_beside(ours: Trial, theirs: Trial) -> Iterator[tuple[str, int, float, float]]:
+def lengths_beside(ours: DemoTrial, theirs: DemoTrial) -> Iterator[tuple[str, int, float, float]]:
     """(length, dates, share of ours, share of theirs) for the same dates."""
     for own, other in zip(ours.by_length(), theirs.by_length(), strict=True):
         yield own.name, own.count, own.share, other.share

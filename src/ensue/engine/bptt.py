@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ensue.cells import Cell
+from ensue.cells.cell import Cell
 from ensue.engine.eager import eager_engine, masks_at, sort_rows, steps
 from ensue.engine.interpreter import Blocks, evaluate
 from ensue.engine.recurrence import Constants, Recurrence, State, Tensors

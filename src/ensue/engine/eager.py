@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ensue.cells import Cell, as_tuple
+from ensue.cells.cell import Cell, as_tuple
 from ensue.engine.recurrence import Recurrence, State, Tensors, hidden_size
 from ensue.engine.rows import Rows
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ensue.cells import Cell
+from ensue.cells.cell import Cell
 from ensue.engine.rows import reverse_time
 from ensue.errors import OptionError
 

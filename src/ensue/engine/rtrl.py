@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ensue.cells import Cell
+from ensue.cells.cell import Cell
 from ensue.engine.bptt import step_leaves
 from ensue.engine.eager import State, Tensors, hidden_size, one_step
 from ensue.engine.interpreter import Blocks, evaluate

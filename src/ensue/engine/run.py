@@ -18,11 +18,11 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ensue.cells import Cell
+from ensue.cells.cell import Cell
 from ensue.engine.bptt import explicit
 from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import eager_engine
-from ensue.engine.native import (
+from ensue.engine.native.native import (
     in_forward_mode,
     native,
     ready_kernel,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ensue.cells import GRU, LSTM, Cell, SimpleRNN
+from ensue.cells import GRU, LSTM, SimpleRNN
+from ensue.cells.cell import Cell
 from ensue.engine.recurrence import Recurrence, State
 
 

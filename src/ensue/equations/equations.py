@@ -10,7 +10,6 @@ from functools import cached_property
 from ensue.equations.declare import Mask, Parameter
 from ensue.equations.derive import forward, reverse
 from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
-from ensue.equations.picture import draw
 from ensue.equations.text import Latex, Plain, definitions
 
 
@@ -132,6 +131,8 @@ class Equations:
 
     def svg(self) -> str:
         """The graph of the step as a picture."""
+        from ensue.equations.picture import draw  # drawing is no part of computing
+
         return draw(self)
 
     def __str__(self) -> str:

@@ -11,8 +11,8 @@ from itertools import cycle
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from ensue.equations.arrange import Arrangement, Box, arrange
-from ensue.equations.drawing import (
+from ensue.drawing.arrange import Arrangement, Box, arrange
+from ensue.drawing.svg import (
     BLUE,
     FAINT,
     GREY,

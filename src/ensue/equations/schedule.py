@@ -58,7 +58,7 @@ def lower(roots: Iterable[Node], given: Sequence[str] = OUTSIDE) -> dict[Node, N
 
 
 def _lower_sum(node: Node, args: tuple[Node, ...], uses: Counter[Node]) -> Node:
-    """Joins the dots of a sum that nobody else reads; not a single number among many features."""
+    """Joins the dots of a sum that no other node reads; not a single number among many features."""
     alone = [
         new.op == "dot" and uses[old] == 1 and (new.size == ONE) == (node.size == ONE)
         for old, new in zip(node.args, args, strict=True)

@@ -121,7 +121,7 @@ def width_of(activation: Activation) -> int:
 
 
 def activation(wanted: Activated, units: int) -> Activation:
-    """For so many units: a name, groups such as "tanh*3 + maxout(2)*4 + relu", or a function."""
+    """wanted: a name, groups such as "tanh*3 + maxout(2)*4 + relu", or a function."""
     if not isinstance(wanted, str):
         return Elementwise(units, wanted)
     named = [_group(own, wanted) for own in wanted.split("+")]
@@ -151,7 +151,7 @@ def _group(text: str, whole: str) -> tuple[str, int | None, int | None]:
         raise unknown("activation", name, ACTIVATIONS)
     if rank is not None and (name != "maxout" or int(rank) < 1):
         raise OptionError(
-            f"activation {whole!r}: expected a rank ≥ 1 in brackets behind maxout alone, "
+            f"activation {whole!r}: expected a rank ≥ 1 in brackets after maxout alone, "
             f"got {text.strip()!r}"
         )
     return name, None if rank is None else int(rank), None if count is None else int(count)

@@ -83,7 +83,7 @@ class Convolution(nn.Module):
             nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
 
     def shape(self, channels: int, height: int, width: int) -> tuple[int, int, int]:
-        """Of its output, for an input of this shape."""
+        """Shape of the output, for an input of this shape."""
         tall, wide = (places(n, self.size, self.stride, self.padding) for n in (height, width))
         return len(self.weight), tall, wide
 
@@ -141,8 +141,8 @@ class ChannelNorm(nn.BatchNorm2d):
         )
 
 
-class Part(NamedTuple):
-    """One word of a description: so many filters, or a pool of that kind."""
+class BlockPart(NamedTuple):
+    """One word of a description: a number of filters, or a pool of that kind."""
 
     channels: int
     kind: str
@@ -150,7 +150,7 @@ class Part(NamedTuple):
     stride: int
 
 
-def parts_of(description: str) -> list[Part]:
+def parts_of(description: str) -> list[BlockPart]:
     """ "32 32x5 64/2 max mean3/1": 32 filters of 3×3, 32 of 5×5, 64 of 3×3 with stride 2; pools
     of 2×2, and of 3×3 with stride 1."""
     found = []
@@ -165,12 +165,14 @@ def parts_of(description: str) -> list[Part]:
             )
         kind, stride = own["kind"] or "", int(own["stride"] or 0)
         size = int((own["of"] or POOL) if kind else (own["size"] or FILTER))
-        found.append(Part(int(own["channels"] or 0), kind, size, stride or (size if kind else 1)))
+        found.append(
+            BlockPart(int(own["channels"] or 0), kind, size, stride or (size if kind else 1))
+        )
     return found
 
 
 class ConvolutionBlocks(nn.Module):
-    """Convolutions and pools one behind another, as `parts_of` reads their description.
+    """Convolutions and pools one after another, as `parts_of` reads their description.
 
     A convolution keeps the size (padding ⌊k/2⌋) but for its stride, and is followed by the norm
     ("batch", or "none") and ReLU."""

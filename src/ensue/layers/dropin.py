@@ -14,12 +14,13 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 from ensue.cells import GRU as GRUCell
 from ensue.cells import LSTM as LSTMCell
 from ensue.cells import Cell, SimpleRNN
-from ensue.engine import State, check_lengths
+from ensue.engine.recurrence import State
+from ensue.engine.rows import check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.stack import Way, in_type, run_stack
 
 
-class _DropIn(nn.Module):
+class DropIn(nn.Module):
     """What the three share: torch.nn's parameters, and their way to a stack of cells."""
 
     gates: int
@@ -174,7 +175,7 @@ def _packed_like(given: PackedSequence, y: Tensor, lengths: Tensor) -> PackedSeq
     return PackedSequence(data, given.batch_sizes, order, given.unsorted_indices)
 
 
-class RNN(_DropIn):
+class RNN(DropIn):
     """torch.nn.RNN: h' = tanh or relu of W_ih·x + b_ih + W_hh·h + b_hh."""
 
     gates = 1
@@ -219,7 +220,7 @@ class RNN(_DropIn):
         return y, h
 
 
-class GRU(_DropIn):
+class GRU(DropIn):
     """torch.nn.GRU: reset after the product, as the cell `GRU`."""
 
     gates = 3
@@ -265,7 +266,7 @@ class GRU(_DropIn):
         return y, h
 
 
-class LSTM(_DropIn):
+class LSTM(DropIn):
     """torch.nn.LSTM without projections, as the cell `LSTM`."""
 
     gates = 4

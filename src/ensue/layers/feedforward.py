@@ -1,4 +1,4 @@
-"""`MLP`: layers one behind another, each an affine map and an activation.
+"""`MLP`: layers one after another, each an affine map and an activation.
 
     z_l = W_l·a_{l−1} + b_l     a_l = g_l(z_l)     a_0 = x
 
@@ -62,7 +62,7 @@ class MLP(nn.Module):
 
     activations: of the hidden layers, one for all or one for each; each a name, groups of units
     ("tanh*3 + relu"), or a function. output: that of the last layer. skips: pairs (from, to) of
-    layers, 0 the input: layer `to` also takes a_from, behind its own input, with weights of its
+    layers, 0 the input: layer `to` also takes a_from, after its own input, with weights of its
     own. dropout: of each hidden layer's units, in training.
 
     MLP([2, 4, 4, 1]) has 37 parameters."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ensue.engine import check_lengths
+from ensue.engine.rows import check_lengths
 from ensue.errors import OptionError, unknown
 
 CUTS = ("end", "start")

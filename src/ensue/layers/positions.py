@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ensue.errors import OptionError
 
-LONGEST = 10_000.0  # of the wavelengths, in units of 2π
+LONGEST = 10_000.0  # longest wavelength, in units of 2π
 
 
 def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -> Tensor:
@@ -16,7 +16,7 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
     if width < 1:
         raise OptionError(f"width: expected a number ≥ 1, got {width}")
     pairs = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)
-    # in double precision: the angle of a far position has few digits behind the point left
+    # in double precision: the angle of a far position has few digits after the point left
     angles = positions.double()[..., None] * LONGEST ** (-pairs / width)
     found = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)[..., :width]
     return found.to(torch.get_default_dtype() if dtype is None else dtype)

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ensue.cells import CELLS, Cell, initialise
-from ensue.engine import NAMES, RTRL, State, Tensors, check_lengths
+from ensue.cells.reference import CellReference
+from ensue.engine.recurrence import State, Tensors
+from ensue.engine.rows import check_lengths
+from ensue.engine.rtrl import RTRL
+from ensue.engine.run import NAMES
 from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import CUTS, to_length
 from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
@@ -55,7 +59,7 @@ class OneWay(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the parameters."""
+        """That of the parameters."""
         own = next(iter(self._parameters.values()), None)
         return next(self.parameters()).dtype if own is None else own.dtype
 
@@ -273,6 +277,10 @@ def _slice_masks(cell: Cell, masks: Masks | None, at: int, size: int) -> Masks |
 
 def as_cell(cell: object) -> Cell:
     """The cell itself, or the built-in one of that name."""
+    if isinstance(cell, CellReference):
+        found = cell.loaded().cell
+        assert found is not None
+        return found
     if isinstance(cell, str):
         if cell not in CELLS:
             raise unknown("cell", cell, CELLS)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from ensue.cells import Cell
-from ensue.engine import State
 from ensue.engine.eager import one_step
+from ensue.engine.recurrence import State
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.recurrent import OneWay, as_cell
 

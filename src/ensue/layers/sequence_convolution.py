@@ -3,7 +3,7 @@
     y_t = b + Σ_{j=0}^{k−1} W_j · x_{t + d·(j − l)}
 
 k is the size of the filters and d their dilation, the distance between the steps they see. l is
-k − 1 where nothing later may be seen (causal), else ⌊(k − 1)/2⌋. Before the first step and behind
+k − 1 where nothing later may be seen (causal), else ⌊(k − 1)/2⌋. Before the first step and after
 the last one there are zeros.
 """
 
@@ -57,7 +57,7 @@ class SequenceConvolution(nn.Module):
 
 
 class GatedConvolutions(nn.Module):
-    """Layers x ← x + A * σ(B), [A; B] = convolution(LN(x)), and LN behind the last.
+    """Layers x ← x + A * σ(B), [A; B] = convolution(LN(x)), and LN after the last.
 
     dilated: the distances are 1, 2, 4, …, one for each layer, else all are 1. A step of the
     output sees `field` steps of the input: 1 + (size − 1)·Σ distances. dropout: of A * σ(B)."""
@@ -102,7 +102,7 @@ class GatedConvolutions(nn.Module):
         return tuple(weight.new_zeros(batch, own.before, self.width) for own in self._convolutions)
 
     def go_on(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Of causal layers: y, and what is carried behind the last step. Pieces of any size give
+        """For causal layers: y, and what is carried after the last step. Pieces of any size give
         what the whole gives."""
         kept = []
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):

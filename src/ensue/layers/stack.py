@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from ensue.cells import Cell
-from ensue.engine import State, Tensors, run
 from ensue.engine.check import under_autocast
+from ensue.engine.recurrence import State, Tensors
+from ensue.engine.run import run
 from ensue.errors import ShapeError, unknown
 
 STARTS = ("zero", "forward_end", "shared_end")
@@ -67,7 +68,7 @@ def run_stack(
     """x (time, batch, input) through all layers; states and masks: one for each layer and
     direction, the layer's forward one first; `between`: dropout between layers.
 
-    `start` says where the backward direction begins (SPEC C12): from its own state, from the
+    `start` says where the backward direction begins: from its own state, from the
     forward end state, or with the forward end state as its state at the last step."""
     if start not in STARTS:
         raise unknown("backward start", start, STARTS)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ensue.cells import Cell
-from ensue.engine import State
 from ensue.engine.eager import hidden_size, one_step
 from ensue.engine.native import NativeStep, why_not_native
+from ensue.engine.recurrence import State
 
 
 class CellStep(Protocol):

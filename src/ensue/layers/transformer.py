@@ -26,7 +26,7 @@ class Design:
     """What all blocks of a stack have in common.
 
     inner: of the feed-forward layer, None 4·width; norm: "after" each sum, as in the paper, or
-    "before" each sublayer, with one more behind the last block; dropout: of each sublayer's
+    "before" each sublayer, with one more after the last block; dropout: of each sublayer's
     output; dropout_attention: of the weights α."""
 
     width: int
@@ -82,8 +82,8 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, past: Tensor | None, seen: Tensor | None, source: Source | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Of x (batch, time, width) and the memory of the steps before it (batch, before,
-        2·width): y, the memory of all steps, and the queries that looked at the source."""
+        """The block over x (batch, time, width), given the memory of the steps before it (batch,
+        before, 2·width): y, the memory of all steps, and the queries that looked at the source."""
         queries, own = self.self_attn.own(self._into(self.norm1, x))
         memory = own if past is None else torch.cat([past, own], 1)
         x = self._added(self.norm1, x, self.self_attn.attend(queries, memory, seen))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ensue.equations.drawing import (
+from ensue.drawing.svg import (
     BLUE,
     GREY,
     INK,

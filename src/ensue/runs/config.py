@@ -4,69 +4,34 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import tomli_w
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
-from ensue.errors import ConfigError, unknown
-from ensue.models.captioner import Captioner
-from ensue.models.classifier import Classifier
-from ensue.models.forecaster import Forecaster
-from ensue.models.image_model import ImageModel
-from ensue.models.labeller import Labeller
-from ensue.models.language import LanguageModel
-from ensue.models.settings import Table, TextSettings
-from ensue.models.table_model import TableModel
-from ensue.models.task_model import TaskModel
-from ensue.models.translator import Translator
+from ensue.data.settings import DataSettings
+from ensue.errors import ConfigError, RunError, unknown
+from ensue.runs.paths import located, portable, with_cell_paths, with_paths
+from ensue.settings import Table, problems
+from ensue.tasks import TASKS
+from ensue.tasks.blocks.cell_name import cell_references
+from ensue.tasks.model import Model, not_watched
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import Task
 from ensue.training import TrainSettings
-from ensue.training.settings import problems
 
-TASKS: dict[str, type[TaskModel]] = {
-    own.kind: own
-    for own in (
-        Classifier,
-        Labeller,
-        LanguageModel,
-        Translator,
-        Forecaster,
-        TableModel,
-        ImageModel,
-        Captioner,
-    )
-}
 TABLES = ("data", "text", "model", "train")
-
-
-class DataSettings(Table):
-    """Where the rows come from; "train.en,train.de" are two parallel files, line by line. Files
-    that are not named are split off the training files, by a hash of each row (of a pair: of its
-    source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
-
-    train: list[str]
-    validation: list[str] = Field([])
-    test: list[str] = Field([])
-    format: str = "auto"
-    encoding: str = "utf-8"
-    delimiter: str = ""
-    header: list[str] = Field([])  # names of the columns, where no line of a table has them
-    no_quote: bool = False  # quotes have no meaning in a table
-    text: str = ""  # the column of the text, or of the tokens
-    label: str = ""  # the column of the label or labels, or of the target
-    separator: str = ""  # between several labels of one row
-    sequence: str = ""  # the column that tells which rows of a long table make one sequence
-    features: list[str] = Field([])  # its columns of numbers
-    group: str = ""  # rows of one group stay together
-    split_seed: int = Field(0, ge=0)
-    skip_bad: bool = False
+AnyTask = Task[Any, Any, Any]
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """task: one of TASKS; members: how many networks, whose mean answers."""
+    """task: its name; members: how many networks, whose mean answers; renamed: a line for each
+    key that an older version called otherwise."""
 
     task: str
     members: int
@@ -74,62 +39,69 @@ class RunConfig:
     text: TextSettings
     model: Table
     train: TrainSettings
+    renamed: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> RunConfig:
         """From the tables of a TOML file; every problem in one message."""
         given = dict(tables)
-        task, members = given.pop("task", None), given.pop("members", 1)
-        if not isinstance(task, str) or task not in TASKS:
-            raise ConfigError(str(unknown("task", str(task), TASKS)))
-        own, wrong = TASKS[task], []
+        name, members = given.pop("task", None), given.pop("members", 1)
+        if not isinstance(name, str) or name not in TASKS:
+            raise ConfigError(str(unknown("task", str(name), TASKS)))
+        task, wrong = TASKS[name], list[str]()
         if type(members) is not int or members < 1:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
-        kinds: dict[str, tuple[type[BaseModel], Mapping[str, Any]]] = {
-            "data": (DataSettings, {}),
-            "text": (TextSettings, own.text_defaults),
-            "model": (own.model_settings, {}),
-            "train": (TrainSettings, own.train_defaults),
-        }
+        kinds = _kinds(task)
         found: dict[str, Any] = {}
-        for name, (kind, defaults) in kinds.items():
-            table = given.pop(name, {})
+        renamed: list[str] = []
+        for key, (kind, defaults) in kinds.items():
+            table = given.pop(key, {})
             if not isinstance(table, dict):
-                wrong.append(f"{name}: expected a table, [{name}], got {table!r}")
+                wrong.append(f"{key}: expected a table, [{key}], got {table!r}")
                 continue
+            today = kind.upgraded(table)
+            renamed += _renamed_lines(kind, key, table, today)
+            values = {**defaults, **today}
+            if "watch" in defaults and (told := not_watched(task, values["watch"])):
+                wrong.append(told)
+                values["watch"] = defaults["watch"]
             try:
-                found[name] = kind.model_validate({**defaults, **table})
+                found[key] = kind.model_validate(values)
             except ValidationError as error:
-                alone = [key for key in table if key in ("members", "task")]
-                wrong += [f"{name}.{key}: stands in no table: {key}=…" for key in alone]
-                wrong += [
-                    line
-                    for line in problems(error, kind, name)
-                    if not any(line.startswith(f"{name}.{key}:") for key in alone)
-                ]
-        wrong += [_unknown_table(name, kinds) for name in given]
+                wrong += _problems(error, kind, key, table)
+        wrong += [_unknown_table(key, kinds) for key in given]
         if wrong:
             raise ConfigError(listed(wrong))
-        return cls(task, members, **found)
+        return cls(name, members, **found, renamed=tuple(renamed))
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
+        """A configuration file; its data files are looked for from its folder."""
         try:
-            return cls.of(tomllib.loads(path.read_text("utf-8")))
+            config = cls.of(tomllib.loads(path.read_text("utf-8")))
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
+        find = partial(located, folder=path.parent)
+        data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
+        return replace(config, data=data, model=model)
 
     def tables(self) -> dict[str, Any]:
         """As TOML holds it; `of` reads it back."""
         tables = {name: getattr(self, name).table() for name in TABLES}
         return {"task": self.task, "members": self.members, **tables}
 
-    def text_of(self) -> str:
-        return tomli_w.dumps(self.tables())
+    def text_of(self, folder: Path | None = None) -> str:
+        """The file's text. folder: where it will be, for the paths of data files."""
+        tables = self.tables()
+        if folder is not None:
+            change = partial(portable, folder=folder)
+            tables["data"] = with_paths(self.data, change).table()
+            tables["model"] = with_cell_paths(self.model, change).table()
+        return tomli_w.dumps(tables)
 
     def flat(self) -> dict[str, Any]:
         """By `table.key`."""
@@ -138,36 +110,51 @@ class RunConfig:
         return found | {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
 
     @property
-    def steps(self) -> bool:
-        """Whether each step has a label, not each row."""
-        return self.task == Labeller.kind
+    def description(self) -> AnyTask:
+        """What the task says of itself."""
+        return TASKS[self.task]
 
-    @property
-    def pairs(self) -> bool:
-        """Whether the label is a text, too."""
-        return self.task in (Translator.kind, Captioner.kind)
-
-    @property
-    def forecasts(self) -> bool:
-        """Whether each row is a step of one series."""
-        return self.task == Forecaster.kind
-
-    @property
-    def tabular(self) -> bool:
-        """Whether all columns of a row but the label are learned from."""
-        return self.task == TableModel.kind
-
-    @property
-    def pictures(self) -> bool:
-        """Whether each row is a picture."""
-        return self.task == ImageModel.kind
-
-    def estimator(self) -> TaskModel:
-        return TASKS[self.task](self.text, self.model, self.train, members=self.members)
+    def new_model(self) -> Model[Any, Any, Any]:
+        """Not fitted yet."""
+        return self.description.model_class(self.text, self.model, self.train, members=self.members)
 
 
-def _unknown_table(name: str, kinds: Mapping[str, tuple[type[BaseModel], Any]]) -> str:
-    """A key without its table is told which one it belongs to."""
+def _kinds(task: AnyTask) -> dict[str, tuple[type[Table], Mapping[str, Any]]]:
+    """The tables of a configuration, with the defaults that this task has otherwise."""
+    watched = {"watch": task.metrics[0].name}
+    return {
+        "data": (DataSettings, {}),
+        "text": (TextSettings, task.text_defaults),
+        "model": (task.settings, {}),
+        "train": (TrainSettings, {**watched, **task.train_defaults}),
+    }
+
+
+def _renamed_lines(
+    kind: type[Table], name: str, table: Mapping[str, Any], today: Mapping[str, Any]
+) -> list[str]:
+    return [
+        f"{name}.{key}: now called {name}.{kind.renamed[key]}"
+        for key in table
+        if key in kind.renamed and key not in today
+    ]
+
+
+def _problems(
+    error: ValidationError, kind: type[Table], name: str, table: Mapping[str, Any]
+) -> list[str]:
+    """Each on a line; keys that belong to no table get a message of their own."""
+    alone = [key for key in table if key in ("members", "task")]
+    found = [f"{name}.{key}: stands in no table: {key}=…" for key in alone]
+    return found + [
+        line
+        for line in problems(error, kind, name)
+        if not any(line.startswith(f"{name}.{key}:") for key in alone)
+    ]
+
+
+def _unknown_table(name: str, kinds: Mapping[str, tuple[type[Table], Any]]) -> str:
+    """The message for an unknown table; for a key, which table it belongs to."""
     for table, (kind, _) in kinds.items():
         if name in kind.model_fields:
             return f"{name}: a setting of the table {table}: {table}.{name}=…"
@@ -180,9 +167,9 @@ def listed(lines: Sequence[str]) -> str:
     return "\n  ".join([f"{len(lines)} problems", *lines])
 
 
-def changed(tables: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The tables with `table.key=value` set; values as TOML has them, other words as texts."""
-    found = {name: dict(own) if isinstance(own, dict) else own for name, own in tables.items()}
+    found = {name: dict(own) if isinstance(own, Mapping) else own for name, own in tables.items()}
     for setting in settings:
         name, equals, value = setting.partition("=")
         table, _, key = name.strip().rpartition(".")
@@ -199,3 +186,16 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def refuse_cell_files(config: RunConfig, folder: Path) -> None:
+    """A configuration that was found in a folder runs no file of its own accord."""
+    for key, cell in cell_references(config.model).items():
+        there = Path(cell.file).is_file()
+        what = f"sha256 {sha256(Path(cell.file).read_bytes()).hexdigest()}" if there else "missing"
+        raise RunError(
+            f"{folder}: going on with this run would run {cell.file} ({what}), the file of its "
+            f"cell, model.{key} = {cell.name or cell}.\nNothing was run. Read that file first; to "
+            "allow it: --trust-cell, or name the cell again with the files: "
+            f"--set model.{key}={cell.file}:{cell.name}"
+        )

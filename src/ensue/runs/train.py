@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, RunError
-from ensue.models.collect import Collected, Numbers
-from ensue.models.image_model import shape_of
-from ensue.models.labels import known_rows
-from ensue.models.task_model import Fitting, TaskModel
-from ensue.models.translator import Translator
-from ensue.runs.captions import run_captions
+from ensue.files.disk import write_whole
 from ensue.runs.config import RunConfig
-from ensue.runs.forecast import series_steps
-from ensue.runs.images import run_pictures
-from ensue.runs.parts import Reading
-from ensue.runs.trained_on import refuse_changed_files, remember_files
+from ensue.runs.data_files import refuse_changed_files, remember_files
+from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.tasks.fitting import Fitting
+from ensue.tasks.model import Model
 from ensue.training import Outcome, RunFolder, Watcher, processes
-from ensue.training.disk import write_whole
+from ensue.training.devices import device_of
 
-POINTS = 5  # of a curve of costs, each of these is printed
-MOST_PLACES = 3  # named of rows that are left out
+POINTS = 5  # every fifth point of a curve is printed
+ELSEWHERE = "train.device"  # a run goes on wherever it is
+AnyModel = Model[Any, Any, Any]
 
 
 @dataclass(frozen=True)
 class Trained:
-    model: TaskModel
+    model: AnyModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
 
@@ -46,17 +42,17 @@ def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) ->
     with folder.locked():
         learned = folder.model.exists() or any(folder.checkpoints.glob("step-*"))
         differs = _differences(folder, config) if learned and folder.config.exists() else {}
-        refused = [line for key, line in differs.items() if key not in allow]
+        refused = [line for key, line in differs.items() if key not in {*allow, ELSEWHERE}]
         if not refused:
             if differs or not learned or not folder.config.exists():
-                write_whole(folder.config, config.text_of().encode())
+                write_whole(folder.config, config.text_of(folder.path).encode())
             return config
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
-    allowed = " ".join(f"--allow {key}" for key in differs)
+    allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
     raise RunError(
         f"{folder.config}: {many} from this command\n" + "\n".join(refused) + "\n"
-        f"Next: `ensue train --run {folder.path}` goes on with what is there; for the new "
-        f"settings name another run, or go on with them from where it is: {allowed}"
+        f"Next: `ensue train --run {folder.path}` resumes it with its own settings; "
+        f"for the new ones name another run, or resume with them: {allowed}"
     )
 
 
@@ -74,107 +70,36 @@ def train_run(
     config: RunConfig,
     folder: RunFolder,
     watchers: Sequence[Watcher] = (),
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = nobody,
     allow: Collection[str] = (),
 ) -> Trained:
-    """Reads the data, trains or goes on, and writes the model."""
-    model, numbers = config.estimator(), Numbers()
-    train, held = _parts(config, model, numbers, say)
-    say(f"{len(train):,} row{'s' * (len(train) != 1)} to train on, {len(held):,} to validate on")
-    outcomes = model.fit_parts(
-        train, held, numbers, Fitting(folder, watchers, config.flat(), allow)
-    )
+    """Reads the data, trains or resumes, and writes the model."""
+    device_of(config.train.device)  # told before any data is read
+    model = config.new_model()
+    train, held = read_parts(config, model, say)
+    rows = {"train": len(train), "validation": len(held)}
+    many = f"{len(train):,} row{'s' * (len(train) != 1)}"
+    say(Message(f"{many} to train on, {len(held):,} to validate on"))
+    outcomes = model.fit_parts(train, held, Fitting(folder, watchers, config.flat(), allow))
     if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
-        say(
-            "the validation score was still improving: more epochs may help "
-            f"(--set train.epochs={2 * config.train.epochs} --allow train.epochs)"
-        )
+        more = f"--set train.epochs={2 * config.train.epochs} --allow train.epochs"
+        say(Message(f"the validation score was still improving: more epochs may help ({more})"))
     refuse_changed_files(folder, config, allow)
     if processes.team().first:
         model.save(folder.model)
         remember_files(folder, config)
-        card = _card(folder.path.name, config, model, outcomes, len(train), len(held))
+        card = _card(folder.path.name, config, model, outcomes, rows)
         write_whole(folder.path / "card.md", card.encode())
-    return Trained(model, outcomes, {"train": len(train), "validation": len(held)})
+    return Trained(model, outcomes, rows)
 
 
-def _parts(
-    config: RunConfig, model: TaskModel, numbers: Numbers, say: Callable[[str], None]
-) -> tuple[Collected, Collected]:
+def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
     """What is trained on, and what is validated on."""
-    if steps := series_steps(config):
-        return steps.collect("train", numbers), steps.collect("validation", numbers)
-    if pictures := run_pictures(config) or run_captions(config.data, model):
-        train = pictures.collect("train", numbers)
-        rejected = pictures.rejected
-        held = pictures.collect("validation", numbers, shape_of(train))
-    else:
-        reading = _reading(config)
-        train = _training_part(model, reading, numbers)
-        rejected = reading.rejected
-        held = reading.collect("validation", numbers, model.tokeniser, label_tokeniser(model))
-    if rejected:
-        say(f"{rejected:,} bad row{'s' * (rejected > 1)} left out")
-    _check_sizes(config, train, held)
-    seen = config.pairs or config.tabular  # texts and numbers need not have been seen
-    return train, held if seen else _known(train, held, numbers, say)
-
-
-def suggest_rate(config: RunConfig, say: Callable[[str], None]) -> str:
-    """A learning rate for this model and data, with the curve it comes from."""
-    model, numbers = config.estimator(), Numbers()
-    own = series_steps(config) or run_pictures(config) or run_captions(config.data, model)
-    if own:
-        train = own.collect("train", numbers)
-    else:
-        train = _training_part(model, _reading(config), numbers)
-    say(f"{len(train):,} rows; trying rates")
-    curve = model.find_rate(train, numbers)
-    points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
-    lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]
-    return "\n".join(["      rate  cost", *lines, f"suggested: train.rate={curve.suggestion:.2g}"])
-
-
-def _reading(config: RunConfig) -> Reading:
-    return Reading(config.data, config.steps, pairs=config.pairs, table=config.tabular)
-
-
-def _training_part(model: TaskModel, reading: Reading, numbers: Numbers) -> Collected:
-    """Read once more where the tokeniser is learned from it."""
-    values = (own.value for own in reading.rows("train"))
-    if isinstance(model, Translator):
-        model.prepare_pairs(values, (own.label for own in reading.rows("train")))
-    else:
-        model.prepare(values)
-    return reading.collect("train", numbers, model.tokeniser, label_tokeniser(model))
-
-
-def label_tokeniser(model: TaskModel) -> Tokeniser | None:
-    """Of labels that are texts."""
-    return model.target_tokeniser if isinstance(model, Translator) else None
-
-
-def _known(
-    train: Collected, held: Collected, numbers: Numbers, say: Callable[[str], None]
-) -> Collected:
-    """The validation part without labels that training does not have, which nothing can learn."""
-    kept, wrong = known_rows(held, train, numbers)
-    if len(wrong):
-        many = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
-        places = [held.names[int(row)] for row in wrong[:MOST_PLACES]]
-        more = ", …" * (len(wrong) > MOST_PLACES)
-        told = (
-            f"{many} of the validation part left out, with labels that the training part does "
-            f"not have: {', '.join(places)}{more}"
-        )
-        if not len(kept):
-            raise DataError(f"{told}; no row is left: is this the right column?")
-        say(told)
-    return kept
-
-
-def _check_sizes(config: RunConfig, train: Collected, held: Collected) -> None:
-    """A split by hash leaves a part of few rows empty."""
+    files = model.task.files(config.data, model)
+    train = files.part("train")
+    for message in rejected_message(files.rejected):
+        say(message)
+    held = files.part("validation", like=train)
     for name, part in (("train", train), ("validation", held)):
         if not len(part):
             what = "groups" if config.data.group else "rows"
@@ -183,24 +108,36 @@ def _check_sizes(config: RunConfig, train: Collected, held: Collected) -> None:
                 f"{what} to be split by their hash. Give more rows, another "
                 "--set data.split_seed=1, or a file with --validation"
             )
+    return train, held
+
+
+def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
+    """A learning rate for this model and data, with the curve it comes from."""
+    model = config.new_model()
+    train = model.task.files(config.data, model).part("train")
+    say(Message(f"{len(train):,} rows; trying rates"))
+    curve = model.find_rate(train)
+    points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
+    lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]
+    return "\n".join(["      rate  cost", *lines, f"suggested: train.rate={curve.suggestion:.2g}"])
 
 
 def _card(
     name: str,
     config: RunConfig,
-    model: TaskModel,
+    model: AnyModel,
     outcomes: Sequence[Outcome],
-    rows: int,
-    held: int,
+    rows: dict[str, int],
 ) -> str:
     """What the model is, what it was made of, and how well it did on validation."""
+    many = f"{rows['train']:,} rows to train, {rows['validation']:,} to validate"
     lines = [
         f"# {name}",
         "",
         model.summary(),
         "",
         f"- task: {config.task}",
-        f"- data: {', '.join(config.data.train)} ({rows:,} rows to train, {held:,} to validate)",
+        f"- data: {', '.join(config.data.train)} ({many})",
     ]
     for number, own in enumerate(outcomes, 1):
         scores = ", ".join(f"{n} {v:.4f}" for n, v in (own.scores or {}).items())

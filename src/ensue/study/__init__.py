@@ -1,17 +1,1 @@
 """Studies of models: what each can learn, measured side by side."""
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ensue.study.selection import Selection, select
-
-__all__ = ["Selection", "select"]
-
-
-def __getattr__(name: str) -> Any:
-    """Loaded when they are asked for: the command line's help must not wait for torch."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ensue.study import selection
-
-    return getattr(selection, name)

@@ -1,30 +1,31 @@
 """The loop, its optimisers, its checkpoints: what every model is trained by."""
 
+from ensue.files.run_folder import RunFolder
+from ensue.training.display import Display
+from ensue.training.facts import RunSettings
 from ensue.training.finder import RateCurve, find_rate
-from ensue.training.folder import RunFolder
 from ensue.training.loop import train
-from ensue.training.progress import Display
+from ensue.training.progress import Progress
 from ensue.training.rows import (
     Began,
-    Evaluation,
+    CheckpointSaved,
     Finished,
     Row,
     Said,
-    Saved,
     Update,
+    Validated,
     Watcher,
 )
 from ensue.training.run import Outcome, fit
 from ensue.training.settings import TrainSettings
 from ensue.training.signals import Stopped
-from ensue.training.standing import Progress
 from ensue.training.trainee import Carried, Fingerprinted, Sampled, Source, Trainee, Validation
 
 __all__ = [
     "Began",
     "Carried",
+    "CheckpointSaved",
     "Display",
-    "Evaluation",
     "Fingerprinted",
     "Finished",
     "Outcome",
@@ -32,14 +33,15 @@ __all__ = [
     "RateCurve",
     "Row",
     "RunFolder",
+    "RunSettings",
     "Said",
     "Sampled",
-    "Saved",
     "Source",
     "Stopped",
     "TrainSettings",
     "Trainee",
     "Update",
+    "Validated",
     "Validation",
     "Watcher",
     "find_rate",

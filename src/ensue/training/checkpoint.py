@@ -22,9 +22,7 @@ from torch import Tensor
 
 from ensue import __version__
 from ensue.errors import RunError, TrainingError
-from ensue.training.disk import CHECKPOINTS_STAND, disk_errors
-from ensue.training.gradients import first_not_finite
-from ensue.training.whole import (
+from ensue.files.atomic_folder import (
     MANIFEST,
     UNFINISHED,
     Damaged,
@@ -35,6 +33,8 @@ from ensue.training.whole import (
     with_manifest,
     write_folder,
 )
+from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
+from ensue.training.gradients import first_not_finite
 
 FORMAT = 1
 KEPT = 2  # besides the best
@@ -139,7 +139,7 @@ def present(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted(found)]
 
 
-def load(place: Path) -> Checkpoint:
+def read(place: Path) -> Checkpoint:
     """Reads one whose every byte is as written; else Damaged."""
     files = read_files(place)
     found = json.loads(files[MANIFEST]).get("format")
@@ -171,7 +171,7 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
     """The newest one that is whole. Those that are not are moved to damaged/, a line each."""
     for place in reversed(present(folder)):
         try:
-            return load(place)
+            return read(place)
         except Damaged as why:
             moved = set_aside(place)
             say(f"{place.name} is damaged: {why}; moved to {moved}, the one before is tried")

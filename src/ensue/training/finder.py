@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ensue.errors import OptionError, TrainingError
 from ensue.training.averaging import in_place
 from ensue.training.loop import Updates
+from ensue.training.progress import Progress
 from ensue.training.settings import TrainSettings
-from ensue.training.standing import Progress
 from ensue.training.trainee import Source, Trainee
 
 SMOOTH = 0.9
 TOO_HIGH = 2.0  # times the lowest cost: the search ends
-SHARE = 10.0  # the suggestion is so much below the rate at which the cost is lowest
+SHARE = 10.0  # the suggestion is the rate at which the cost is lowest, divided by this
 
 
 @dataclass(frozen=True)

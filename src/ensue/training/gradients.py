@@ -1,4 +1,4 @@
-"""Gradients between the backward pass and the update: penalties, clipping, and who is to blame."""
+"""Gradients between the backward pass and the update: penalties, clipping, causes of NaN."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.errors import TrainingError
+from ensue.training.devices import device_of_weights, moved
 from ensue.training.optimiser import decays
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Carried, Source, Trainee
@@ -103,7 +104,7 @@ def not_finite_cost(
     carried: Carried,
 ) -> TrainingError:
     """The error for a batch whose cost is NaN or Inf: the weight or the layer it comes from."""
-    batch = source.batch(rows)
+    batch = moved(source.batch(rows), device_of_weights(trainee))
     weight = first_not_finite(trainee.state_dict())
     given = any(first_not_finite({"": tensor}) is not None for tensor in _tensors(batch))
     if weight is not None:

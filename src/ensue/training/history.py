@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import RunError
-from ensue.training.disk import CHECKPOINTS_STAND, disk_errors
-from ensue.training.rows import Evaluation, Row, Saved, Update
+from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
+from ensue.training.rows import CheckpointSaved, Row, Update, Validated
 
-EVERY = 10  # one of so many updates is written down
+EVERY = 10  # one of this many updates is recorded
+
+
+NAMES = {Update: "update", Validated: "evaluation", CheckpointSaved: "saved"}  # in files
 
 
 def line_of(row: Row) -> bytes | None:
     """A row as a line of the history; None for rows that are no part of it."""
     if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
-        value: dict[str, Any] = {"row": "update", **asdict(row)}
-    elif isinstance(row, Evaluation):
-        value = {"row": "evaluation", **asdict(row)}
+        value: dict[str, Any] = {"row": NAMES[Update], **asdict(row)}
+    elif isinstance(row, Validated):
+        value = {"row": NAMES[Validated], **asdict(row)}
     else:
         return None
     return json.dumps(value, allow_nan=False, ensure_ascii=False).encode() + b"\n"
@@ -88,10 +91,10 @@ class Timing:
     def add(self, row: Row) -> None:
         if isinstance(row, Update):
             self._targets += row.targets
-        if isinstance(row, Saved) or line_of(row):
-            assert isinstance(row, (Update, Evaluation, Saved))
+        if isinstance(row, CheckpointSaved) or line_of(row):
+            assert isinstance(row, (Update, Validated, CheckpointSaved))
             value = {
-                "row": type(row).__name__.lower(),
+                "row": NAMES[type(row)],
                 "update": row.update,
                 "seconds": round(time.monotonic() - self._began, 3),
                 "targets": self._targets,

@@ -15,10 +15,11 @@ from torch.nn.parallel import DistributedDataParallel
 from ensue.errors import ConfigError, TrainingError
 from ensue.training import gradients, processes, schedule
 from ensue.training.averaging import copy_of, in_place
+from ensue.training.devices import device_of_weights, moved
+from ensue.training.progress import Progress
 from ensue.training.randomness import EVALUATION, seeded
-from ensue.training.rows import Began, Evaluation, Finished, Row, Update
+from ensue.training.rows import Began, Finished, Row, Update, Validated
 from ensue.training.settings import TrainSettings
-from ensue.training.standing import Progress
 from ensue.training.trainee import Carried, Source, Trainee, Validation
 
 
@@ -60,6 +61,7 @@ class Updates:
         self.trainee, self.source, self.settings = trainee, source, settings
         self.team = processes.team()
         self.parameters = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+        self.device = device_of_weights(trainee)
         costing = Costing(trainee, settings, alone=self.team.world == 1)
         self.shared = DistributedDataParallel(costing) if self.team.world > 1 else None
         self.cost: nn.Module = self.shared or costing
@@ -143,7 +145,8 @@ class Updates:
         """Adds the gradients of one batch's share of the mean cost. Returns that share."""
         quiet = self.shared.no_sync() if self.shared and not last else nullcontext()
         with quiet, seeded(self.settings.seed, update, k):
-            cost, after = self.cost(None if rows is None else self.source.batch(rows), carried)
+            batch = None if rows is None else moved(self.source.batch(rows), self.device)
+            cost, after = self.cost(batch, carried)
             share = cost / targets
             (share * self.team.world).backward()  # DDP takes the mean over the processes
         if after and self.team.world > 1:
@@ -196,7 +199,7 @@ def checked_scores(
 
 def evaluate(
     trainee: Trainee, validation: Validation, settings: TrainSettings, at: Progress
-) -> Evaluation:
+) -> Validated:
     """Scores the weights, in the first process, and keeps them if they are the best so far."""
     team, text = processes.team(), ""
     with in_place(trainee, at.judged()):
@@ -213,7 +216,7 @@ def evaluate(
     at.stale = 0 if improved else at.stale + 1
     at.factor, at.waited = schedule.plateau(settings, at.factor, at.waited, improved)
     at.due = False
-    return Evaluation(at.update, at.epoch + (at.position > 0), scores, improved)
+    return Validated(at.update, at.epoch + (at.position > 0), scores, improved)
 
 
 def train(

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from ensue.errors import RunError
-from ensue.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from ensue.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class OptimiserKind:
+    """build: from groups of parameters and the settings; moments: tensors that it keeps of each
+    weight, which checkpoints need room for."""
+
+    build: Callable[[Any, TrainSettings], torch.optim.Optimizer]
+    moments: int
 
 
 def _sgd(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
@@ -24,10 +36,11 @@ def _adamw(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=s.rate, betas=s.betas, fused=True)
 
 
-OPTIMISERS: dict[str, Callable[[Any, TrainSettings], torch.optim.Optimizer]] = {
-    "sgd": _sgd,
-    "adam": _adam,
-    "adamw": _adamw,
+# By the value of `train.optimiser`: a new one is a row here, and nothing else.
+OPTIMISERS = {
+    "sgd": OptimiserKind(_sgd, 1),
+    "adam": OptimiserKind(_adam, 2),
+    "adamw": OptimiserKind(_adamw, 2),
 }
 
 
@@ -37,7 +50,7 @@ def decays(parameter: Tensor) -> bool:
 
 
 class Optimiser:
-    """Turns gradients into new weights, at the rate it is told."""
+    """Turns gradients into new weights, at the given rate."""
 
     def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: TrainSettings) -> None:
         self.parameters = {name: p for name, p in parameters if p.requires_grad}
@@ -48,7 +61,7 @@ class Optimiser:
             {"params": free, "weight_decay": 0.0},
         ]
         filled = [group for group in groups if group["params"]]
-        self._torch = OPTIMISERS[settings.optimiser](filled, settings)
+        self._torch = OPTIMISERS[settings.optimiser].build(filled, settings)
 
     def step(self, rate: float) -> None:
         """One update from the gradients that the parameters hold."""
@@ -72,6 +85,7 @@ class Optimiser:
             name, _, key = path.rpartition("/")
             if name not in self.parameters:
                 raise RunError(
-                    f"the optimiser's state speaks of {name!r}, which this model does not have"
+                    f"the optimiser's state has {name!r}, which this model does not have"
                 )
-            self._torch.state[self.parameters[name]][key] = value.clone()
+            parameter = self.parameters[name]
+            self._torch.state[parameter][key] = value.to(parameter.device, copy=True)

@@ -12,19 +12,20 @@ import torch
 from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
+from ensue.files.atomic_folder import UNFINISHED
+from ensue.files.disk import free_bytes
 from ensue.training import checkpoint, gradients
 from ensue.training.averaging import copy_of
-from ensue.training.disk import free_bytes
+from ensue.training.devices import device_of_weights, moved
 from ensue.training.loop import Costing, checked_scores
+from ensue.training.optimiser import OPTIMISERS
 from ensue.training.processes import team
+from ensue.training.progress import Progress
 from ensue.training.randomness import REHEARSAL, seeded
 from ensue.training.settings import TrainSettings
-from ensue.training.standing import Progress
 from ensue.training.trainee import Sampled, Source, Trainee, Validation
-from ensue.training.whole import UNFINISHED
 
 CHECKPOINTS = 3  # two kept and one being written
-MOMENTS = {"sgd": 1, "adam": 2, "adamw": 2}  # of each weight
 
 
 def rehearse(
@@ -67,7 +68,7 @@ def _unchanged(trainee: Trainee) -> Iterator[None]:
 def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) -> None:
     weights = sum(t.numel() * t.element_size() for t in trainee.state_dict().values())
     copies = 2 + (settings.averaging is not None)  # the weights themselves and the best
-    needed = CHECKPOINTS * weights * (copies + MOMENTS[settings.optimiser])
+    needed = CHECKPOINTS * weights * (copies + OPTIMISERS[settings.optimiser].moments)
     free = free_bytes(checkpoints)
     if free < needed:
         raise RunError(
@@ -92,7 +93,8 @@ def try_batch(
     """Forward and backward; TrainingError if it does not fit or the cost is not finite."""
     trainee.train()
     try:
-        cost, _ = Costing(trainee, settings)(source.batch(rows), {})
+        batch = moved(source.batch(rows), device_of_weights(trainee))
+        cost, _ = Costing(trainee, settings)(batch, {})
         cost.backward()
     except (MemoryError, RuntimeError) as error:
         if not no_memory(error):
@@ -120,7 +122,7 @@ def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
     given = at.tensors(trainee)
     try:
         place = checkpoint.save(folder, at.update, given, at.scalars(), {})
-        found = checkpoint.load(place)
+        found = checkpoint.read(place)
     finally:
         checkpoint.clean(checkpoints)
     same = found.tensors.keys() == given.keys() and all(

@@ -23,7 +23,7 @@ class Team:
 
     @property
     def first(self) -> bool:
-        """Whether this one writes the files and speaks."""
+        """Whether this process writes the files and prints."""
         return self.rank == 0
 
     def total(self, values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""What a training tells those who watch it, row by row."""
+"""The events of a training, as rows for its watchers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Validated:
     """best: whether it is the best so far."""
 
     update: int
@@ -40,7 +40,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Saved:
+class CheckpointSaved:
     """A checkpoint that was written, read back and found whole."""
 
     update: int
@@ -49,7 +49,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Said:
-    """One line for the person who waits. progress: of no interest to one who asked for quiet."""
+    """A line of text for the user. progress: left out with --quiet."""
 
     text: str
     progress: bool = False
@@ -63,5 +63,5 @@ class Finished:
     reason: str
 
 
-Row = Began | Update | Evaluation | Saved | Said | Finished
+Row = Began | Update | Validated | CheckpointSaved | Said | Finished
 Watcher = Callable[[Row], None]

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ensue.errors import RunError, TrainingError
+from ensue.files.atomic_folder import Damaged
+from ensue.files.run_folder import RunFolder
 from ensue.training import checkpoint, processes
-from ensue.training.folder import RunFolder, check_allowed, check_same, facts
+from ensue.training.facts import RunSettings, check_allowed, check_same, facts
 from ensue.training.history import History, Timing
 from ensue.training.loop import ended, train
 from ensue.training.preflight import no_memory, rehearse
-from ensue.training.rows import Finished, Row, Said, Saved, Update, Watcher
+from ensue.training.progress import Progress
+from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Watcher
 from ensue.training.settings import TrainSettings
 from ensue.training.signals import Interrupted, Signals, Stopped
-from ensue.training.standing import Progress
 from ensue.training.trainee import Source, Trainee, Validation
-from ensue.training.whole import Damaged
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Keeper:
     folder: RunFolder
     settings: TrainSettings
     facts: Mapping[str, Any]
+    config: RunSettings
     watchers: Sequence[Watcher]
     saved: tuple[int, bool] = (-1, False)  # update, and whether as the final one
     _saved_at: float = field(default_factory=time.monotonic)
@@ -64,7 +66,8 @@ class Keeper:
             self.tell(Said("no whole checkpoint is left: the training starts anew"))
         check_allowed(allow, self.facts, found.facts if found else {})
         if found:
-            for line in check_same(self.folder.path, found.facts, self.facts, allow):
+            was = {**found.facts, "config": self.config.upgraded(found.facts.get("config", {}))}
+            for line in check_same(self.folder.path, was, self.facts, allow):
                 self.tell(Said(line))
             self.tell(Said(f"continuing from {found.path.name}", progress=True))
             self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
@@ -92,7 +95,7 @@ class Keeper:
             best=at.best_update,
         )
         self.saved, self._saved_at = (at.update, final), time.monotonic()
-        self.tell(Saved(at.update, path))
+        self.tell(CheckpointSaved(at.update, path))
 
     def close(self) -> None:
         self.history.close()
@@ -107,7 +110,7 @@ def fit(
     folder: RunFolder | None = None,
     watchers: Sequence[Watcher] = (),
     *,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, Any] | RunSettings | None = None,
     allow: Collection[str] = (),
 ) -> Outcome:
     """Trains, or goes on where the folder's newest whole checkpoint stands; the model has the best
@@ -123,8 +126,9 @@ def fit(
             stack.enter_context(signals)
             if team.first:
                 stack.enter_context(folder.locked())
-                now = facts(trainee, source, validation, settings, team, config)
-                keeper = Keeper(folder, settings, now, watchers)
+                known = RunSettings.of(config)
+                now = facts(trainee, source, validation, settings, team, known.values)
+                keeper = Keeper(folder, settings, now, known, watchers)
                 stack.callback(keeper.close)
         try:
             if folder is not None:
@@ -158,7 +162,7 @@ def _resume(
     name = processes.team().told(found.path.name if found else "-")
     if keeper is None and name != "-":
         try:
-            found = checkpoint.load(folder.checkpoints / name)
+            found = checkpoint.read(folder.checkpoints / name)
         except Damaged as why:
             raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
     if found:

@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ensue.training.settings import TrainSettings
+if TYPE_CHECKING:
+    from ensue.training.settings import TrainSettings
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An update after the warm-up. t: from 0 to 1, the share of the updates since the warm-up
+    that are done; factor: what plateaus have left of the rate."""
+
+    update: int
+    warmup: int
+    t: float
+    factor: float
+
+
+# The share of `train.rate`, by the value of `train.schedule`: a new one is a row here, and nothing
+# else.
+SCHEDULES: dict[str, Callable[[Moment], float]] = {
+    "constant": lambda at: 1.0,
+    "linear": lambda at: 1 - at.t,
+    "cosine": lambda at: (1 + math.cos(math.pi * at.t)) / 2,
+    "inverse-sqrt": lambda at: _inverse_sqrt(at),
+    "plateau": lambda at: at.factor,
+}
+
+
+def _inverse_sqrt(at: Moment) -> float:
+    """√(warmup / update)."""
+    start = max(at.warmup, 1)
+    return math.sqrt(start / max(at.update + 1, start))
 
 
 def rate(settings: TrainSettings, update: int, updates: int, factor: float = 1.0) -> float:
-    """The rate of an update (the first is 0) out of so many; `factor` is what plateaus have left.
+    """The rate of an update (the first is 0) out of `updates`; `factor` is what plateaus have
+    left.
 
-    It grows in equal steps over `warmup` updates, then with t = (update − warmup) / (updates −
-    warmup): linear 1 − t, cosine (1 + cos πt) / 2, inverse-sqrt √(warmup / update)."""
+    It grows in equal steps over `warmup` updates, then follows the schedule."""
     warmup = settings.warmup
     if update < warmup:
         return settings.rate * factor * (update + 1) / warmup
     t = min((update - warmup) / max(updates - warmup, 1), 1.0)
-    match settings.schedule:
-        case "linear":
-            return settings.rate * (1 - t)
-        case "cosine":
-            return settings.rate * (1 + math.cos(math.pi * t)) / 2
-        case "inverse-sqrt":
-            start = max(warmup, 1)
-            return settings.rate * math.sqrt(start / max(update + 1, start))
-        case "plateau":
-            return settings.rate * factor
-    return settings.rate
+    return settings.rate * SCHEDULES[settings.schedule](Moment(update, warmup, t, factor))
 
 
 def plateau(

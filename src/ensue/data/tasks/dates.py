@@ -19,7 +19,7 @@ import numpy as np
 
 from ensue.data.split import SHARES, part_of
 from ensue.data.tasks.draws import below, draws, key_of
-from ensue.data.tasks.languages import LANGUAGES, Language
+from ensue.data.tasks.languages import LANGUAGES, FormalLanguage
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import OptionError, unknown
 
@@ -28,7 +28,7 @@ FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)
 EXAMPLE = date(1997, 10, 1)
 CASES = (str, str, str, str.lower, str.upper)  # drawn with equal chance
 
-SLOTS: dict[str, tuple[str, Callable[[date, Language], str]]] = {
+SLOTS: dict[str, tuple[str, Callable[[date, FormalLanguage], str]]] = {
     "d": ("DAY", lambda day, words: f"{day.day}"),
     "0d": ("DAY", lambda day, words: f"{day.day:02}"),
     "nth": ("DAY", lambda day, words: words.ordinals[day.day - 1]),
@@ -43,7 +43,7 @@ SLOTS: dict[str, tuple[str, Callable[[date, Language], str]]] = {
     "yy": ("YEAR", lambda day, words: f"{day.year % 100:02}"),
 }
 
-# A point inside a slot stands behind what is abbreviated: "Oct." but "May".
+# A point inside a slot stands after what is abbreviated: "Oct." but "May".
 TEMPLATES = {
     "english": (
         "{d} {month} {y}",
@@ -121,8 +121,8 @@ SLOT = re.compile(r"([^{}]*)\{(.+?)\}")  # what stands before a slot, and the sl
 Piece = tuple[str, str]  # text and tag
 
 
-def _filled(slot: str, day: date, words: Language) -> Iterator[Piece]:
-    """A slot filled in; the point behind an abbreviation is no part of it."""
+def _filled(slot: str, day: date, words: FormalLanguage) -> Iterator[Piece]:
+    """A slot filled in; the point after an abbreviation is no part of it."""
     tag, text_of = SLOTS[slot.rstrip(".")]
     text = text_of(day, words)
     yield text, tag

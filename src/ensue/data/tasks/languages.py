@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Language:
+class FormalLanguage:
     """Months from January, weekdays from Monday, days from the first."""
 
     months: tuple[str, ...]
@@ -34,7 +34,7 @@ def _first(ending: str) -> tuple[str, ...]:
 _GERMAN_UNITS = _split("ein zwei drei vier fünf sechs sieben acht neun")
 
 LANGUAGES = {
-    "english": Language(
+    "english": FormalLanguage(
         _split("""January February March April May June July August September October November
             December"""),
         _split("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"),
@@ -46,7 +46,7 @@ LANGUAGES = {
             twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first"""),
         tuple(map(_english_ordinal, range(1, 32))),
     ),
-    "french": Language(
+    "french": FormalLanguage(
         _split("""janvier février mars avril mai juin juillet août septembre octobre novembre
             décembre"""),
         _split("janv févr mars avr mai juin juil août sept oct nov déc"),
@@ -62,7 +62,7 @@ LANGUAGES = {
         ),
         _first("er"),
     ),
-    "german": Language(
+    "german": FormalLanguage(
         _split("""Januar Februar März April Mai Juni Juli August September Oktober November
             Dezember"""),
         _split("Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez"),
@@ -76,7 +76,7 @@ LANGUAGES = {
             *_split("dreißigste einunddreißigste"),
         ),
     ),
-    "spanish": Language(
+    "spanish": FormalLanguage(
         _split("""enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre
             diciembre"""),
         _split("ene feb mar abr may jun jul ago sep oct nov dic"),
@@ -91,7 +91,7 @@ LANGUAGES = {
         ),
         _first("º"),
     ),
-    "italian": Language(
+    "italian": FormalLanguage(
         _split("""gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre
             novembre dicembre"""),
         _split("gen feb mar apr mag giu lug ago set ott nov dic"),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.tasks.draws import Draws, below, uniform
-from ensue.data.tasks.task import Answers, Drawn, Task
+from ensue.data.tasks.task import Answers, BuiltInTask, Drawn
 from ensue.errors import OptionError
 
 Symbols = NDArray[np.int64]
@@ -40,7 +40,7 @@ def _one_hot(count: int) -> Callable[[Symbols], NDArray[np.float32]]:
     return lambda symbols: vectors[symbols]
 
 
-def counting(steps: int) -> Task:
+def counting(steps: int) -> BuiltInTask:
     """How many ones, as a share of `steps`. Rows have steps/2 to steps bits; each row has its
     own density of ones, so that its length tells little of their number."""
     _at_least("steps", steps, 4)
@@ -58,7 +58,7 @@ def counting(steps: int) -> Task:
     # with its density uniform, every number of ones from 0 to the length is equally likely
     length = np.arange(shortest, steps + 1)
     variance = (length * (2 * length + 1) / 6).mean() - (length / 2).mean() ** 2
-    return Task(
+    return BuiltInTask(
         name="counting",
         about="count the ones of a sequence of bits",
         kind="regression",
@@ -73,7 +73,7 @@ def counting(steps: int) -> Task:
     )
 
 
-def adding(steps: int) -> Task:
+def adding(steps: int) -> BuiltInTask:
     """The adding problem (Hochreiter and Schmidhuber, 1997): numbers of [0, 1), one marked in
     each half; the target is the sum of the two. The constant guess 1 costs 1/6."""
     _at_least("steps", steps, 2)
@@ -93,7 +93,7 @@ def adding(steps: int) -> Task:
         marked = ((drawn.symbols >> 1) * (drawn.symbols & 1)).sum(1) * 2.0**-24
         return Answers(marked.astype(np.float32), _last_step(drawn))
 
-    return Task(
+    return BuiltInTask(
         name="adding",
         about="add the two marked numbers of a long row of numbers",
         kind="regression",
@@ -108,7 +108,7 @@ def adding(steps: int) -> Task:
     )
 
 
-def temporal_order(steps: int) -> Task:
+def temporal_order(steps: int) -> BuiltInTask:
     """Temporal order (Hochreiter and Schmidhuber, 1997, task 6a, their lengths scaled): two
     symbols X or Y among distractors, the first at 10–20 % and the second at 50–60 % of the
     steps; which of XX, XY, YX, YY was it? Rows have `steps` to 1.1 × `steps` symbols."""
@@ -135,7 +135,7 @@ def temporal_order(steps: int) -> Task:
         order = [drawn.symbols[rows, at] == Y for at in (relevant.argmax(1), second)]
         return Answers(2 * order[0] + order[1].astype(np.int64), _last_step(drawn))
 
-    return Task(
+    return BuiltInTask(
         name="temporal order",
         about="tell in which order two symbols stood among many others",
         kind="classification",
@@ -150,7 +150,7 @@ def temporal_order(steps: int) -> Task:
     )
 
 
-def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> Task:
+def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> BuiltInTask:
     """Copy: `symbols` symbols, a wait of `steps` blanks the last of which is the sign to go,
     then the same symbols again, while blanks are read."""
     _at_least("steps", steps, 1)
@@ -171,7 +171,7 @@ def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> Task:
         scored[:, -symbols:] = True
         return Answers(targets, scored)
 
-    return Task(
+    return BuiltInTask(
         name="copy",
         about=f"repeat {symbols} symbols after a wait",
         kind="labelling",
@@ -186,14 +186,14 @@ def copy(steps: int, *, symbols: int = 10, alphabet: int = 8) -> Task:
     )
 
 
-def parity(steps: int) -> Task:
+def parity(steps: int) -> BuiltInTask:
     """After each bit: is the number of ones so far odd?"""
     _at_least("steps", steps, 4)
 
     def answer(drawn: Drawn) -> Answers:
         return Answers(drawn.symbols.cumsum(1) & 1, np.ones(drawn.symbols.shape, np.bool_))
 
-    return Task(
+    return BuiltInTask(
         name="parity",
         about="say after each bit whether the ones so far are odd in number",
         kind="labelling",
@@ -208,7 +208,7 @@ def parity(steps: int) -> Task:
     )
 
 
-def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> Task:
+def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> BuiltInTask:
     """Brackets of some kinds, nested at most `depth` deep: after each closing bracket, which
     kind would have to be closed next (0: none is open)?"""
     _at_least("kinds", kinds, 1)
@@ -239,7 +239,7 @@ def dyck(steps: int, *, kinds: int = 2, depth: int = 4) -> Task:
             target[:] = open_kinds[level, rows]
         return Answers(targets.T, drawn.symbols > kinds)
 
-    return Task(
+    return BuiltInTask(
         name="dyck",
         about=f"brackets of {kinds} kinds: tell which must be closed next",
         kind="labelling",
@@ -268,7 +268,7 @@ def _dyck_chance(steps: int, kinds: int, depth: int) -> float:
     return float(max(empty, (1 - empty) / kinds))
 
 
-TASKS: dict[str, Callable[[int], Task]] = {
+TASKS: dict[str, Callable[[int], BuiltInTask]] = {
     "counting": counting,
     "adding": adding,
     "temporal order": temporal_order,

@@ -59,10 +59,10 @@ HELD: dict[str, tuple[tuple[str, str], ...]] = {
         ("purple", "star"),
     ),
 }
-ALONE = 0.25  # of the pictures have one shape
+ALONE = 0.25  # share of pictures with one shape
 GAP, MARGIN = 2.0, 1.0  # pixels between shapes, and to the edge
 ASIDE = 0.4  # how far off the axis at most, by the distance along it
-VARIED, TURNED = 0.05, 0.2  # of a size, and radians
+VARIED, TURNED = 0.05, 0.2  # variation of size as a share, of angle in radians
 TINTED, PAPER, NOISE = 14.0, 12.0, 6.0  # of 255: colours, the ground, each pixel
 AT_ONCE = 1000  # pictures drawn together
 

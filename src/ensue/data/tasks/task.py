@@ -40,7 +40,7 @@ class TaskBatch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class BuiltInTask:
     """A task with as many rows as one wants.
 
     kind: "regression" (one number at the last step; the score is the mean squared error),

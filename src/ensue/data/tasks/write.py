@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ensue.data.images import write_image
+from ensue.data.pictures.images import write_image
 from ensue.data.tasks.dates import dates
 from ensue.data.tasks.memory import TASKS
 from ensue.data.tasks.shapes import shapes

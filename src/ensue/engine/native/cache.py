@@ -27,6 +27,7 @@ from pathlib import Path
 from ensue import __version__
 from ensue.errors import EnsueError
 
+TEMPLATES = Path(__file__).parent / "cpp"
 FIXED = ("vector.hpp", "products.hpp", "kernel.hpp", "tiles.hpp")
 
 
@@ -111,10 +112,15 @@ def flags() -> list[str]:
     return [f"-O{level}", f"-march={march}", "-std=c++17", "-fPIC", "-shared", *fast]
 
 
+def template(name: str) -> str:
+    """The text of a file of C++ that kernels are made of."""
+    return (TEMPLATES / name).read_text()
+
+
 @functools.cache
 def fixed_part() -> str:
     """The text of the headers that kernels include."""
-    return "\n".join(Path(__file__).with_name(name).read_text() for name in FIXED)
+    return "\n".join(template(name) for name in FIXED)
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -196,7 +202,7 @@ def _compile(library: Path, source: str, options: list[str]) -> None:
             *compiler(),
             *options,
             "-I",
-            str(Path(__file__).parent),
+            str(TEMPLATES),
             str(text),
             "-o",
             str(made),

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ensue.engine.native.buffers import NUMBERS, REDUCED, SCRATCH, Buffer
-from ensue.engine.native.cache import loaded
+from ensue.engine.native.cache import loaded, template
+from ensue.engine.native.emission.buffers import NUMBERS, REDUCED, SCRATCH, Buffer
 from ensue.engine.native.plan import Plan
-from ensue.engine.native.source import KernelFunction
 from ensue.engine.native.threads import Threads, runtime
+
+if TYPE_CHECKING:
+    from ensue.engine.native.emission.source import KernelFunction
 
 PAD = 16  # columns between rows: rows of 4096 bytes would meet in the same cache sets
 DEFINES = {
@@ -43,7 +44,7 @@ class Call(ctypes.Structure):
 @functools.cache
 def core(dtype: torch.dtype) -> ctypes.CDLL:
     """The part of all kernels that does not depend on a cell."""
-    source = Path(__file__).with_name("products.cpp").read_text()
+    source = template("products.cpp")
     return loaded(source, DEFINES[dtype])
 
 

@@ -6,19 +6,21 @@ them come Wᵀδ for x and Σ δ aᵀ for the matrices."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import ADJOINTS, D_X, SUMS, Buffer, X
-from ensue.engine.native.gate_runs import GateRun, gate_number, gate_rows
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import ADJOINTS, D_X, SUMS, Buffer, X
+from ensue.engine.native.emission.gate_runs import GateRun, gate_number, gate_rows
 from ensue.engine.native.outer import add_outer
 from ensue.engine.native.plan import Plan
-from ensue.engine.native.program import Program
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE, Node
+
+if TYPE_CHECKING:
+    from ensue.engine.native.emission.program import Program
 
 Memory = Mapping[Buffer, Tensor]
 

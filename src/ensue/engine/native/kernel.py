@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import (
+from ensue.engine.native.cache import loaded
+from ensue.engine.native.call import DEFINES, PAD, CompiledFunction
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import (
     ADJOINTS,
     D_X,
     D_Y,
@@ -19,12 +21,8 @@ from ensue.engine.native.buffers import (
     X,
     Y,
 )
-from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, CompiledFunction
 from ensue.engine.native.gradients import GradientProducts, carries_of
 from ensue.engine.native.plan import Plan, make_plan
-from ensue.engine.native.program import sequence_program
-from ensue.engine.native.source import write_source
 from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.engine.native.wanted import Adjoints, Derivatives, Wanted
 from ensue.engine.recurrence import Recurrence, Tensors
@@ -45,6 +43,10 @@ class Kernel:
     """The compiled equations of a cell, for one type of numbers."""
 
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
+        # only where a kernel is made, not where its layers are imported
+        from ensue.engine.native.emission.program import sequence_program
+        from ensue.engine.native.emission.source import write_source
+
         self.program, self.dtype = sequence_program(equations), dtype
         self.source = write_source(self.program)
         self.library = loaded(self.source.text, DEFINES[dtype])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ensue.cells import Cell
+from ensue.cells.cell import Cell
 from ensue.engine.bptt import backpropagate
 from ensue.engine.native.cache import NoCompiler, compiler
 from ensue.engine.native.call import DEFINES

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ensue.cells import Cell
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import Buffer
+from ensue.cells.cell import Cell
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import Buffer
 from ensue.engine.native.kernel import Kernel, Tape
 from ensue.engine.native.wanted import Adjoints, Wanted
 from ensue.engine.recurrence import Recurrence, State, hidden_size

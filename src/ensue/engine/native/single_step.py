@@ -7,13 +7,15 @@ Small ones are done in the same call (`single_step.cpp`); large ones are torch's
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import (
+from ensue.engine.native.cache import loaded
+from ensue.engine.native.call import DEFINES, PAD
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import (
     ADJOINTS,
     D_X,
     D_Y,
@@ -24,11 +26,7 @@ from ensue.engine.native.buffers import (
     X,
     Y,
 )
-from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD
 from ensue.engine.native.gradients import GradientProducts, carries_of
-from ensue.engine.native.program import Program, single_step_program
-from ensue.engine.native.source import write_source
 from ensue.engine.native.step_products import (
     BACK,
     FORTH,
@@ -43,6 +41,9 @@ from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.engine.native.wanted import Adjoints, Derivatives, Wanted
 from ensue.engine.recurrence import Recurrence, Tensors
 from ensue.equations import Equations, below
+
+if TYPE_CHECKING:
+    from ensue.engine.native.emission.program import Program
 
 ELEMENTWISE = 5  # flops of a product in the time of one elsewhere: functions take many
 # More flops than these are quicker in torch: of the products of a call, by one thread and by
@@ -68,6 +69,9 @@ class SingleStep:
     """The compiled equations of a cell for a single step, for one type of numbers."""
 
     def __init__(self, equations: Equations, dtype: torch.dtype) -> None:
+        from ensue.engine.native.emission.program import single_step_program
+        from ensue.engine.native.emission.source import write_source
+
         self.program = single_step_program(equations)
         self.source = write_source(self.program)
         self.library = loaded(self.source.text, DEFINES[dtype])

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ensue.engine.native.cache import loaded
+from ensue.engine.native.cache import loaded, template
 from ensue.engine.native.call import DEFINES
 from ensue.engine.native.threads import Threads, runtime, thread_count
 
@@ -46,7 +45,7 @@ class SoftmaxCost(ctypes.Structure):
 
 @functools.cache
 def _library(file: str, dtype: torch.dtype) -> ctypes.CDLL:
-    return loaded(Path(__file__).with_name(file).read_text(), DEFINES[dtype])
+    return loaded(template(file), DEFINES[dtype])
 
 
 class Asked(NamedTuple):

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ensue.engine.native.buffers import Buffer
-from ensue.engine.native.cache import loaded
+from ensue.engine.native.cache import loaded, template
 from ensue.engine.native.call import DEFINES, WorkSpace, address, core
+from ensue.engine.native.emission.buffers import Buffer
 from ensue.engine.native.outer import add_outer
-from ensue.engine.native.source import KernelSource
 from ensue.engine.native.threads import Threads, runtime
+
+if TYPE_CHECKING:
+    from ensue.engine.native.emission.source import KernelSource
 
 FORTH, BACK, OUTER, SUMMED = range(4)  # as in single_step.cpp
 
@@ -69,7 +70,7 @@ class Fixed(ctypes.Structure):
 
 @functools.cache
 def _library(dtype: torch.dtype) -> Any:
-    source = Path(__file__).with_name("single_step.cpp").read_text()
+    source = template("single_step.cpp")
     entry = loaded(source, DEFINES[dtype]).single_step
     pointer, number = ctypes.c_void_p, ctypes.c_long
     entry.argtypes = [pointer, pointer, *[number] * 3, pointer, *[number] * 3]

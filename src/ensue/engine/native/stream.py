@@ -11,13 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from ensue.cells import Cell
-from ensue.engine.native import buffers
-from ensue.engine.native.buffers import Buffer, X, Y
+from ensue.cells.cell import Cell
 from ensue.engine.native.cache import loaded
 from ensue.engine.native.call import DEFINES, Call, WorkSpace, core
-from ensue.engine.native.program import stream_program
-from ensue.engine.native.source import write_step_source
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import Buffer, X, Y
 from ensue.engine.native.threads import Threads
 from ensue.engine.recurrence import hidden_size
 from ensue.errors import OptionError, ShapeError
@@ -40,6 +38,9 @@ class NativeStep:
         self.widths = dict(equations.graph.sizes)
         self.input_size, self.output_size = input_size, equations.output.width
         self.state_sizes = [n.width for n in equations.old.values()]
+        from ensue.engine.native.emission.program import stream_program
+        from ensue.engine.native.emission.source import write_step_source
+
         program = stream_program(equations)
         source = write_step_source(program)
         self._function = source.functions["forward"]

@@ -1,0 +1,125 @@
+"""`CellReference`: how settings and files name a cell that is not one of Ensue's.
+
+    mine.py:MyCell            a class, or a cell made, in a Python file
+    MyCell@0f3a…              a cell handed over in Python, known again by its equations
+
+A reference is a text; the cell itself hangs on it once it was handed over or loaded.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ensue.cells.cell import Cell
+from ensue.cells.load import cell_in, import_file, split_reference
+from ensue.equations import below
+from ensue.errors import EnsueError, OptionError
+
+BY_EQUATIONS = re.compile(r"\w+@[0-9a-f]{64}")
+INPUT, HIDDEN = 3, 4  # sizes that equations are compared at
+
+
+class CellReference(str):
+    """cell: None while nobody has handed it over or loaded it; source: the text of its file."""
+
+    cell: Cell | None
+    source: bytes | None
+
+    def __new__(
+        cls, text: str, cell: Cell | None = None, source: bytes | None = None
+    ) -> CellReference:
+        found = super().__new__(cls, text)
+        found.cell, found.source = cell, source
+        return found
+
+    @classmethod
+    def of(cls, cell: Cell) -> CellReference:
+        """A cell handed over in Python: by the file of its module where that makes the same cell.
+        Nothing is imported for it: the script that trains is not run a second time."""
+        kind, digest = type(cell), equations_digest(cell)
+        module = sys.modules.get(kind.__module__)
+        file = getattr(module, "__file__", None) if kind.__module__ != "__main__" else None
+        if file and getattr(module, kind.__name__, None) is kind and _makes(kind, digest):
+            return cls(f"{file}:{kind.__name__}", cell, Path(file).read_bytes())
+        return cls(f"{kind.__name__}@{digest}", cell)
+
+    @property
+    def file(self) -> str:
+        """The Python file; "" of a cell that is known by its equations."""
+        return "" if BY_EQUATIONS.fullmatch(self) else split_reference(self)[0]
+
+    @property
+    def name(self) -> str:
+        return self.partition("@")[0] if not self.file else split_reference(self)[1]
+
+    def at(self, file: str) -> CellReference:
+        """The same cell in a file at another place."""
+        text = f"{file}:{self.name}" if self.name else file
+        return CellReference(text, self.cell, self.source)
+
+    def loaded(self) -> CellReference:
+        """With its cell: the file is imported, so its code runs."""
+        if self.cell is not None:
+            return self
+        if not self.file:
+            raise OptionError(
+                f"cell: {self.name} was handed over in Python and has no file: expected its "
+                f"class, in Python load(run, cell={self.name})"
+            )
+        path = Path(self.file)
+        cell = cell_in(import_file(path), path, self.name)
+        return CellReference(self, cell, path.read_bytes())
+
+
+def _makes(kind: type[Cell], digest: str) -> bool:
+    """Whether a class without options makes a cell of these equations."""
+    try:
+        return equations_digest(kind()) == digest
+    except (EnsueError, TypeError):
+        return False
+
+
+def equations_digest(cell: Cell) -> str:
+    """sha256 of what a cell computes: equal for equal equations, whatever the file looks like."""
+    equations = cell.equations(INPUT, HIDDEN)
+    lines = [repr(node) for node in below(equations.roots)]
+    lines += [f"{name} {shape}" for name, shape in equations.shapes.items()]
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def cell_of_source(source: bytes, reference: CellReference, shown: str) -> CellReference:
+    """The cell that a kept file makes: its code runs. shown: the file's name in messages."""
+    module = ModuleType(f"cells_of_{Path(reference.file).stem}")
+    try:
+        exec(compile(source, shown, "exec"), vars(module))
+    except Exception as problem:
+        raise OptionError(f"{shown}: running it failed: {problem}") from problem
+    cell = cell_in(module, Path(shown), reference.name)
+    return CellReference(reference, cell, source)
+
+
+def as_reference(given: Any) -> str:
+    """What settings hold of a cell: a built-in one by its name; `ValueError` for anything else
+    that names no cell."""
+    from ensue.cells import CELLS
+    from ensue.errors import unknown
+
+    if isinstance(given, CellReference):
+        return given
+    if isinstance(given, type) and issubclass(given, Cell):
+        given = given()
+    if isinstance(given, Cell):
+        return CellReference.of(given)
+    if not isinstance(given, str):
+        raise ValueError(f"expected the name of a cell, or a cell, got {given!r}")
+    if given in CELLS:
+        return given
+    if BY_EQUATIONS.fullmatch(given) or split_reference(given)[0].endswith(".py"):
+        return CellReference(given)
+    told = unknown("cell", given, CELLS)
+    raise ValueError(f"{told}; or a file of your own, such as mine.py or mine.py:MyCell")

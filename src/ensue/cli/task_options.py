@@ -1,0 +1,155 @@
+"""The tasks' own words on the command line: options under the heading of their task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from ensue.errors import ConfigError, OptionError, unknown
+from ensue.tasks import TASKS
+from ensue.tasks.options import Option
+
+PREFIX = "task_option_"
+NAMES = "TASKS"  # in a help text: the tasks that there are when it is read
+KINDS: Mapping[str, tuple[Any, Any]] = {
+    "text": (str | None, None),
+    "number": (int | None, None),
+    "fraction": (float | None, None),
+    "switch": (bool, False),
+    "names": (str | None, None),
+    "files": (list[str] | None, None),
+}
+_COMMANDS: list[tuple[Callable[..., None], str]] = []  # those that have such options, by verb
+
+
+class TaskCommand(TyperCommand):
+    """A command whose help lists the options of each task under its name."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            heading = getattr(param, "rich_help_panel", None) or "Options"
+            if param.param_type_name == "argument":
+                heading = "Arguments"
+            shown, told = record
+            told = told.replace(NAMES, ", ".join(TASKS))
+            sections.setdefault(heading, []).append((shown, told))
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def options_by_task(verb: str) -> dict[Option, list[str]]:
+    """Every option of a verb, and the tasks that have it."""
+    found: dict[Option, list[str]] = {}
+    for name in TASKS:
+        for option in TASKS.options(name):
+            if verb in option.verbs:
+                found.setdefault(option, []).append(name)
+    return found
+
+
+def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The command with the tasks' options after its own: what was given of them is its last
+    argument, `given`, by option."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def filled(**given: Any) -> None:
+            values = {name: given.pop(name) for name in list(given) if name.startswith(PREFIX)}
+            options = {PREFIX + own.name: own for own in options_by_task(verb)}
+            said = {options[n]: _value(options[n], v) for n, v in values.items() if _was_given(v)}
+            command(**given, given=said)
+
+        plain = [p for p in signature(command).parameters.values() if p.name != "given"]
+        filled.__signature__ = Signature(plain)  # type: ignore[attr-defined]
+        _COMMANDS.append((filled, verb))
+        return filled
+
+    return decorate
+
+
+def offer_task_options() -> None:
+    """Gives every command the options of the tasks that there are now."""
+    for command, verb in _COMMANDS:
+        plain = [
+            own
+            for own in command.__signature__.parameters.values()  # type: ignore[attr-defined]
+            if not own.name.startswith(PREFIX)
+        ]
+        more = [_parameter(own, names) for own, names in options_by_task(verb).items()]
+        command.__signature__ = Signature([*plain, *more])  # type: ignore[attr-defined]
+
+
+def _parameter(option: Option, names: list[str]) -> Parameter:
+    kind, default = KINDS[option.kind]
+    shown = typer.Option(
+        option.flag,
+        help=option.help,
+        rich_help_panel=f"Options for {', '.join(names)}",
+        show_default=False,
+    )
+    return Parameter(
+        PREFIX + option.name,
+        Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, shown],
+    )
+
+
+def _was_given(value: Any) -> bool:
+    """0 and an empty text are values; an option that was left out is None, false or an empty
+    list."""
+    return not (value is None or value is False or value == [])
+
+
+def _value(option: Option, value: Any) -> Any:
+    if option.kind == "names":
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return value
+
+
+def task_of(given: Mapping[Option, Any], verb: str, task: str) -> str:
+    """The task that the options tell, if it is one; an error where they do not fit the one that
+    was named."""
+    owners = options_by_task(verb)
+    possible = [name for name in TASKS if all(name in owners[own] for own in given)]
+    if task:
+        if task not in TASKS:
+            raise ConfigError(str(unknown("task", task, TASKS)))
+        check_owned(given, verb, task, f"--task {task}")
+        return task
+    if given and not possible:
+        flags = ", ".join(own.flag for own in given)
+        raise OptionError(f"{flags}: expected options of one task, got those of several")
+    return possible[0] if given and len(possible) == 1 else ""
+
+
+def check_owned(given: Mapping[Option, Any], verb: str, task: str, got: str) -> None:
+    owners = options_by_task(verb)
+    strange = [own for own in given if task not in owners[own]]
+    if strange:
+        names = dict.fromkeys(name for own in strange for name in owners[own])
+        flags = ", ".join(own.flag for own in strange)
+        raise OptionError(f"{flags}: expected a run to {' or '.join(names)}, got {got}")
+
+
+def as_settings(given: Mapping[Option, Any]) -> list[str]:
+    """Options of training as settings, `model.horizon=12`."""
+    return [f"{own.key}={json.dumps(value)}" for own, value in given.items()]
+
+
+def as_asked(given: Mapping[Option, Any], verb: str, task: str) -> dict[str, Any]:
+    """Options of a question, by their words; an error where the run's task has not got them."""
+    check_owned(given, verb, task, f"one to {task}")
+    return {own.word: value for own, value in given.items()}

@@ -1,0 +1,45 @@
+"""Two files of which line k of one belongs to line k of the other, named with a comma between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ensue.data.options import ReadOptions
+from ensue.data.read import read, read_parallel
+from ensue.data.rows import Row, Tell
+from ensue.data.stream import open_file
+from ensue.errors import DataError
+
+BETWEEN = ","  # train.en,train.de
+PAIR = ("source", "target")  # a text and what it is to become
+
+
+def sides_of(path: Path | str) -> tuple[str, ...]:
+    """The two files of "train.en,train.de"; the one of any other name, and of a file that is
+    there under this very name."""
+    sides = tuple(part.strip() for part in str(path).split(BETWEEN))
+    if len(sides) == 1 or Path(path).exists():
+        return (str(path),)
+    if len(sides) != 2 or not all(sides):
+        raise DataError(
+            f"{path}: expected one file, or two with a comma between them, source{BETWEEN}target, "
+            f"got {len(sides)}"
+        )
+    return sides
+
+
+def parallel(paths: Iterable[str]) -> bool:
+    """Whether one of them names two files."""
+    return any(len(sides_of(path)) > 1 for path in paths)
+
+
+def read_any(path: str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+    """The sound rows of a file, or of two parallel ones."""
+    sides = sides_of(path)
+    if len(sides) == 1:
+        return read(path, options, on_bad_row)
+    source, target = sides
+    for side in sides:
+        open_file(Path(side)).close()  # a missing file is an error now, not at the first row
+    return read_parallel(source, target, options, on_bad_row)

@@ -1,0 +1,1 @@
+"""Picture files: PNG, PGM and PPM, idx, and others by an extra."""

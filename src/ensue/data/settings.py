@@ -1,0 +1,80 @@
+"""The [data] table of a configuration: which files, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from ensue.data.options import ReadOptions
+from ensue.data.split import SHARES
+from ensue.settings import Table
+
+
+class DataSettings(Table):
+    """Where the rows come from; "train.en,train.de" are two parallel files, line by line. Files
+    that are not named are split off the training files, by a hash of each row (of a pair: of its
+    source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
+
+    train: list[str]
+    validation: list[str] = Field([])
+    test: list[str] = Field([])
+    format: str = "auto"
+    encoding: str = "utf-8"
+    delimiter: str = ""
+    header: list[str] = Field([])  # names of the columns, where no line of a table has them
+    no_quote: bool = False  # quotes have no meaning in a table
+    text: str = ""  # the column of the text, or of the tokens
+    second: str = ""  # the column of the text that the first is matched with
+    label: str = ""  # the column of the label or labels, or of the target
+    separator: str = ""  # between several labels of one row
+    sequence: str = ""  # the column that tells which rows of a long table make one sequence
+    features: list[str] = Field([])  # its columns of numbers
+    group: str = ""  # rows of one group stay together
+    split_seed: int = Field(0, ge=0)
+    skip_bad: bool = False
+
+    def files(self, part: str) -> list[str]:
+        """Those of a part: its own, or the training files that it is split off."""
+        own = {"train": self.train, "validation": self.validation, "test": self.test}
+        return own[part] or self.train
+
+    def shares(self, part: str) -> dict[str, float] | None:
+        """How the files of a part are split; None where all of their rows belong to it."""
+        if self.validation or (part != "train" and getattr(self, part)):
+            return None
+        shares = dict(SHARES)
+        if self.test:
+            shares["train"] += shares.pop("test")
+        return shares
+
+    def read_options(self, by_line: bool = False, grouped: bool = True) -> ReadOptions:
+        """by_line: the label of a long table may change from line to line; grouped: the column
+        of the group is needed."""
+        stepped = bool(self.sequence) and by_line
+        wanted = [
+            "" if self.sequence else self.text,
+            self.second,
+            "" if stepped else self.label,
+            self.group if grouped else "",
+        ]
+        return ReadOptions(
+            format=self.format,
+            encoding=self.encoding,
+            delimiter=self.delimiter or None,
+            quote=False if self.no_quote else None,
+            header=tuple(self.header) or True,
+            columns=tuple(dict.fromkeys(name for name in wanted if name)),
+            numbers=tuple(self.features),
+            sequence=self.sequence or None,
+            step_columns=(self.label,) if stepped and self.label else (),
+        )
+
+    def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
+        """The same reading of other files, whose labels are of no interest. plain: each line is a
+        row, whatever the columns of the run are called."""
+        found = {"label": "", "group": "", "separator": ""}
+        change: dict[str, object] = {**found, "train": list(paths), "validation": list(paths)}
+        if plain:
+            change |= {"text": "text", "sequence": "", "features": [], "format": "text"}
+        return self.model_copy(update=change)

@@ -1,0 +1,1 @@
+"""Shapes and layout of pictures as SVG; knows no equations."""

@@ -1,0 +1,188 @@
+"""Where every value of a step is stored, forward and backward.
+
+A saved value takes the place of a product taken before the loop that has been read, where there
+is one of its size. The adjoints may in turn lie over the saved values: the backward pass then
+writes them into the same memory, slot for slot.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ensue.engine.native.emission import buffers
+from ensue.engine.native.emission.buffers import (
+    ADJOINTS,
+    D_Y,
+    NUMBERS_SAVED,
+    PRODUCTS,
+    Buffer,
+    Location,
+    X,
+)
+from ensue.engine.native.emission.lowering import LoweredDerivative, LoweredStep
+from ensue.equations import Equations, Node
+from ensue.equations.declare import Mask
+from ensue.equations.node import ONE
+from ensue.equations.schedule import Schedule
+
+Locations = dict[Node, Location]
+ColumnSizes = dict[Buffer, list[str]]  # the sizes of the values that stand side by side
+
+
+@dataclass(frozen=True)
+class Layout:
+    """forward, backward: where each pass finds and leaves values. adjoints: those of products.
+    overlay: whether ADJOINTS may lie over PRODUCTS."""
+
+    columns: ColumnSizes
+    forward: Locations
+    backward: Locations
+    adjoints: Locations
+    overlay: bool
+
+
+def side_by_side(buffer: Buffer, row: str, nodes: Sequence[Node]) -> Locations:
+    """One value after the other, in the columns of a buffer."""
+    sizes = [node.size for node in nodes]
+    return {node: Location(buffer, row, tuple(sizes[:k])) for k, node in enumerate(nodes)}
+
+
+def layout_of_inputs(equations: Equations) -> tuple[ColumnSizes, Locations]:
+    """What is given to a step: x, the old state, the masks."""
+    columns: ColumnSizes = {X: ["input"]}
+    locations: Locations = {equations.x: Location(X, "step")}
+    for part, leaf in equations.old.items():
+        locations[leaf] = Location(buffers.states(part), "old")
+    for name in equations.masks:
+        mask = equations.declarations[name]
+        assert isinstance(mask, Mask)
+        leaf = equations.graph.leaf("mask", name, mask.size)
+        row = "batch" if mask.over == "sequence" else "step"
+        locations[leaf] = Location(buffers.mask(name), row)
+        columns[buffers.mask(name)] = [mask.size]
+    return columns, locations
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The rule by which adjoints may be written over saved values.
+
+    A phase goes along the features and reads what it needs of them before it writes, but for the
+    operands of products, which it reads whole each time: those are read half a phase later.
+    sizes, written: of each slot of ADJOINTS, its size and the phase that writes it."""
+
+    sizes: list[str]
+    written: dict[int, int]
+    last_read: dict[Node, float]
+
+    def admits(self, node: Node, slot: int) -> bool:
+        """Whether a saved value may stand in a slot of PRODUCTS."""
+        if slot >= len(self.sizes):
+            return True
+        same_size = node.size == self.sizes[slot]
+        return same_size and self.last_read.get(node, -1) <= self.written[slot]
+
+
+def find_overlay(
+    derivative: LoweredDerivative,
+    backward: Schedule,
+    hoisted: Sequence[Node],
+    saved: Sequence[Node],
+    operands: set[Node],
+) -> Overlay | None:
+    """The rule for this step; None where adjoints need memory of their own."""
+    slots = {adjoint: k for k, adjoint in enumerate(derivative.adjoints)}
+    last_read: dict[Node, float] = {}
+    written: dict[int, int] = {}
+    for k, phase in enumerate(backward.phases):
+        last_read.update(dict.fromkeys(phase.loads, k))
+        last_read.update({operand: k + 0.5 for dot in phase.dots for operand in dot.args})
+        for node in phase.stores:
+            if node in slots:
+                written.setdefault(slots[node], k)
+    last_read.update(dict.fromkeys(operands, math.inf))  # after the loop
+    sizes = [adjoint.size for adjoint in derivative.adjoints]
+    if not sizes or ONE in [*sizes, *(n.size for n in hoisted)]:  # single numbers have no phase
+        return None
+    overlay = Overlay(sizes, written, last_read)
+    same = all(n.size == size for n, size in zip(hoisted, sizes, strict=False))
+    kept = [(n, k) for k, n in enumerate(hoisted) if n in saved]
+    return overlay if same and all(overlay.admits(n, k) for n, k in kept) else None
+
+
+def place_saved(
+    step: LoweredStep, forward: Schedule, saved: Sequence[Node], overlay: Overlay | None
+) -> tuple[ColumnSizes, Locations]:
+    """Products before the loop and saved values: in the slot of a product that nobody reads any
+    more, or in a new one; where a value is read too late for the adjoint that would come over it,
+    in one beyond the adjoints."""
+    hoisted = step.hoisted
+    read, written = _phases_of(forward, hoisted)
+    locations = side_by_side(PRODUCTS, "step", hoisted)
+    columns, numbers = [n.size for n in hoisted], list[str]()
+    free = [n for n in hoisted if n not in saved]
+
+    def admits(node: Node, slot: int) -> bool:
+        return overlay is None or overlay.admits(node, slot)
+
+    for node in saved:
+        if step.is_hoisted(node):
+            continue
+        if node.size == ONE:
+            locations[node] = Location(NUMBERS_SAVED, "step", tuple(numbers))
+            numbers.append(ONE)
+            continue
+        for product in free:
+            fits = product.size == node.size and read[product] <= written[node]
+            if fits and admits(node, locations[product].slot):
+                free.remove(product)
+                locations[node] = locations[product]
+                break
+        else:
+            while overlay is not None and not overlay.admits(node, len(columns)):
+                columns.append(overlay.sizes[len(columns)])
+            locations[node] = Location(PRODUCTS, "step", tuple(columns))
+            columns.append(node.size)
+    if overlay is not None:  # as wide as the wider of the two
+        columns += overlay.sizes[len(columns) :]
+    found = {PRODUCTS: columns, NUMBERS_SAVED: numbers}
+    return {buffer: sizes for buffer, sizes in found.items() if sizes}, locations
+
+
+def _phases_of(
+    forward: Schedule, hoisted: Sequence[Node]
+) -> tuple[Mapping[Node, int], Mapping[Node, int]]:
+    """The level at which each product before the loop is read for the last time, and that at
+    which each value is stored."""
+    read: dict[Node, int] = {}
+    written: dict[Node, int] = {}
+    for phase in forward.phases:
+        read.update({n: phase.level for n in phase.loads if n in hoisted})
+        written.update(dict.fromkeys(phase.stores, phase.level))
+    return read, written
+
+
+def make_layout(
+    step: LoweredStep,
+    derivative: LoweredDerivative,
+    forward: Schedule,
+    saved: Sequence[Node],
+    overlay: Overlay | None,
+) -> Layout:
+    """The layout of a kernel for both passes."""
+    columns, given = layout_of_inputs(step.equations)
+    more, stored = place_saved(step, forward, saved, overlay)
+    adjoints = side_by_side(ADJOINTS, "step", derivative.adjoints)
+    columns |= more
+    if adjoints:
+        columns[ADJOINTS] = [adjoint.size for adjoint in derivative.adjoints]
+    seeds: Locations = {derivative.seeds[0]: Location(D_Y, "time")}
+    for part, seed in zip(step.state, derivative.seeds[1:], strict=True):
+        seeds[seed] = Location(buffers.carry(part), "batch")
+    known = given | stored | seeds
+    backward = dict(known)
+    for part, node in step.state.items():
+        backward.setdefault(node, Location(buffers.states(part), "new"))
+    return Layout(columns, known, backward | adjoints, adjoints, overlay is not None)

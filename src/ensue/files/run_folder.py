@@ -1,0 +1,77 @@
+"""The folder of a run: the names of its files, and its lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from ensue.errors import RunError
+from ensue.files.disk import advice, disk_errors
+
+PATIENCE = 1.0  # seconds until the holder of a lock has written its name
+
+
+class RunFolder:
+    """config.toml, history.jsonl, timing.jsonl, checkpoints/, model/, lock."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.toml"
+        self.history = self.path / "history.jsonl"
+        self.timing = self.path / "timing.jsonl"
+        self.checkpoints = self.path / "checkpoints"
+        self.model = self.path / "model"
+        self.lock = self.path / "lock"
+
+    def create(self) -> None:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: cannot be made a run folder: {error.strerror}. Next: "
+                f"{advice(error)}, then run the same command again"
+            ) from error
+
+    def member(self, number: int) -> RunFolder:
+        """The folder of another network of an ensemble, inside of this one."""
+        return RunFolder(self.path / "members" / str(number))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Held by one process at a time; the system frees it when that process ends, however."""
+        self.create()
+        name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        with ExitStack() as stack:
+            with disk_errors(self.lock, len(name)):
+                file = stack.enter_context(open(self.lock, "a+b", buffering=0))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise RunError(
+                        f"{self.path} is in use by {self._holder()}. Wait for it, stop it, or "
+                        "name another run folder"
+                    ) from None
+                file.truncate(0)
+                file.write(name)
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # a disk that fails now: the lock is free all the same
+                    file.truncate(0)
+
+    def _holder(self) -> str:
+        """Who holds the lock; it writes its name a moment after it has it."""
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            try:
+                name = json.loads(self.lock.read_bytes())
+                return f"process {name['pid']} on {name['host']}"
+            except ValueError:
+                time.sleep(0.01)
+        return "another process"

@@ -1,0 +1,1 @@
+"""Metrics: functions of answers and gold, and the one table of them."""

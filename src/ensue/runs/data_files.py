@@ -1,0 +1,109 @@
+"""Which files a run was trained on, and whether they are still the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from ensue.data.parallel import BETWEEN, sides_of
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError, RunError
+from ensue.files.disk import write_whole
+from ensue.runs.config import RunConfig
+from ensue.runs.paths import portable
+from ensue.training import RunFolder
+
+NAME = "data.json"
+BLOCK = 1 << 20
+
+
+def digest_of(paths: Iterable[str]) -> str:
+    """sha256 over the bytes of files; of a folder, over its files by name."""
+    found = sha256()
+    for path in (Path(side) for both in paths for side in sides_of(both)):
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        for file in files:
+            with open(file, "rb") as stream:
+                while block := stream.read(BLOCK):
+                    found.update(block)
+    return found.hexdigest()
+
+
+def remember_files(folder: RunFolder, config: RunConfig) -> None:
+    """Writes down what the files of a run that has ended hold."""
+    found = {_key(path, folder): digest_of([path]) for path in _files(config.data)}
+    write_whole(folder.path / NAME, json.dumps({"sha256": found}, indent=1).encode())
+
+
+def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
+    """A run that has ended is not trained again on other files."""
+    changed = _changed(folder, _files(config.data))
+    if changed and not {"data", "validation"} & set(allow):
+        raise RunError(
+            f"{_told(folder, changed)}\n"
+            "Next: name another run for the new data, put the old back, or say --allow data"
+        )
+
+
+def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
+    """A warning where the part to be opened is split off training files that have changed; an
+    error where rows of the training part may now be in it."""
+    changed = _changed(folder, config.data.train)
+    if not changed:
+        return ""
+    told = _told(folder, changed)
+    if config.description.moves_with_files(config.data):
+        raise DataError(
+            f"{told}: parts are split by place, so that rows that were trained on may now be among "
+            "those to test on. Put the file back, give others with --test, or train another run"
+        )
+    return f"{told}: rows keep their parts, but these are not all the rows of that time"
+
+
+def _told(folder: RunFolder, changed: Sequence[str]) -> str:
+    them = "it" if len(changed) == 1 else "them"
+    return f"{', '.join(changed)}: changed since {folder.path} was trained on {them}"
+
+
+def _key(path: str, folder: RunFolder) -> str:
+    """The path as the run's configuration holds it."""
+    return BETWEEN.join(portable(side, folder.path) for side in sides_of(path))
+
+
+def _digest(path: str) -> str:
+    """ "" for a file that cannot be read: reading its rows reports that."""
+    try:
+        return digest_of([path])
+    except OSError:
+        return ""
+
+
+def _files(data: DataSettings) -> list[str]:
+    return [*data.train, *data.validation]
+
+
+def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:
+    """Those of the files that are not as they were; none for a run that has not ended."""
+    place = folder.path / NAME
+    if not place.exists():
+        return []
+    try:
+        known: Mapping[str, str] = json.loads(place.read_text("utf-8"))["sha256"]
+        by_name = {_name(path): digest for path, digest in known.items()}
+        return [path for path in paths if _differs(path, folder, known, by_name)]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise RunError(f"{place}: this is not what Ensue wrote; remove it") from None
+
+
+def _differs(
+    path: str, folder: RunFolder, known: Mapping[str, str], by_name: Mapping[str, str]
+) -> bool:
+    """Whether a file is not as it was; one that was moved is known by its name."""
+    before = known.get(_key(path, folder)) or known.get(path) or by_name.get(_name(path))
+    return before is not None and _digest(path) not in ("", before)
+
+
+def _name(path: str) -> str:
+    return BETWEEN.join(Path(side).name for side in path.split(BETWEEN))

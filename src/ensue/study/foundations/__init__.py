@@ -1,0 +1,1 @@
+"""Learning and backpropagation, step by step."""

@@ -1,0 +1,234 @@
+"""Backpropagation number by number: the four equations, checked against autograd.
+
+    (1)  δ_L = J(z_L)ᵀ·∂C/∂a_L       J = ∂a_L/∂z_L; for an elementwise output g'(z_L)*∂C/∂a_L,
+                                     so (a − y)*g'(z) for ½‖a − y‖²; for softmax all of J, which
+                                     with cross-entropy leaves μ − onehot
+    (2)  δ_l = (W_{l+1}ᵀ·δ_{l+1})*g'(z_l)
+    (3)  ∂C/∂W_l = δ_l·a_{l−1}ᵀ
+    (4)  ∂C/∂b_l = δ_l
+
+A value that several layers use gets the sum of what comes back from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ensue.errors import OptionError, unknown
+from ensue.layers.feedforward import MLP, Dense
+
+TINY = 1e-300  # keeps log 0 finite
+
+
+def _diagonal(slope: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda z, a: torch.diag(slope(z, a))
+
+
+SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "logistic": lambda z, a: a * (1 - a),
+    "tanh": lambda z, a: 1 - a * a,
+    "relu": lambda z, a: (z > 0).to(z),
+    "linear": lambda z, a: torch.ones_like(z),
+}
+JACOBIANS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    **{name: _diagonal(slope) for name, slope in SLOPES.items()},
+    "softmax": lambda z, a: torch.diag(a) - torch.outer(a, a),
+}
+OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "logistic": torch.sigmoid,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "linear": lambda z: z,
+    "softmax": lambda z: z.softmax(-1),
+}
+# which outputs are probabilities, so that −log of them is a cost
+PROBABILITIES = ("logistic", "softmax")
+COSTS = ("squares", "cross-entropy")
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """One layer: given and made in the forward pass, found in the backward pass; `automatic`
+    are the gradients of torch. backward: ∂C/∂a before it passes the activation."""
+
+    weight: Tensor
+    bias: Tensor
+    given: Tensor
+    z: Tensor
+    a: Tensor
+    slope: Tensor  # g'(z), or the Jacobian of softmax
+    backward: Tensor
+    delta: Tensor
+    weight_gradient: Tensor
+    bias_gradient: Tensor
+    automatic: tuple[Tensor, Tensor]
+
+    @property
+    def difference(self) -> float:
+        """The largest between the equations and the automatic gradient."""
+        pairs = zip((self.weight_gradient, self.bias_gradient), self.automatic, strict=True)
+        return max(float((own - other).abs().max()) for own, other in pairs)
+
+
+@dataclass(frozen=True)
+class Backpropagation:
+    """A network walked through for one example."""
+
+    widths: tuple[int, ...]
+    activation: str
+    output: str
+    cost_name: str
+    x: Tensor
+    y: Tensor
+    cost: float
+    layers: tuple[LayerTrace, ...]
+
+    @property
+    def difference(self) -> float:
+        return max(layer.difference for layer in self.layers)
+
+
+def cost_of(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
+    """½‖a − y‖²; −Σ y·log a for softmax, and −Σ y·log a + (1 − y)·log(1 − a) for logistic."""
+    if name == "squares":
+        return ((a - y) ** 2).sum() / 2
+    found = -(y * (a + TINY).log()).sum()
+    return found if output == "softmax" else found - ((1 - y) * (1 - a + TINY).log()).sum()
+
+
+def slope_of_cost(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
+    """∂C/∂a."""
+    if name == "squares":
+        return a - y
+    found = -y / (a + TINY)
+    return found if output == "softmax" else found + (1 - y) / (1 - a + TINY)
+
+
+def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tensor:
+    """(1). Cross-entropy undoes the output's own derivative, and leaves a − y."""
+    if name == "cross-entropy":
+        return a * y.sum() - y if output == "softmax" else a - y
+    return JACOBIANS[output](z, a).t() @ slope_of_cost(name, output, a, y)
+
+
+def backpropagate(
+    network: MLP, activation: str, output: str, cost: str, x: Tensor, y: Tensor
+) -> Backpropagation:
+    """The four equations for one example x (inputs,), y (outputs,). The network's own last layer
+    is linear; `output` stands on top of it."""
+    _check(activation, output, cost)
+    passed = network.walk(x)
+    top = OUTPUTS[output](passed[-1].z)
+    found = cost_of(cost, output, top, y)
+    layers: list[Dense] = [own for own in network.layers if isinstance(own, Dense)]
+    parameters = [p for own in layers for p in (own.weight, own.bias)]
+    automatic = torch.autograd.grad(found, parameters)
+    traces: list[LayerTrace] = []
+    made = [x, *(own.a for own in passed)]
+    back = [torch.zeros_like(own) for own in made]  # ∂C/∂a of each, summed over its users
+    with torch.no_grad():
+        for number in range(len(layers), 0, -1):
+            layer, own = layers[number - 1], passed[number - 1]
+            last = number == len(layers)
+            a = top if last else own.a
+            slope = JACOBIANS[output](own.z, a) if last else SLOPES[activation](own.z, a)
+            if last:
+                delta = first_delta(cost, output, own.z, a, y)
+                arrived = slope_of_cost(cost, output, a, y)
+                slope = slope if output == "softmax" else slope.diagonal()
+            else:
+                arrived = back[number]
+                delta = arrived * slope  # (2)
+            sources = [number - 1, *(s for s, to in network.skips if to == number)]
+            pieces = torch.split(layer.weight.t() @ delta, [network.widths[s] for s in sources])
+            for source, piece in zip(sources, pieces, strict=True):
+                back[source] = back[source] + piece
+            traces.append(
+                LayerTrace(
+                    layer.weight.detach().clone(),
+                    layer.bias.detach().clone(),
+                    own.given.detach(),
+                    own.z.detach(),
+                    a.detach(),
+                    slope.detach(),
+                    arrived.detach(),
+                    delta.detach(),
+                    torch.outer(delta, own.given).detach(),  # (3)
+                    delta.detach(),  # (4)
+                    (automatic[2 * number - 2], automatic[2 * number - 1]),
+                )
+            )
+    widths = network.widths
+    value = float(found.detach())
+    return Backpropagation(widths, activation, output, cost, x, y, value, tuple(reversed(traces)))
+
+
+def _check(activation: str, output: str, cost: str) -> None:
+    if activation not in SLOPES:
+        raise unknown("activation", activation, SLOPES)
+    if output not in OUTPUTS:
+        raise unknown("output", output, OUTPUTS)
+    if cost not in COSTS:
+        raise unknown("cost", cost, COSTS)
+    if cost == "cross-entropy" and output not in PROBABILITIES:
+        raise OptionError(
+            f"cost: cross-entropy needs an output of probabilities, {' or '.join(PROBABILITIES)}, "
+            f"got {output}"
+        )
+
+
+def walk_through(
+    widths: Sequence[int],
+    *,
+    activation: str = "logistic",
+    output: str = "logistic",
+    cost: str = "cross-entropy",
+    weights: Sequence[float] | None = None,
+    x: Sequence[float] | None = None,
+    y: Sequence[float] | None = None,
+    seed: int = 1,
+) -> Backpropagation:
+    """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
+    what is not given is drawn, with one decimal, so that the numbers can be followed."""
+    _check(activation, output, cost)
+    network = MLP(widths, activation).double()
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [_tenths((len(own.flatten()),), generator) for own in network.parameters()]
+    flat = torch.cat(drawn)
+    if weights is not None:
+        flat = _given("weights", weights, len(flat))
+    with torch.no_grad():
+        torch.nn.utils.vector_to_parameters(flat, network.parameters())
+    inputs = _tenths((widths[0],), generator) if x is None else _given("x", x, widths[0])
+    wanted = torch.zeros(widths[-1], dtype=torch.float64)
+    wanted[0] = 1
+    if y is not None:
+        wanted = _given("y", y, widths[-1])
+    if cost == "cross-entropy" and not bool(((wanted >= 0) & (wanted <= 1)).all()):
+        raise OptionError(
+            f"y: expected probabilities from 0 to 1 with cross-entropy, got {wanted.tolist()}; "
+            "for other numbers choose --cost squares"
+        )
+    if output == "softmax" and widths[-1] == 1:
+        raise OptionError(
+            "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
+            "is always 1"
+        )
+    return backpropagate(network, activation, output, cost, inputs, wanted)
+
+
+def _tenths(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """From −1 to 1, without 0."""
+    size = torch.randint(1, 11, shape, generator=generator, dtype=torch.float64) / 10
+    sign = torch.randint(0, 2, shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return size * sign
+
+
+def _given(name: str, values: Sequence[float], count: int) -> Tensor:
+    if len(values) != count:
+        raise OptionError(f"{name}: expected {count} numbers, got {len(values)}")
+    return torch.tensor(list(values), dtype=torch.float64)

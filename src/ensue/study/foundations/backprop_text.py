@@ -1,0 +1,117 @@
+"""A walk through backpropagation for a terminal, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ensue.study.foundations.backprop import Backpropagation, LayerTrace
+
+FORMAT = 1
+NAMES = {"logistic": "σ", "tanh": "tanh", "relu": "ReLU", "linear": "linear", "softmax": "softmax"}
+SLOPE_TEXTS = {
+    "logistic": "a·(1 − a)",
+    "tanh": "1 − a²",
+    "relu": "1 where z > 0, else 0",
+    "linear": "1",
+}
+MOST_TERMS = 6  # of a sum that is written out
+
+
+def number(value: Tensor | float) -> str:
+    """
+    >>> number(-0.18877), number(2.0)
+    ('-0.188770', '2.000000')
+    """
+    return f"{float(value):.6f}"
+
+
+def vector(values: Tensor) -> str:
+    return "(" + ", ".join(number(value) for value in values) + ")"
+
+
+def heading(found: Backpropagation) -> str:
+    widths = " → ".join(map(str, found.widths))
+    return (
+        f"{widths}, {NAMES[found.activation]} inside, {NAMES[found.output]} at the end, cost "
+        f"{'½‖a − y‖²' if found.cost_name == 'squares' else 'cross-entropy'}"
+    )
+
+
+def first_equation(found: Backpropagation) -> str:
+    """What (1) is for this output and cost."""
+    if found.cost_name == "cross-entropy":
+        return "δ = a − y, as cross-entropy undoes the derivative of the output"
+    if found.output == "softmax":
+        return "δ = Jᵀ·(a − y), J = diag(a) − a·aᵀ: every z moves every a"
+    return f"δ = (a − y)*g'(z), g' = {SLOPE_TEXTS[found.output]}"
+
+
+def as_text(found: Backpropagation) -> str:
+    lines = [heading(found), f"x = {vector(found.x)}   y = {vector(found.y)}", "", "forward"]
+    for k, layer in enumerate(found.layers, 1):
+        lines += _forward(found, layer, k)
+    lines += [f"  C = {number(found.cost)}", "", "backward"]
+    for k in range(len(found.layers), 0, -1):
+        lines += _backward(found, found.layers[k - 1], k)
+    lines += ["", f"largest difference from the automatic gradient: {found.difference:.1e}"]
+    return "\n".join(lines)
+
+
+def _forward(found: Backpropagation, layer: LayerTrace, k: int) -> list[str]:
+    last = k == len(found.layers)
+    name = NAMES[found.output if last else found.activation]
+    lines = [f"  layer {k}: z = W·a + b, a = {name}(z)"]
+    for unit, row in enumerate(layer.weight):
+        total = f"z{unit + 1}"
+        if len(row) <= MOST_TERMS:
+            terms = zip(row, layer.given, strict=True)
+            sums = " + ".join(f"{float(w):g}·{float(v):.4g}" for w, v in terms)
+            total += f" = {sums} + {float(layer.bias[unit]):g}".replace("+ -", "− ")
+        lines.append(
+            f"    {total} = {number(layer.z[unit])}   a{unit + 1} = {number(layer.a[unit])}"
+        )
+    return lines
+
+
+def _backward(found: Backpropagation, layer: LayerTrace, k: int) -> list[str]:
+    last = k == len(found.layers)
+    lines = [f"  layer {k}"]
+    if last:
+        lines.append(f"    (1) {first_equation(found)}")
+    else:
+        slope = SLOPE_TEXTS[found.activation]
+        lines.append(f"    (2) δ = (W{k + 1}ᵀ·δ{k + 1})*g'(z{k}), g' = {slope}")
+        lines.append(f"        Wᵀ·δ = {vector(layer.backward)}   g' = {vector(layer.slope)}")
+    lines.append(f"        δ{k} = {vector(layer.delta)}")
+    lines.append(f"    (3) ∂C/∂W{k} = δ{k}·aᵀ, a = {vector(layer.given)}")
+    lines += [f"        {vector(row)}" for row in layer.weight_gradient]
+    lines.append(f"    (4) ∂C/∂b{k} = δ{k} = {vector(layer.bias_gradient)}")
+    return lines
+
+
+def as_json(found: Backpropagation) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "widths": list(found.widths),
+        "activation": found.activation,
+        "output": found.output,
+        "cost_name": found.cost_name,
+        "x": found.x.tolist(),
+        "y": found.y.tolist(),
+        "cost": found.cost,
+        "difference": found.difference,
+        "layers": [
+            {
+                "weight": own.weight.tolist(),
+                "bias": own.bias.tolist(),
+                "z": own.z.tolist(),
+                "a": own.a.tolist(),
+                "delta": own.delta.tolist(),
+                "weight_gradient": own.weight_gradient.tolist(),
+                "bias_gradient": own.bias_gradient.tolist(),
+            }
+            for own in found.layers
+        ],
+    }

@@ -1,0 +1,325 @@
+"""The learning lab: small experiments around f(x) = sin 10x + x, which show what learning is.
+
+descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far
+costs        the cost that one wants, over all x, beside the one that ten noisy samples give
+families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested
+networks     a first layer left as it was drawn, beside the same network with all layers tuned
+estimators   gradients through a coin: the mean and the spread of each way to guess them
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from ensue.layers.feedforward import MLP
+from ensue.layers.stochastic import draw, expected, score_function, straight_through
+from ensue.tasks.baselines.random_features import RandomFeatures
+from ensue.tasks.baselines.regression import least_squares, minimise
+
+START, STEPS = -0.6, 40
+RATES = (0.001, 0.01, 0.02, 0.05)
+VALLEY = -0.795415  # the minimum nearest to the start
+SAMPLES, NOISE = 10, 0.01
+ROWS, NOISE_OF_ROWS = 40, 0.15  # of a part
+TEST_ROWS = 400
+UNITS, STARTS = (3, 5, 10, 20), 3
+NETWORK_ROWS, ITERATIONS = 100, 100
+SCALE = 3.0  # of random first layers
+DRAWS = 4000
+COINS = (0.5, -1.0, 0.3)  # z of three stochastic units
+
+
+def function(x: Tensor) -> Tensor:
+    return (10 * x).sin() + x
+
+
+def slope(x: float) -> float:
+    return 10 * math.cos(10 * x) + 1
+
+
+# --- descent ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A descent by steps of rate η: its places, and how it ended."""
+
+    rate: float
+    places: tuple[float, ...]
+    ending: str
+
+
+def descend(rate: float, steps: int = STEPS) -> Walk:
+    places = [START]
+    for _ in range(steps):
+        places.append(places[-1] - rate * slope(places[-1]))
+    return Walk(rate, tuple(places), _ending(places))
+
+
+def _ending(places: list[float]) -> str:
+    last = places[-1]
+    if abs(last - VALLEY) < 1e-4:
+        return "finds the minimum"
+    if abs(slope(last)) < 1e-3:
+        return f"lands in another valley, at {last:.3f}"
+    if any(abs(b - VALLEY) > abs(a - VALLEY) for a, b in pairwise(places)):
+        return "diverges: it never comes to rest"
+    swings = sum((a < VALLEY) != (b < VALLEY) for a, b in pairwise(places))
+    return "overshoots, and swings around it" if swings > 1 else "is still on its way"
+
+
+# --- costs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The hypotheses sin θx + x: θ, the expected and the empirical cost of each."""
+
+    thetas: tuple[float, ...]
+    expected: tuple[float, ...]
+    empirical: tuple[float, ...]
+
+    def best(self, which: str) -> float:
+        """The θ of the least cost, "expected" or "empirical"."""
+        costs = self.expected if which == "expected" else self.empirical
+        return self.thetas[costs.index(min(costs))]
+
+
+def compare_costs(seed: int) -> Costs:
+    """Mean squared distance to noisy values of f, x uniform in [0, 1]: over all of it, and over
+    ten samples."""
+    thetas = torch.linspace(0, 20, 401, dtype=torch.float64)
+    everywhere = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(SAMPLES, generator=generator, dtype=torch.float64)
+    y = function(x) + NOISE * torch.randn(SAMPLES, generator=generator, dtype=torch.float64)
+
+    def cost(at: Tensor, wanted: Tensor) -> Tensor:
+        guess = (thetas[:, None] * at).sin() + at
+        return ((guess - wanted) ** 2).mean(1)
+
+    over_all = cost(everywhere, function(everywhere)) + NOISE**2
+    return Costs(_plain(thetas), _plain(over_all), _plain(cost(x, y)))
+
+
+# --- families --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FunctionFamily:
+    """A family of hypotheses: the mean squared error of its best member, by the training part,
+    on each part (test: of the winner alone), and that member over `grid`."""
+
+    name: str
+    train: float
+    validation: float
+    test: float | None
+    curve: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Families:
+    """x, y: the training part; grid: where the curves are."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    grid: tuple[float, ...]
+    all: tuple[FunctionFamily, ...]
+
+    @property
+    def winner(self) -> FunctionFamily:
+        return min(self.all, key=lambda own: own.validation)
+
+
+Basis = Callable[[Tensor], Tensor]
+
+
+def waves(omega: float) -> Basis:
+    """x, sin ωx and cos ωx: sinusoids of any height and phase on a line."""
+    return lambda x: torch.cat([x, (omega * x).sin(), (omega * x).cos()], 1)
+
+
+def _solved(basis: Basis, x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
+    weight, bias = least_squares(basis(x), y)
+    return lambda other: basis(other) @ weight.t() + bias
+
+
+def _sinusoid(x: Tensor, y: Tensor) -> Callable[[Tensor], Tensor]:
+    """ω by trial, all else in closed form."""
+    trials = [_solved(waves(omega / 20), x, y) for omega in range(10, 400)]
+    return min(trials, key=lambda own: _error(own, x, y))
+
+
+def _error(guess: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> float:
+    return float(((guess(x) - y) ** 2).mean())
+
+
+FAMILIES: dict[str, Callable[[Tensor, Tensor], Callable[[Tensor], Tensor]]] = {
+    "linear": lambda x, y: _solved(lambda v: v, x, y),
+    "quadratic": lambda x, y: _solved(lambda v: torch.cat([v, v**2], 1), x, y),
+    "sinusoid": _sinusoid,
+}
+
+
+def samples(rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    """x (rows, 1) uniform in [−1, 1], and f(x) with noise."""
+    generator = torch.Generator().manual_seed(seed)
+    x = 2 * torch.rand(rows, 1, generator=generator, dtype=torch.float64) - 1
+    noise = torch.randn(rows, 1, generator=generator, dtype=torch.float64)
+    return x, function(x) + NOISE_OF_ROWS * noise
+
+
+def choose_family(seed: int) -> Families:
+    (x, y), held = samples(ROWS, seed), samples(ROWS, seed + 1)
+    grid = torch.linspace(-1, 1, 201, dtype=torch.float64)[:, None]
+    fitted = {name: fit(x, y) for name, fit in FAMILIES.items()}
+    validation = {name: _error(own, *held) for name, own in fitted.items()}
+    winner = min(validation, key=lambda name: validation[name])
+    found = [
+        FunctionFamily(
+            name,
+            _error(own, x, y),
+            validation[name],
+            _error(own, *samples(TEST_ROWS, seed + 2)) if name == winner else None,
+            _plain(own(grid)[:, 0]),
+        )
+        for name, own in fitted.items()
+    ]
+    return Families(_plain(x[:, 0]), _plain(y[:, 0]), _plain(grid[:, 0]), tuple(found))
+
+
+# --- networks --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Mean squared test errors of networks with `units` units, by which layers are learned: the
+    mean over some starts."""
+
+    units: tuple[int, ...]
+    random: tuple[float, ...]
+    tuned: tuple[float, ...]
+
+
+def compare_networks(seed: int, units: tuple[int, ...] = UNITS) -> Networks:
+    """A random first layer with its readout in closed form; the same with all layers tuned, from
+    that very start."""
+    train, test = samples(NETWORK_ROWS, seed), samples(TEST_ROWS, seed + 2)
+    pairs = [[_both(k, start, train, test) for start in range(STARTS)] for k in units]
+    random, tuned = (tuple(sum(p[k] for p in own) / STARTS for own in pairs) for k in (0, 1))
+    return Networks(units, random, tuned)
+
+
+Part = tuple[Tensor, Tensor]
+
+
+def _both(units: int, seed: int, train: Part, test: Part) -> tuple[float, float]:
+    """Test errors with the first layer as drawn, and tuned."""
+    found = RandomFeatures(1, units, 1, scale=SCALE, seed=seed).double().solve(*train, 1e-6)
+    network = found.network
+    with torch.no_grad():
+        before = _error(network, *test)
+    network.requires_grad_(True)
+    minimise(network, lambda: _penalised(network, *train), ITERATIONS)
+    with torch.no_grad():
+        return before, _error(network, *test)
+
+
+def _penalised(network: MLP, x: Tensor, y: Tensor) -> Tensor:
+    weights = torch.stack([(own**2).sum() for own in network.parameters() if own.dim() > 1])
+    cost: Tensor = ((network(x) - y) ** 2).mean() + 1e-5 * weights.sum()
+    return cost
+
+
+# --- estimators ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Of ∂E[C]/∂z, for each unit: the mean over many draws, its standard error, the standard
+    deviation of one draw."""
+
+    name: str
+    mean: tuple[float, ...]
+    error: tuple[float, ...]
+    deviation: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Estimators:
+    """exact: the gradient itself, by summing over all values of the units."""
+
+    draws: int
+    exact: tuple[float, ...]
+    all: tuple[Estimator, ...]
+
+
+def coin_cost(b: Tensor) -> Tensor:
+    """(Σ w_k·b_k − 1)²: not linear in b, so that straight-through is biased."""
+    return (b @ b.new_tensor([1.5, -1.0, 2.0]) - 1) ** 2
+
+
+def compare_estimators(seed: int, draws: int = DRAWS) -> Estimators:
+    z = torch.tensor(COINS, dtype=torch.float64, requires_grad=True)
+    cost = expected(coin_cost, z)
+    (exact,) = torch.autograd.grad(cost, z)
+    average = float(cost.detach())
+    ways: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {
+        "straight-through, σ": lambda z, g: coin_cost(straight_through(z, g)),
+        "straight-through, identity": lambda z, g: coin_cost(
+            straight_through(z, g, through="identity")
+        ),
+        "score function": lambda z, g: _scored(z, g, 0.0),
+        "score function, baseline": lambda z, g: _scored(z, g, average),
+    }
+    found = []
+    for name, way in ways.items():
+        many = z.detach().expand(draws, -1).clone().requires_grad_()
+        costs = way(many, torch.Generator().manual_seed(seed))
+        (each,) = torch.autograd.grad(costs.sum(), many)  # (draws, units)
+        spread = each.std(0)
+        found.append(
+            Estimator(name, _plain(each.mean(0)), _plain(spread / math.sqrt(draws)), _plain(spread))
+        )
+    return Estimators(draws, _plain(exact), tuple(found))
+
+
+def _scored(z: Tensor, generator: torch.Generator, baseline: float) -> Tensor:
+    sample = draw(z, generator)
+    return score_function(coin_cost(sample), z, sample, baseline)
+
+
+def _plain(values: Tensor) -> tuple[float, ...]:
+    return tuple(values.detach().tolist())
+
+
+# --- all -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Everything that was found."""
+
+    seed: int
+    walks: tuple[Walk, ...]
+    costs: Costs
+    families: Families
+    networks: Networks
+    estimators: Estimators
+
+
+def run_lab(seed: int = 1, rates: tuple[float, ...] = RATES) -> Lab:
+    return Lab(
+        seed,
+        tuple(descend(rate) for rate in rates),
+        compare_costs(seed),
+        choose_family(seed),
+        compare_networks(seed),
+        compare_estimators(seed),
+    )

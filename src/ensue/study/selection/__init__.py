@@ -1,0 +1,17 @@
+"""Selection among models."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ensue.study.selection.selection import Selection, select
+
+__all__ = ["Selection", "select"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when they are asked for: the command line's help must not wait for torch."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ensue.study.selection import selection
+
+    return getattr(selection, name)

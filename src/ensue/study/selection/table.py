@@ -1,0 +1,96 @@
+"""A selection as text: one table, and the winner's test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ensue.training.display import clock
+
+if TYPE_CHECKING:
+    from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
+
+LEFT = 2  # columns of words; numbers stand at the right
+
+
+def as_text(selection: Selection) -> str:
+    head = (
+        "", "model", f"validation {selection.measure}", "parameters", "size", "epochs", "time",
+        "tokens/s",
+    )  # fmt: skip
+    rows = [_cells_of(k, row) for k, row in enumerate(selection.rows, 1) if not row.failure]
+    lines = _aligned([head, *rows])
+    lines += [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
+    if selection.test:
+        lines += ["", *_tested(selection.test, selection.higher_is_better)]
+    return "\n".join(lines)
+
+
+def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
+    return (
+        str(rank),
+        row.name,
+        score_text(row.score),
+        "–" if row.parameters is None else f"{row.parameters:,}",
+        size_text(row.size),
+        str(row.epochs or "–"),
+        time_text(row.seconds),
+        "–" if row.speed is None else f"{row.speed:,.0f}",
+    )
+
+
+def score_text(score: float | None) -> str:
+    """
+    >>> score_text(113.4567), score_text(0.91234)
+    ('113.46', '0.9123')
+    """
+    if score is None:
+        return "–"
+    return f"{score:.2f}" if abs(score) >= 2 else f"{score:.4f}"
+
+
+def size_text(size: float) -> str:
+    """
+    >>> size_text(18_600_000), size_text(4_000)
+    ('18.6 MB', '4 kB')
+    """
+    for bound, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= bound:
+            return f"{size / bound:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def time_text(seconds: float) -> str:
+    """
+    >>> time_text(4.26), time_text(75)
+    ('4.3 s', '1:15')
+    """
+    return f"{seconds:.1f} s" if seconds < 59.95 else clock(seconds)
+
+
+def _tested(test: WinnerVerdict, higher_is_better: bool) -> list[str]:
+    """The winner's score, what it must beat, and whether it does."""
+    times = "once" if test.opened == 1 else f"{test.opened} times"
+    lines = [
+        f"{test.name} on the test part ({test.rows:,} rows, opened {times}): {test.measure} "
+        f"{score_text(test.value)}, 95 % interval {score_text(test.low)} … {score_text(test.high)}",
+    ]
+    if test.baselines:
+        others = ", ".join(f"{name} {score_text(v)}" for name, v in test.baselines.items())
+        lines.append(f"for comparison, {test.measure}: {others}")
+    sign = 1 if higher_is_better else -1
+    better = [name for name, v in test.baselines.items() if sign * v >= sign * test.value]
+    if better:
+        lines.append(f"The winner does not beat the {', nor the '.join(better)}.")
+    return lines
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            word.ljust(width) if k < LEFT else word.rjust(width)
+            for k, (word, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

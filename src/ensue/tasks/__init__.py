@@ -1,0 +1,100 @@
+"""Tasks: each in a room of its own, a folder here. This is the only place that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ensue.errors import OptionError
+from ensue.tasks.options import Option
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Task
+
+# The most particular first: data are taken for the first task that recognises them.
+ROOMS = (
+    "image",
+    "caption",
+    "match",
+    "translate",
+    "table",
+    "label",
+    "regress",
+    "classify",
+    "forecast",
+    "language",
+)
+
+
+class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
+    """The tasks by name. A room is loaded when it is asked for: `ensue.tasks.NAME.task` has the
+    task as TASK, and `ensue.tasks.NAME.options`, which loads no torch, its words on the command
+    line as OPTIONS."""
+
+    def __init__(self, rooms: tuple[str, ...]) -> None:
+        self._rooms = rooms
+        self._added: dict[str, Task[Any, Any, Any]] = {}
+        self._metrics: dict[str, tuple[str, ...]] = {}  # that came with them
+
+    def __getitem__(self, name: str) -> Task[Any, Any, Any]:
+        if name in self._added:
+            return self._added[name]
+        if name not in self._rooms:
+            raise KeyError(name)
+        found: Task[Any, Any, Any] = import_module(f"ensue.tasks.{name}.task").TASK
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._added, *self._rooms))
+
+    def __len__(self) -> int:
+        return len(self._rooms) + len(self._added)
+
+    def register(self, task: Task[Any, Any, Any]) -> None:
+        """One more task, from outside of Ensue; it is the first to be asked whether it recognises
+        data. Metrics of its own can be watched from then on."""
+        from ensue.metrics.table import METRICS
+
+        if task.name in self:
+            raise OptionError(f"task {task.name}: there is one of this name already")
+        for metric in task.metrics:
+            known = METRICS.get(metric.name, metric)
+            if known.higher_is_better != metric.higher_is_better:
+                raise OptionError(
+                    f"task {task.name}: its metric {metric.name} is better the other way round "
+                    "than the one that is known by this name; call it otherwise"
+                )
+        for option in task.options:
+            for name in self:
+                if any(_clash(option, other) for other in self.options(name)):
+                    raise OptionError(
+                        f"task {task.name}: {option.flag} means something else to {name}; call it "
+                        "otherwise, or take the same Option"
+                    )
+        new = {metric.name: metric for metric in task.metrics if metric.name not in METRICS}
+        METRICS.update(new)
+        self._added[task.name], self._metrics[task.name] = task, tuple(new)
+
+    def unregister(self, name: str) -> None:
+        """Takes a task that was registered out again."""
+        from ensue.metrics.table import METRICS
+
+        del self._added[name]
+        for metric in self._metrics.pop(name):
+            del METRICS[metric]
+
+    def options(self, name: str) -> tuple[Option, ...]:
+        """A task's own words on the command line."""
+        if name in self._added:
+            return self._added[name].options
+        found: tuple[Option, ...] = import_module(f"ensue.tasks.{name}.options").OPTIONS
+        return found
+
+
+def _clash(one: Option, other: Option) -> bool:
+    """Whether one command would have both, and could not tell them apart."""
+    return one != other and one.flag == other.flag and bool({*one.verbs} & {*other.verbs})
+
+
+TASKS = Tasks(ROOMS)

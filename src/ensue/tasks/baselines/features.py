@@ -1,0 +1,118 @@
+"""Hand-made features φ(x): what a linear model cannot see by itself, made visible.
+
+Each transform takes columns of x (…, n) and gives columns (…, width); `Features` puts several
+side by side, and is one itself.
+
+    constant     1: a weight for it is a bias
+    column       x_k as it is
+    polynomial   x_k, x_k², …, x_k^degree
+    month        min(d, 12 − d), d = |x_k − α| mod 12: December is near January. α, the month
+                 that all others are measured from, may be learned
+    weekday      seven columns of 0 and 1, one for each day 0 … 6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from ensue.errors import DataError, OptionError
+
+MONTHS, DAYS = 12.0, 7
+
+
+class Transform(nn.Module):
+    """(…, n) → (…, width)."""
+
+    width: int
+
+
+class Constant(Transform):
+    """1."""
+
+    width = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.ones_like(x[..., :1])
+
+
+class FeatureColumn(Transform):
+    """x_k."""
+
+    width = 1
+
+    def __init__(self, column: int) -> None:
+        super().__init__()
+        self.column = column
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[..., self.column : self.column + 1]
+
+
+class Polynomial(Transform):
+    """x_k, x_k², …, x_k^degree."""
+
+    def __init__(self, column: int, degree: int) -> None:
+        super().__init__()
+        if degree < 1:
+            raise OptionError(f"degree: expected a whole number ≥ 1, got {degree}")
+        self.column, self.width = column, degree
+
+    def forward(self, x: Tensor) -> Tensor:
+        powers = torch.arange(1, self.width + 1, device=x.device)
+        return x[..., self.column, None] ** powers
+
+
+class MonthDistance(Transform):
+    """How far month x_k (1 … 12) is from month α, around the year: 0 … 6."""
+
+    width = 1
+    alpha: Tensor
+
+    def __init__(self, column: int, alpha: float = 6.5, *, learned: bool = False) -> None:
+        super().__init__()
+        self.column = column
+        start = torch.tensor(float(alpha))
+        if learned:
+            self.alpha = nn.Parameter(start)
+        else:
+            self.register_buffer("alpha", start)
+
+    def forward(self, x: Tensor) -> Tensor:
+        distance = (x[..., self.column, None] - self.alpha.to(x.dtype)).abs() % MONTHS
+        return torch.minimum(distance, MONTHS - distance)
+
+
+class Weekday(Transform):
+    """Day x_k (0 … 6) as seven columns."""
+
+    width = DAYS
+
+    def __init__(self, column: int) -> None:
+        super().__init__()
+        self.column = column
+
+    def forward(self, x: Tensor) -> Tensor:
+        day = x[..., self.column]
+        wrong = (day != day.round()) | (day < 0) | (day > DAYS - 1)
+        if bool(wrong.any()):
+            got = float(day[wrong].flatten()[0])
+            raise DataError(f"weekday: expected a whole number 0 … 6, got {got:g}")
+        return one_hot(day.long(), DAYS).to(x.dtype)
+
+
+class Features(Transform):
+    """Several transforms, side by side."""
+
+    def __init__(self, parts: Sequence[Transform]) -> None:
+        super().__init__()
+        if not parts:
+            raise OptionError("features: expected one transform or more, got none")
+        self.parts = nn.ModuleList(parts)
+        self.width = sum(part.width for part in parts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([part(x) for part in self.parts], -1)

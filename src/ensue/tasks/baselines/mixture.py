@@ -1,0 +1,72 @@
+"""How much each of two models counts when both answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
+ITERATIONS = 100
+
+
+class BaselineMixture(NamedTuple):
+    """p = softmax(a·log p_network + b·log p_ngrams); for several labels σ(a·z + b·z′) each.
+
+    a + b < 1 makes the answer less sure of itself, as temperature does."""
+
+    network: float
+    ngrams: float
+
+    def __str__(self) -> str:
+        return f"weights {self.network:.2f} and {self.ngrams:.2f}"
+
+    def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
+        """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
+        mixed = _mixed(network, ngrams, several, *self)
+        return logsigmoid(mixed) if several else mixed
+
+
+EQUAL = BaselineMixture(0.5, 0.5)
+
+
+def _mixed(
+    network: Tensor, ngrams: Tensor, several: bool, a: float | Tensor, b: float | Tensor
+) -> Tensor:
+    """log p; for several labels the scores whose σ is p."""
+    if several:
+        return a * network + b * ngrams
+    return (a * network.log_softmax(1) + b * ngrams.log_softmax(1)).log_softmax(1)
+
+
+def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) -> BaselineMixture:
+    """a, b > 0 for which the mean answer of the members has the lowest cost Σ −log p on rows that
+    were not trained on, with 2·(log 2a)² + 2·(log 2b)² beside it, so that few rows move it little.
+
+    networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
+    zeros and ones (rows, labels). Scores that are no numbers have no best mixture: EQUAL."""
+    several = targets.ndim == 2
+    if not all(own.isfinite().all() for own in (*networks, ngrams)):
+        return EQUAL
+    rows = torch.arange(len(targets))
+    sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
+    from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        search.zero_grad()
+        a, b = 0.5 * from_equal.exp()
+        mixed = torch.stack([_mixed(own, ngrams, several, a, b) for own in networks])
+        right = logsigmoid(mixed * sign) if several else mixed[:, rows, targets]
+        logs = right.logsumexp(0) - math.log(len(networks))  # of the members' mean
+        found = DOUBT * from_equal.square().sum() - logs.sum()
+        found.backward()  # type: ignore[no-untyped-call]
+        return found
+
+    search.step(cost)  # type: ignore[no-untyped-call]
+    a, b = (0.5 * from_equal.detach().exp()).tolist()
+    return BaselineMixture(a, b)

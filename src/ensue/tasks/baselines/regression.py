@@ -1,0 +1,204 @@
+"""Linear, logistic and softmax regression: z = W·φ(x) + b, and the cost of z.
+
+    linear     ½·‖z − y‖²                    closed form: `least_squares`
+    logistic   −log p(y), p_k = σ(z_k)       of each label by itself, summed over labels
+    softmax    −log p(y), p = softmax(z)     y a class number
+
+The objective is the mean over rows (+ ridge/2·‖W‖², the bias left out). Gradient descent,
+minibatches and online learning are settings of `descend`: the same cost, and as the gradient of
+a mean is the mean of gradients, the same gradient on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.errors import DataError, OptionError, ShapeError, unknown
+from ensue.tasks.baselines.features import Transform
+from ensue.tasks.blocks.distributions import Bernoulli, Categorical
+from ensue.tasks.rows.fixed_width import RowSource
+from ensue.training import Carried, Outcome, TrainSettings, fit
+
+ITERATIONS = 200  # of L-BFGS, at most
+DESCENT = TrainSettings.of(
+    {
+        "optimiser": "sgd",
+        "momentum": 0.0,
+        "clip": "off",
+        "rate": 0.1,
+        "epochs": 1000,
+        "checkpoint_seconds": "off",
+    }
+)
+
+
+def least_squares(x: Tensor, y: Tensor, ridge: float = 0.0) -> tuple[Tensor, Tensor]:
+    """W (targets, n) and b (targets,) that minimise mean ½·‖W·x + b − y‖² + ridge/2·‖W‖².
+
+    x (rows, n), y (rows, targets). By a least-squares solver on centred columns, not by the
+    normal equations, which square the condition number; of many solutions the smallest."""
+    if ridge < 0:
+        raise OptionError(f"ridge: expected a number ≥ 0, got {ridge}")
+    if x.dim() != 2 or y.dim() != 2 or len(x) != len(y) or not len(x):
+        raise ShapeError(
+            "least_squares: expected x (rows, n) and y (rows, targets) with as many rows, one or "
+            f"more, got {tuple(x.shape)} and {tuple(y.shape)}"
+        )
+    centre, middle = x.mean(0), y.mean(0)
+    left, right = x - centre, y - middle
+    if ridge:  # the penalty as further rows
+        width = x.shape[1]
+        left = torch.cat([left, (ridge * len(x)) ** 0.5 * torch.eye(width).to(x)])
+        right = torch.cat([right, y.new_zeros(width, y.shape[1])])
+    found = torch.linalg.lstsq(left, right, driver="gelsd").solution.t()
+    return found, middle - found @ centre
+
+
+def minimise(network: nn.Module, cost: Callable[[], Tensor], iterations: int = ITERATIONS) -> None:
+    """Moves the parameters to a minimum of the cost, by L-BFGS over all rows at once."""
+    optimiser = torch.optim.LBFGS(
+        [own for own in network.parameters() if own.requires_grad],
+        max_iter=iterations,
+        tolerance_grad=1e-9,
+        tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
+    )
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        with torch.enable_grad():
+            found = cost()
+            found.backward()  # type: ignore[no-untyped-call]
+        return found.detach()
+
+    optimiser.step(closure)  # type: ignore[no-untyped-call]
+
+
+class Regression(nn.Module):
+    """z = W·φ(x) + b with the cost of its kind; a trainee of the loop, with batches
+    {"x": (rows, n), "y": …}. Weights begin at 0: the objective is convex."""
+
+    def __init__(
+        self, inputs: int, outputs: int, kind: str = "linear", features: Transform | None = None
+    ) -> None:
+        super().__init__()
+        if kind not in KINDS:
+            raise unknown("kind of regression", kind, KINDS)
+        self.kind, self.features = kind, features
+        width = inputs if features is None else features.width
+        self.weight = nn.Parameter(torch.zeros(outputs, width))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def seen(self, x: Tensor) -> Tensor:
+        return x if self.features is None else self.features(x)
+
+    def scores(self, x: Tensor) -> Tensor:
+        """z (rows, outputs)."""
+        return self.seen(x) @ self.weight.t() + self.bias
+
+    def answers(self, x: Tensor) -> Tensor:
+        """What is to be expected: z, or the probabilities."""
+        return KINDS[self.kind].answers(self.scores(x))
+
+    def costs(self, x: Tensor, y: Tensor) -> Tensor:
+        """(rows,)."""
+        return KINDS[self.kind].cost(self.scores(x), y)
+
+    def forward(self, batch: dict[str, Tensor], carried: Carried) -> tuple[Tensor, Carried]:
+        return self.costs(batch["x"], batch["y"]).sum(), {}
+
+    @torch.no_grad()
+    def solve(self, x: Tensor, y: Tensor, ridge: float = 0.0) -> Regression:
+        """The minimum itself: in closed form where there is one, else by L-BFGS."""
+        if self.kind != "linear":
+            return self._minimise(x, y, ridge)
+        if self.features is not None and any(True for _ in self.features.parameters()):
+            raise OptionError(
+                "solve: expected fixed features; learned ones have no closed form, use descend"
+            )
+        weight, bias = least_squares(self.seen(x), y, ridge)
+        self.weight.copy_(weight)
+        self.bias.copy_(bias)
+        return self
+
+    def _minimise(self, x: Tensor, y: Tensor, ridge: float) -> Regression:
+        def cost() -> Tensor:
+            return self.costs(x, y).mean() + ridge / 2 * (self.weight**2).sum()
+
+        minimise(self, cost)
+        return self
+
+    def descend(
+        self,
+        x: NDArray[np.floating],
+        y: NDArray[np.generic],
+        settings: TrainSettings = DESCENT,
+        batch_rows: int | None = None,
+    ) -> Outcome:
+        """By steps against the gradient. batch_rows: None takes all rows, 1 one at a time."""
+        if len(x) != len(y) or not len(x):
+            raise DataError(f"expected rows and a target for each, got {len(x)} and {len(y)}")
+        source = RowSource({"x": x, "y": y}, seed=settings.seed, batch_rows=batch_rows)
+        return fit(self, source, None, settings)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As files hold it; a model of plain inputs, without `features`."""
+        return {name: values.numpy() for name, values in self.state_dict().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], kind: str) -> Regression:
+        """The inverse of `arrays`."""
+        weights = {name: torch.from_numpy(values.copy()) for name, values in arrays.items()}
+        outputs, inputs = weights["weight"].shape
+        found = cls(inputs, outputs, kind).to(weights["weight"].dtype)
+        found.load_state_dict(weights)
+        return found
+
+
+class Squares:
+    """½·‖z − y‖² (rows,); the answer is z."""
+
+    @staticmethod
+    def cost(z: Tensor, y: Tensor) -> Tensor:
+        return ((z - y) ** 2).sum(-1) / 2
+
+    @staticmethod
+    def answers(z: Tensor) -> Tensor:
+        return z
+
+
+class Labels:
+    """Each label there or not."""
+
+    @staticmethod
+    def cost(z: Tensor, y: Tensor) -> Tensor:
+        return Bernoulli().cost(z, y)
+
+    @staticmethod
+    def answers(z: Tensor) -> Tensor:
+        return z.sigmoid()
+
+
+class Classes:
+    """One class of many."""
+
+    @staticmethod
+    def cost(z: Tensor, y: Tensor) -> Tensor:
+        return Categorical().cost(z, y)
+
+    @staticmethod
+    def answers(z: Tensor) -> Tensor:
+        return z.softmax(-1)
+
+
+KINDS: dict[str, type[Squares] | type[Labels] | type[Classes]] = {
+    "linear": Squares,
+    "logistic": Labels,
+    "softmax": Classes,
+}

@@ -1,0 +1,99 @@
+"""Ridge regression on n-grams: the baseline of a number that is predicted from a text.
+
+w = argmin Σ (y − Xw)² + strength·‖w‖², X the n-grams that each row has, by conjugate gradients on
+(XᵀX + strength·I)·w = Xᵀy. The strength is the best of a few on rows that were not learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from ensue.data.ragged import Ragged
+from ensue.tasks.baselines.linear import Presence
+from ensue.tasks.baselines.ngrams import Ngrams
+
+STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0)
+ITERATIONS, TOLERANCE = 200, 1e-5
+
+
+@dataclass(frozen=True)
+class RidgeModel:
+    """y = Σ weights[n] over the n-grams n that a row has; y has mean 0 in training."""
+
+    ngrams: Ngrams
+    weights: NDArray[np.float32]
+
+    def values(self, texts: Ragged) -> NDArray[np.float32]:
+        """(rows,) of word numbers."""
+        present = self.ngrams.present(texts)
+        return _sums(present, torch.from_numpy(self.weights)).numpy()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it is, to be stored by name."""
+        return {
+            "hashes": self.ngrams.hashes,
+            "starts": self.ngrams.starts,
+            "words": self.ngrams.words,
+            "weights": self.weights,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RidgeModel:
+        ngrams = Ngrams(arrays["hashes"], arrays["starts"], arrays["words"])
+        return cls(ngrams, arrays["weights"])
+
+
+def fit_ridge(
+    texts: Ragged,
+    values: NDArray[Any],
+    held_texts: Ragged,
+    held_values: NDArray[Any],
+    *,
+    longest: int = 2,
+    min_rows: int = 2,
+) -> RidgeModel:
+    """From word numbers and values (rows,); the held-out rows choose the strength."""
+    ngrams, present = Ngrams.listed(texts, longest, min_rows)
+    matrix, wanted = Presence(present, len(ngrams)), _column(values)
+    held = ngrams.present(held_texts)
+    best, least = torch.zeros(len(ngrams)), float("inf")
+    for strength in STRENGTHS:
+        weights = _solved(matrix, wanted, strength)
+        error = float((_sums(held, weights) - torch.from_numpy(held_values).float()).square().sum())
+        if error < least:
+            best, least = weights, error
+    return RidgeModel(ngrams, best.numpy())
+
+
+def _column(values: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.asarray(values, np.float32))[:, None]
+
+
+def _sums(present: Ragged, weights: Tensor) -> Tensor:
+    """(rows,): the weights of each row's n-grams together."""
+    ids, starts = torch.from_numpy(present.values), torch.from_numpy(present.starts[:-1])
+    return embedding_bag(ids.long(), weights[:, None], starts, mode="sum")[:, 0]
+
+
+def _solved(matrix: Presence, values: Tensor, strength: float) -> Tensor:
+    """(columns,) by conjugate gradients; values (rows, 1)."""
+    residual = matrix.transposed_times(values)
+    weights, direction = torch.zeros_like(residual), residual.clone()
+    first = now = float(residual.square().sum())
+    for _ in range(ITERATIONS):
+        if now <= TOLERANCE**2 * first:
+            break
+        product = matrix.transposed_times(matrix.times(direction)) + strength * direction
+        step = now / float((direction * product).sum())
+        weights, residual = weights + step * direction, residual - step * product
+        before, now = now, float(residual.square().sum())
+        direction = residual + now / before * direction
+    return weights[:, 0]

@@ -1,0 +1,283 @@
+"""A recurrent decoder that says words while it looks at a memory: of a sentence, of a picture, or
+of nothing but the state that it begins in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.cells import Cell, RecurrentDropout
+from ensue.decoding import Shared
+from ensue.engine.recurrence import State
+from ensue.errors import OptionError, unknown
+from ensue.layers.attention import Attention, Memory
+from ensue.layers.lengths import step_mask
+from ensue.layers.recurrent import Recurrent, as_cell
+from ensue.layers.stack import Masks
+from ensue.tasks.blocks.softmax_output import Output
+from ensue.tasks.settings import DecoderSettings
+
+LUONG = ("dot", "general", "concat")
+ATTEND_OUTPUTS = ("combined", "context")
+
+
+class SharedMemory(NamedTuple):
+    """A `Memory` that all hypotheses of a sentence have in common."""
+
+    values: Shared
+    keys: Shared
+    real: Shared
+
+
+class DecoderState(NamedTuple):
+    """What a step needs: the cells' states layer by layer (rows, …), what may be looked at, and,
+    with input feeding, what the step before gave back (rows, width).
+
+    weights α (rows, positions): where the step that gave this state looked."""
+
+    cells: tuple[State, ...]
+    memory: SharedMemory | None
+    fed: Tensor | None
+    weights: Tensor | None = None
+
+
+class Seen(NamedTuple):
+    """What a step's words are read from: s_t, the context c_t and the embedding e of the word
+    before, each (…, width)."""
+
+    state: Tensor
+    context: Tensor | None
+    embedded: Tensor
+
+
+class AttentionDecoder(nn.Module):
+    """p(w_t | w_1 … w_{t−1}, memory) = softmax(W·r_t + b), with e the embedding of w_{t−1}:
+
+        additive  c = attention(s_{t−1});  s_t = cells([e; c], s_{t−1});  r = tanh(R·[s_t; c; e])
+        Luong's   s_t = cells(e, s_{t−1});  c = attention(s_t);  r = tanh(R·[c; s_t])
+        none      s_t = cells(e, s_{t−1});  r = s_t
+
+    Luong's are dot, general and concat. input_feeding: their cells see [e; r_{t−1}], r_0 = 0;
+    without it all steps run in one call. attend_output "context": r = c. tied: W is the embedding;
+    where r is wider or narrower, a linear map stands between. table: an embedding that others use
+    too. Dropout of inputs and outputs is the same at all steps of a row. memory_size: of the
+    memory's vectors; None without attention."""
+
+    def __init__(
+        self,
+        words: int,
+        settings: DecoderSettings,
+        *,
+        memory_size: int | None,
+        attend_output: str = "combined",
+        table: nn.Embedding | None = None,
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        _check(settings.attention, settings.input_feeding, attend_output)
+        hidden_size, embedding_size = settings.hidden_size, settings.embedding_size
+        self.dropout_input, self.dropout_output = settings.dropout_input, settings.dropout_output
+        self.smoothing = settings.smoothing
+        self.looks_first = settings.attention == "additive"
+        self.input_feeding = settings.input_feeding
+        self.table = embedding_table(words, embedding_size) if table is None else table
+        self.attention: Attention | None = None
+        if settings.attention != "none":
+            if memory_size is None:
+                raise OptionError("memory_size: expected a width with attention, got None")
+            self.attention = Attention(
+                settings.attention, hidden_size, memory_size, project=settings.project
+            )
+        context = 0 if self.attention is None else self.attention.context_size
+        self.reads = _reads(settings.attention, attend_output)
+        sizes = {"state": hidden_size, "context": context, "embedded": embedding_size}
+        width = sum(sizes[name] for name in self.reads)
+        mixed = len(self.reads) > 1
+        untied = hidden_size if mixed else width
+        self.readout_size = embedding_size if settings.tied else untied
+        fed = self.readout_size if settings.input_feeding else 0
+        self.recurrent = Recurrent(
+            with_dropout(settings.cell, settings.dropout_recurrent),
+            embedding_size + (context if self.looks_first else fed),
+            hidden_size,
+            settings.layers,
+            dropout=settings.dropout_layers,
+            init=settings.init,
+            engine=engine,
+        )
+        self.readout = _readout(width, self.readout_size, mixed)
+        self.output = Output(words, self.readout_size, self.table if settings.tied else None)
+
+    # ------------------------------------------------------------- beginning
+    def begin(
+        self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
+    ) -> DecoderState:
+        """Before the first step of so many rows. cells: the states to begin with, layer by layer,
+        None zero; memory (rows, positions, width) and which positions are real (rows, positions),
+        None without attention."""
+        like = self.output.bias
+        if cells is None:
+            cells = [way.start(like.new_zeros(1, rows, 0)) for way in self.recurrent.ways]
+        fed = like.new_zeros(rows, self.readout_size) if self.input_feeding else None
+        if self.attention is None:
+            return DecoderState(tuple(cells), None, fed)
+        if memory is None or real is None:
+            raise OptionError("memory, real: expected both, since the decoder has attention")
+        ready = self.attention.prepare(memory, real)
+        return DecoderState(tuple(cells), SharedMemory(*map(Shared, ready)), fed)
+
+    # ------------------------------------------------------------- running
+    def forward(
+        self,
+        before: Tensor,
+        state: DecoderState,
+        lengths: Tensor | None = None,
+        sampling: float = 0.0,
+    ) -> tuple[Tensor, DecoderState]:
+        """before (time, rows), the word before each that is to be said → r (time, rows, width)
+        and the state after the last step.
+
+        sampling: the share of the words before, but for the first, in whose place stands the most
+        probable word of the step before. With lengths (rows,), what is beyond a row's end means
+        nothing, and nor does the state."""
+        kept = None
+        if self.training and self.dropout_input:
+            size = (before.shape[1], self.table.embedding_dim)
+            kept = dropout(self.output.bias.new_ones(size), self.dropout_input)
+        x = self._embedded(before, kept)
+        masks = self.recurrent.sample_masks(x) if self.training else None
+        if self.looks_first or self.input_feeding or sampling or len(x) == 1:
+            return self._in_turn(before, x, state, kept, masks, sampling)
+        s, cells = self.recurrent(x, state.cells, lengths, masks)
+        context, weights = self._look(s, state)
+        state = state._replace(cells=cells, weights=None if weights is None else weights[-1])
+        return self._read(Seen(s, context, x)), state
+
+    def _in_turn(
+        self,
+        before: Tensor,
+        x: Tensor,
+        state: DecoderState,
+        kept: Tensor | None,
+        masks: Sequence[Masks | None] | None,
+        sampling: float,
+    ) -> tuple[Tensor, DecoderState]:
+        """One step after the other; what no later step needs is read off all of them at the end."""
+        sampled = torch.rand(before.shape, device=before.device) < sampling if sampling else None
+        seen: list[Seen] = []
+        read: list[Tensor] = []
+        for t, e in enumerate(x.unbind(0)):
+            if t and sampled is not None:
+                said = self.output.log_probabilities(read[-1].detach()).argmax(-1)
+                e = self._embedded(torch.where(sampled[t], said, before[t]), kept)
+            one, state = self._step(e, state, masks)
+            seen.append(one)
+            if self.input_feeding or sampling:
+                read.append(self._read(one))
+            if self.input_feeding:
+                state = state._replace(fed=read[-1])
+        return torch.stack(read) if read else self._read(_stacked(seen, x)), state
+
+    def _step(
+        self, e: Tensor, state: DecoderState, masks: Sequence[Masks | None] | None
+    ) -> tuple[Seen, DecoderState]:
+        """e (rows, embedding), of the word before."""
+        if self.looks_first:
+            context, weights = self._look(state.cells[-1][0], state)
+            assert context is not None
+            s, cells = self.recurrent(torch.cat([e, context], -1)[None], state.cells, None, masks)
+        else:
+            x = e if state.fed is None else torch.cat([e, state.fed], -1)
+            s, cells = self.recurrent(x[None], state.cells, None, masks)
+            context, weights = self._look(s[0], state)
+        return Seen(s[0], context, e), state._replace(cells=cells, weights=weights)
+
+    def _embedded(self, tokens: Tensor, kept: Tensor | None) -> Tensor:
+        x: Tensor = self.table(tokens)
+        return x if kept is None else x * kept
+
+    def _look(self, s: Tensor, state: DecoderState) -> tuple[Tensor | None, Tensor | None]:
+        """The contexts and weights of the queries s (rows, …) or (time, rows, …)."""
+        if self.attention is None or state.memory is None:
+            return None, None
+        found: tuple[Tensor, Tensor] = self.attention(
+            s, Memory(*(part.values for part in state.memory))
+        )
+        return found
+
+    def _read(self, seen: Seen) -> Tensor:
+        """r (…, readout size)."""
+        r: Tensor = self.readout(torch.cat([getattr(seen, name) for name in self.reads], -1))
+        return r
+
+    # ------------------------------------------------------------- words
+    def cost(self, r: Tensor, wanted: Tensor, lengths: Tensor) -> Tensor:
+        """Σ −log p over the real ones among the wanted words (time, rows), smoothed."""
+        if self.training and self.dropout_output:
+            r = r * dropout(r.new_ones(1, *r.shape[1:]), self.dropout_output)
+        real = step_mask(lengths.to(r.device), len(r))
+        return self.output.cost(r, wanted, real, self.smoothing)
+
+    def costs(self, r: Tensor, wanted: Tensor, lengths: Tensor) -> Tensor:
+        """−log p (time, rows) of each wanted word, 0 on padding."""
+        real = step_mask(lengths.to(r.device), len(r))
+        return self.output.costs(r, wanted).masked_fill(~real, 0)
+
+    @torch.no_grad()
+    def step(self, tokens: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """log p (rows, words) of what follows tokens (rows,), and the new state."""
+        r, state = self(tokens[None], state)
+        return self.output.log_probabilities(r[0]), state
+
+
+def embedding_table(words: int, width: int) -> nn.Embedding:
+    table = nn.Embedding(words, width)
+    nn.init.uniform_(table.weight, -0.1, 0.1)
+    return table
+
+
+def with_dropout(cell: str, rate: float) -> Cell:
+    found = as_cell(cell)
+    return RecurrentDropout(found, rate) if rate else found
+
+
+def _reads(attention: str, attend_output: str) -> tuple[str, ...]:
+    """What of a step the words are read from."""
+    if attention == "none":
+        return ("state",)
+    if attend_output == "context":
+        return ("context",)
+    return ("state", "context", "embedded") if attention == "additive" else ("context", "state")
+
+
+def _readout(width: int, size: int, mixed: bool) -> nn.Module:
+    if mixed:
+        return nn.Sequential(nn.Linear(width, size), nn.Tanh())
+    return nn.Identity() if width == size else nn.Linear(width, size, bias=False)
+
+
+def _stacked(seen: Sequence[Seen], x: Tensor) -> Seen:
+    """The steps (rows, width) of x (time, rows, width) as one (time, rows, width)."""
+    contexts = [one.context for one in seen if one.context is not None]
+    context = torch.stack(contexts) if contexts else None
+    return Seen(torch.stack([one.state for one in seen]), context, x)
+
+
+def _check(attention: str, input_feeding: bool, attend_output: str) -> None:
+    if attend_output not in ATTEND_OUTPUTS:
+        raise unknown("attend_output", attend_output, ATTEND_OUTPUTS)
+    luong = ", ".join(LUONG)
+    if input_feeding and attention not in LUONG:
+        raise OptionError(
+            f"input_feeding: expected false with attention {attention!r}; it is for {luong}, whose "
+            "steps would not know otherwise where the ones before looked"
+        )
+    if attend_output == "context" and attention not in LUONG:
+        raise OptionError(
+            f"attend_output: expected 'combined' with attention {attention!r}; the context alone "
+            f"knows the word before with {luong} only"
+        )

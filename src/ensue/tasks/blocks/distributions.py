@@ -1,0 +1,268 @@
+"""Output distributions: what a network's numbers z say of the targets y.
+
+The last axis of z are a network's outputs, `width(targets)` of them; that of y the targets. All
+axes before are rows (batch, or time and batch). The cost of a row is −log p(y | z), natural
+logarithm, constants included, summed over its targets.
+
+    bernoulli    p_k = σ(z_k), each of k labels there or not
+    categorical  p = softmax(z), one class of many; y holds class numbers and has no last axis
+    gaussian     mean μ_k = z_k and its own σ_k = floor + softplus(z_{targets + k})
+    mixture      for each target Σ_j π_j·N(μ_j, σ_j²), π = softmax
+
+σ comes from softplus rather than exp, so that a far output moves it in proportion, and it never
+falls below `floor`: a point that is fitted exactly would otherwise be worth an infinite density.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+from ensue.equations import softplus
+from ensue.errors import OptionError, ShapeError
+
+HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+FLOOR = 1e-3  # of σ, where targets are scaled to spread 1
+BISECTIONS = 80  # of a mixture's quantile: beyond the digits of float64
+
+
+class Distribution(Protocol):
+    """What is common to all."""
+
+    name: ClassVar[str]
+
+    def width(self, targets: int) -> int:
+        """How many numbers of z so many targets take; of a categorical, so many classes."""
+        ...
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        """−log p(y | z): (…, width), (…, targets) → (…)."""
+        ...
+
+    def mean(self, z: Tensor) -> Tensor:
+        """(…, width) → (…, targets); of a categorical the probability of each class."""
+        ...
+
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        """The smallest value that y does not exceed with probability q: (…, targets)."""
+        ...
+
+    def sample(self, z: Tensor, generator: Generator | None = None) -> Tensor:
+        """One draw of y for each row."""
+        ...
+
+    def interval(self, z: Tensor, share: float) -> tuple[Tensor, Tensor]:
+        """The central interval that holds so great a share of the probability."""
+        ...
+
+
+class Central(ABC):
+    """Intervals between two quantiles, with as much probability below as above."""
+
+    @abstractmethod
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        """As `Distribution` has it."""
+
+    def interval(self, z: Tensor, share: float) -> tuple[Tensor, Tensor]:
+        inside("share", share)
+        return self.quantile(z, (1 - share) / 2), self.quantile(z, (1 + share) / 2)
+
+
+@dataclass(frozen=True)
+class Bernoulli(Central):
+    """Labels that are each there (1) or not (0): p_k = σ(z_k).
+
+    cost = −Σ_k [y_k·log p_k + (1 − y_k)·log(1 − p_k)]."""
+
+    name: ClassVar[str] = "bernoulli"
+
+    def width(self, targets: int) -> int:
+        return targets
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        _fits(self, z, y)
+        return binary_cross_entropy_with_logits(z, y.to(z.dtype), reduction="none").sum(-1)
+
+    def mean(self, z: Tensor) -> Tensor:
+        return z.sigmoid()
+
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        return ((-z).sigmoid() < inside("q", q)).to(z.dtype)
+
+    def sample(self, z: Tensor, generator: Generator | None = None) -> Tensor:
+        p = z.sigmoid()
+        return torch.bernoulli(p.to(_place(generator, p)), generator=generator).to(p.device)
+
+
+@dataclass(frozen=True)
+class Categorical(Central):
+    """One class of many: p = softmax(z), y (…) class numbers.
+
+    cost = −log p_y: the logarithm belongs there, the plain p_y is no cost. Quantiles are those of
+    the class number, for classes that have an order."""
+
+    name: ClassVar[str] = "categorical"
+
+    def width(self, targets: int) -> int:
+        return targets
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        if z.shape[:-1] != y.shape:
+            raise ShapeError(
+                f"categorical: expected one class number a row, {tuple(z.shape[:-1])} for z of "
+                f"shape {tuple(z.shape)}, got {tuple(y.shape)}"
+            )
+        flat = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+        return flat.reshape(y.shape)
+
+    def mean(self, z: Tensor) -> Tensor:
+        return z.softmax(-1)
+
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        reached = z.softmax(-1).cumsum(-1) >= inside("q", q)
+        reached[..., -1] = True  # rounding may leave the sum below 1
+        return reached.to(torch.uint8).argmax(-1)
+
+    def sample(self, z: Tensor, generator: Generator | None = None) -> Tensor:
+        return _chosen(z.softmax(-1).flatten(0, -2), generator).reshape(z.shape[:-1])
+
+
+@dataclass(frozen=True)
+class Gaussian(Central):
+    """Mean and σ of each target: z = (μ_1 … μ_k, s_1 … s_k), σ = floor + softplus(s).
+
+    cost = Σ_k (y_k − μ_k)²/2σ_k² + log σ_k + ½ log 2π."""
+
+    floor: float = FLOOR
+    name: ClassVar[str] = "gaussian"
+
+    def width(self, targets: int) -> int:
+        return 2 * targets
+
+    def parameters(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """μ and σ, each (…, targets)."""
+        mean, raw = z.chunk(2, -1)
+        return mean, self.floor + softplus(raw)
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        _fits(self, z, y)
+        return _surprise(y, *self.parameters(z)).sum(-1)
+
+    def mean(self, z: Tensor) -> Tensor:
+        return self.parameters(z)[0]
+
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        mean, spread = self.parameters(z)
+        return mean + spread * _standard_quantile(q, z)
+
+    def sample(self, z: Tensor, generator: Generator | None = None) -> Tensor:
+        return _drawn(*self.parameters(z), generator)
+
+
+@dataclass(frozen=True)
+class Mixture(Central):
+    """Each target by itself from a mixture of k Gaussians.
+
+    z holds for each target k logits of the weights, then k means, then k raw spreads.
+    cost = −Σ_targets log Σ_j π_j·N(y; μ_j, σ_j²), by log-sum-exp."""
+
+    components: int = 3
+    floor: float = FLOOR
+    name: ClassVar[str] = "mixture"
+
+    def width(self, targets: int) -> int:
+        return 3 * self.components * targets
+
+    def parameters(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """log π, μ and σ, each (…, targets, k)."""
+        targets = z.shape[-1] // (3 * self.components)
+        pieces = z.reshape(*z.shape[:-1], targets, 3, self.components)
+        logits, mean, raw = pieces.unbind(-2)
+        return logits.log_softmax(-1), mean, self.floor + softplus(raw)
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        _fits(self, z, y)
+        log_weight, mean, spread = self.parameters(z)
+        each = log_weight - _surprise(y[..., None], mean, spread)
+        return -each.logsumexp(-1).sum(-1)
+
+    def mean(self, z: Tensor) -> Tensor:
+        log_weight, mean, _ = self.parameters(z)
+        return (log_weight.exp() * mean).sum(-1)
+
+    @torch.no_grad()
+    def quantile(self, z: Tensor, q: float) -> Tensor:
+        """By bisection, between the least and the greatest of the components' quantiles."""
+        log_weight, mean, spread = self.parameters(z)
+        weight, ends = log_weight.exp(), mean + spread * _standard_quantile(q, z)
+        low, high = ends.amin(-1), ends.amax(-1)
+        for _ in range(BISECTIONS):
+            middle = low + (high - low) / 2
+            below = torch.special.ndtr((middle[..., None] - mean) / spread)
+            enough = (weight * below).sum(-1) >= q
+            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+        return high
+
+    def sample(self, z: Tensor, generator: Generator | None = None) -> Tensor:
+        log_weight, mean, spread = self.parameters(z)
+        flat = log_weight.exp().reshape(-1, self.components)
+        which = _chosen(flat, generator).reshape(*mean.shape[:-1], 1)
+        mean, spread = mean.gather(-1, which), spread.gather(-1, which)
+        return _drawn(mean, spread, generator).squeeze(-1)
+
+
+DISTRIBUTIONS: dict[str, Callable[[], Distribution]] = {
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "categorical": Categorical,
+    "mixture": Mixture,
+}
+
+
+def inside(name: str, value: float) -> float:
+    """A probability that is neither 0 nor 1."""
+    if not 0 < value < 1:
+        raise OptionError(f"{name}: expected a number between 0 and 1, got {value}")
+    return value
+
+
+def _surprise(y: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
+    """−log N(y; mean, spread²)."""
+    return ((y - mean) / spread) ** 2 / 2 + spread.log() + HALF_LOG_TAU
+
+
+def _standard_quantile(q: float, like: Tensor) -> Tensor:
+    found: Tensor = torch.special.ndtri(torch.tensor(inside("q", q), dtype=torch.float64))
+    return found.to(like)
+
+
+def _place(generator: Generator | None, like: Tensor) -> torch.device:
+    """Where numbers are drawn: the same seed gives the same ones, wherever they are used."""
+    return like.device if generator is None else generator.device
+
+
+def _chosen(p: Tensor, generator: Generator | None) -> Tensor:
+    """One class (rows, 1) of probabilities (rows, classes)."""
+    return torch.multinomial(p.to(_place(generator, p)), 1, generator=generator).to(p.device)
+
+
+def _drawn(mean: Tensor, spread: Tensor, generator: Generator | None) -> Tensor:
+    place = _place(generator, mean)
+    noise = torch.randn(mean.shape, generator=generator, dtype=mean.dtype, device=place)
+    return mean + spread * noise.to(mean.device)
+
+
+def _fits(own: Distribution, z: Tensor, y: Tensor) -> None:
+    targets = y.shape[-1]
+    if z.shape != (*y.shape[:-1], own.width(targets)):
+        raise ShapeError(
+            f"{own.name}: expected z of shape {(*y.shape[:-1], own.width(targets))} for y of shape "
+            f"{tuple(y.shape)}, got {tuple(z.shape)}"
+        )

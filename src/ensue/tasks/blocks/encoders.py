@@ -1,0 +1,290 @@
+"""Encoders: what turns the vectors of a sequence's steps into features that know their context.
+
+Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
+output_size), zero beyond a row's end, and final (batch, final_size).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+import torch
+from pydantic import field_validator, model_validator
+from torch import Tensor, nn
+from torch.nn.functional import dropout as dropped
+
+from ensue.cells import RecurrentDropout
+from ensue.engine.recurrence import State
+from ensue.errors import unknown
+from ensue.layers.lengths import step_mask
+from ensue.layers.positions import placed
+from ensue.layers.recurrent import Recurrent, as_cell
+from ensue.layers.sequence_convolution import GatedConvolutions, field_of
+from ensue.layers.transformer import Design, EncoderBlocks
+from ensue.settings import OFF, Rate, Size, Table, one_of
+from ensue.tasks.blocks.cell_name import CellName, whole_heads
+from ensue.tasks.blocks.embeddings import check_rates
+
+FINALS = ("top", "all")
+
+
+class LayerSettings(Table):
+    """What layers over the steps of a sequence are made of, of every kind; keys of one kind have
+    no effect on the others."""
+
+    renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
+
+    cell: CellName = "LSTM"
+    hidden_size: Size = 128  # of a cell's state, or the width of other layers
+    layers: Size = 1
+    heads: Size = 4  # of a transformer's attention, as the next three
+    inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
+    norm: Literal["before", "after"] = "before"  # after each sum is the first paper's way
+    dropout_attention: Rate = 0.0
+    filter_size: Size = 3  # steps that a convolution's filters see
+    dilated: bool = False  # these steps are 1, 2, 4, … apart, by layer
+    init: str = "standard"
+    dropout_layers: Rate = 0.0
+    dropout_recurrent: Rate = 0.0
+
+
+class EncoderSettings(LayerSettings):
+    """What encoders are made of, `ENCODERS[settings.encoder]`."""
+
+    encoder: str = "recurrent"
+    bidirectional: bool = True
+
+    @model_validator(mode="after")
+    def _whole_heads(self) -> Self:
+        if self.encoder == "transformer":
+            whole_heads(self.hidden_size, self.heads)
+        return self
+
+    @field_validator("encoder")
+    @classmethod
+    def _known_encoder(cls, encoder: str) -> str:
+        if encoder not in ENCODERS:
+            raise ValueError(one_of(ENCODERS, encoder))
+        return encoder
+
+
+class Encoder(nn.Module, ABC):
+    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`."""
+
+    output_size: int
+    final_size: int
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
+        """As the settings say, with fresh weights, for steps of that width."""
+
+    @staticmethod
+    @abstractmethod
+    def describe(settings: EncoderSettings) -> str:
+        """In a few words: "2 × LSTM of 200"."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """y (time, batch, output_size) and final (batch, final_size) of x (time, batch, input)."""
+
+
+class RecurrentEncoder(Encoder):
+    """Layers of any cell. final: the end states h of the "top" layer, both directions side by
+    side, or of "all" layers, the lowest first."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        cell: str,
+        hidden_size: int,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        initial: str = "zero",
+        init: str = "standard",
+        final: str = "top",
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        check_rates({"recurrent_dropout": recurrent_dropout})
+        if final not in FINALS:
+            raise unknown("final", final, FINALS)
+        own = as_cell(cell)
+        self.recurrent = Recurrent(
+            RecurrentDropout(own, recurrent_dropout) if recurrent_dropout else own,
+            input_size,
+            hidden_size,
+            num_layers,
+            bidirectional=bidirectional,
+            dropout=dropout,
+            initial=initial,
+            init=init,
+            engine=engine,
+        )
+        ways = self.recurrent.ways
+        self.last = len(ways) if final == "all" else 1 + bidirectional
+        self.output_size = self.recurrent.output_size
+        self.final_size = sum(way.state_sizes[0] for way in ways[-self.last :])
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> RecurrentEncoder:
+        return cls(
+            input_size,
+            cell=settings.cell,
+            hidden_size=settings.hidden_size,
+            num_layers=settings.layers,
+            bidirectional=settings.bidirectional,
+            dropout=settings.dropout_layers,
+            recurrent_dropout=settings.dropout_recurrent,
+            init=settings.init,
+        )
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        ways = "bidirectional " if settings.bidirectional else ""
+        return f"{settings.layers} × {ways}{settings.cell} of {settings.hidden_size}"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y, state = self.recurrent(x, lengths=lengths)
+        return y, self.final(state)
+
+    def final(self, state: tuple[State, ...]) -> Tensor:
+        """(batch, final_size) of the state that the layers end in."""
+        return torch.cat([parts[0] for parts in state[-self.last :]], -1)
+
+
+class PlainEncoder(Encoder):
+    """The steps as they are; final is the last real one, zero for an empty row."""
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.output_size = self.final_size = input_size
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> PlainEncoder:
+        return cls(input_size)
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        return "no encoder"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * step_mask(lengths.to(x.device), len(x))[..., None]
+        return y, _last(y, lengths)
+
+
+class TransformerEncoder(Encoder):
+    """Blocks of self-attention: y = blocks(LN(W·x + b) + positions); final is y at the last real
+    step, zero for an empty row.
+
+    The norm gives features of any scale, word vectors as measurements, the scale of the
+    sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        heads: int,
+        num_layers: int = 1,
+        inner: int | None = None,
+        norm: str = "before",
+        dropout: float = 0.0,
+        dropout_attention: float = 0.0,
+    ) -> None:
+        super().__init__()
+        design = Design(width, heads, inner, norm, dropout, dropout_attention)
+        self.dropout = dropout
+        self.enter = nn.Linear(input_size, width)
+        self.scale = nn.LayerNorm(width)
+        self.blocks = EncoderBlocks(num_layers, design)
+        self.output_size = self.final_size = width
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> TransformerEncoder:
+        return cls(
+            input_size,
+            width=settings.hidden_size,
+            heads=settings.heads,
+            num_layers=settings.layers,
+            inner=settings.inner_size,
+            norm=settings.norm,
+            dropout=settings.dropout_layers,
+            dropout_attention=settings.dropout_attention,
+        )
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        return f"{settings.layers} × transformer of {settings.hidden_size}, {settings.heads} heads"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x = dropped(placed(self.scale(self.enter(x))), self.dropout, self.training)
+        y: Tensor = self.blocks(x, lengths)
+        return y, _last(y, lengths)
+
+
+class ConvolutionEncoder(Encoder):
+    """Gated convolutions over the steps: y = layers(W·x + b), each step seen with those around
+    it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
+
+    size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding."""
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        num_layers: int = 1,
+        size: int = 3,
+        dilated: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.enter = nn.Linear(input_size, width)
+        self.convolutions = GatedConvolutions(
+            width, num_layers, size, dilated=dilated, dropout=dropout
+        )
+        self.output_size = self.final_size = width
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> ConvolutionEncoder:
+        return cls(
+            input_size,
+            width=settings.hidden_size,
+            num_layers=settings.layers,
+            size=settings.filter_size,
+            dilated=settings.dilated,
+            dropout=settings.dropout_layers,
+        )
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
+        return f"{settings.layers} × convolution of {settings.hidden_size}, {seen} steps seen"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y: Tensor = self.convolutions(self.enter(x), lengths)
+        return y, _last(y, lengths)
+
+
+def _last(y: Tensor, lengths: Tensor) -> Tensor:
+    """(batch, width) of y (time, batch, width): at each row's last real step."""
+    return (y * step_mask(lengths.to(y.device), len(y), first=-1)[..., None]).sum(0)
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    "recurrent": RecurrentEncoder,
+    "plain": PlainEncoder,
+    "transformer": TransformerEncoder,
+    "convolution": ConvolutionEncoder,
+}
+
+
+def encoder_of(settings: EncoderSettings, input_size: int) -> Encoder:
+    """The one that the settings name, with fresh weights, for steps of that width."""
+    return ENCODERS[settings.encoder].of(settings, input_size)

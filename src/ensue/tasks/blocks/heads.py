@@ -1,0 +1,123 @@
+"""Output distributions: logits to probabilities, and the cost of targets under them.
+
+Costs are negative log-likelihoods, one for each target, not yet summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    logsigmoid,
+)
+
+from ensue.errors import ShapeError
+from ensue.tasks.blocks.embeddings import check_rates
+
+
+class OutputHead(nn.Module):
+    """What a network's last numbers z say. classes: how many numbers of z a row has."""
+
+    classes: int
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """(rows,): −log p of the targets."""
+        raise NotImplementedError
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        """(rows, classes), of heads that choose among classes."""
+        raise NotImplementedError
+
+
+class TargetHead(OutputHead):
+    """The cost of any target, such as a number with its own variance."""
+
+    def __init__(self, width: int, cost: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.classes, self._cost = width, cost
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        return self._cost(logits, targets)
+
+
+class Head(OutputHead):
+    """What heads have that choose among classes; smoothing holds in training only."""
+
+    class_weights: Tensor | None
+
+    def __init__(
+        self, classes: int, *, smoothing: float = 0.0, class_weights: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        check_rates({"smoothing": smoothing})
+        _check_weights(classes, class_weights)
+        self.classes, self.smoothing = classes, smoothing
+        self.register_buffer("class_weights", class_weights, persistent=False)
+
+
+class CategoricalHead(Head):
+    """One class of many: p = softmax(z).
+
+    cost = −Σ_k q_k·w_k·log p_k, with q_k = (1 − ε)·[k = target] + ε/classes for label smoothing
+    ε, and w the class weights."""
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """logits (rows, classes), targets (rows,) → (rows,)."""
+        return cross_entropy(
+            logits,
+            targets,
+            self.class_weights,
+            reduction="none",
+            label_smoothing=self.smoothing if self.training else 0.0,
+        )
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        return logits.log_softmax(-1)
+
+
+class BernoulliHead(Head):
+    """Several labels at once, each there or not: p_k = σ(z_k).
+
+    cost = −Σ_k [w_k·q_k·log p_k + (1 − q_k)·log(1 − p_k)], q_k = (1 − ε)·target_k + ε/2."""
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """logits and targets (rows, labels) → (rows,)."""
+        smoothing = self.smoothing if self.training else 0.0
+        wanted = targets * (1 - smoothing) + smoothing / 2
+        return binary_cross_entropy_with_logits(
+            logits, wanted, pos_weight=self.class_weights, reduction="none"
+        ).sum(-1)
+
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        return logsigmoid(logits)
+
+
+def _check_weights(classes: int, weights: Tensor | None) -> None:
+    if weights is not None and (weights.shape != (classes,) or bool((weights <= 0).any())):
+        raise ShapeError(
+            f"class_weights: expected {classes} numbers > 0, one for each class, "
+            f"got {weights.tolist()}"
+        )
+
+
+HEADS: dict[str, type[CategoricalHead] | type[BernoulliHead]] = {
+    "categorical": CategoricalHead,
+    "bernoulli": BernoulliHead,
+}
+
+
+def weighted_sum(costs: Tensor, weights: Tensor | None) -> Tensor:
+    """Σ weight·cost over (…, rows)."""
+    return costs.sum() if weights is None else (costs * weights.to(costs)).sum()
+
+
+def balanced(counts: Tensor) -> Tensor:
+    """Class weights total/(classes·count), so that every class counts alike; a class that does
+    not occur has 1."""
+    found = counts > 0
+    even = counts.sum() / (len(counts) * counts.clamp(min=1))
+    return torch.where(found, even, 1.0).to(torch.get_default_dtype())

@@ -1,0 +1,46 @@
+"""Scores over a vocabulary, and what they cost."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from ensue.engine.softmax import softmax_cost, softmax_costs
+
+
+class Output(nn.Module):
+    """Scores z = W·y + b over the vocabulary, y of this width.
+
+    tied: the embedding whose matrix is W; y then has the embedding's width."""
+
+    def __init__(self, words: int, width: int, tied: nn.Embedding | None) -> None:
+        super().__init__()
+        if tied is None:
+            self.weight = nn.Parameter(torch.empty(words, width).uniform_(-0.1, 0.1))
+        else:
+            self.weight = cast(nn.Parameter, tied.weight)
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def cost(
+        self, y: Tensor, targets: Tensor, real: Tensor | None = None, smoothing: float = 0.0
+    ) -> Tensor:
+        """y (time, batch, width) → Σ −log p(target) over the real targets (time, batch); None: all.
+
+        smoothing ε: of the targets' probability, ε is spread over the whole vocabulary."""
+        rows, numbers = y.flatten(0, 1), targets.flatten()
+        if real is not None:
+            kept = real.flatten()
+            rows, numbers = rows[kept], numbers[kept]
+        return softmax_cost(rows, self.weight, self.bias, numbers, smoothing)
+
+    def costs(self, y: Tensor, targets: Tensor) -> Tensor:
+        """(time, batch): of each target."""
+        found = softmax_costs(y.flatten(0, 1), self.weight, self.bias, targets.flatten())
+        return found.view(targets.shape)
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        """y (…, width) → (…, words)."""
+        return linear(y, self.weight, self.bias).log_softmax(-1)

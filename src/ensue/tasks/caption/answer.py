@@ -1,0 +1,36 @@
+"""What a captioner answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """text: the best caption found, of these tokens; score: its log p, the end included;
+    alternatives: the n best where more than one was asked for, the best one first; attention: how
+    much each region, row by row from the top left, counted for each token, where that was asked
+    for."""
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    attention: Weights | None = None
+
+    def as_line(self, shown: object) -> str:
+        return answer_line(self.text, self.alternatives, self.attention)
+
+
+@dataclass(frozen=True)
+class Gaze:
+    """A caption word by word, the end last: the probability of each given those before it, and
+    where it looked. grid: how many regions lie below and beside each other."""
+
+    text: str
+    tokens: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    grid: tuple[int, int]
+    attention: Weights

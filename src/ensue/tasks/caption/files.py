@@ -1,0 +1,92 @@
+"""Pictures with captions as files: a table names the file of each picture, and what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ensue.data.pictures.images import Picture, image_row, is_image, picture_of
+from ensue.data.read import Gathered
+from ensue.data.rows import Place, Tell
+from ensue.data.settings import DataSettings
+from ensue.data.values import Unfit
+from ensue.errors import DataError
+from ensue.tasks.pictures.part import PicturePart
+from ensue.tasks.pictures.reading import picture_examples
+from ensue.tasks.rows.collect import Example
+from ensue.tasks.rows.content import PairContent
+from ensue.tasks.rows.reading import Reading, asked_rows
+from ensue.tasks.sample import Sample
+
+CAPTION = "caption"  # the name of a column that tells the task by itself
+
+Rows = Callable[[], Iterable[Example]]  # can be gone through more than once
+
+
+class CaptionContent(PairContent):
+    """The name of a picture's file, and a caption; neither is empty."""
+
+    def looked_up(self, example: Example, data: DataSettings) -> Example:
+        try:
+            return example._replace(value=picture_beside(example.place, example.value))
+        except Unfit as unfit:
+            raise Unfit(f"{data.text}: {unfit}") from None
+
+
+CONTENT = CaptionContent()
+
+
+class CaptionFiles:
+    """The parts of a run's files. collect: makes a part of rows, like another one."""
+
+    def __init__(
+        self,
+        data: DataSettings,
+        collect: Callable[[Rows, PicturePart | None], PicturePart],
+        on_bad_row: Tell | None,
+    ) -> None:
+        self._reading, self._collect = Reading(data, CONTENT, on_bad_row), collect
+
+    @property
+    def rejected(self) -> int:
+        return self._reading.rejected
+
+    def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
+        return self._collect(lambda: self._reading.rows(name), like)
+
+
+def picture_beside(place: Place, name: Any) -> Picture:
+    """The picture of a file, whose path is told from the folder of the table."""
+    if not isinstance(name, str):
+        raise Unfit(f"expected the name of a picture's file, got {name!r}")
+    try:
+        return picture_of(Path(place.file).parent / name.strip())
+    except DataError as error:
+        raise Unfit(str(error)) from None
+
+
+def asked_pictures(
+    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None
+) -> Iterator[Example]:
+    """Pictures, and those that tables name; captions are not needed."""
+    for path in paths:
+        if is_image(Path(path)):
+            read = partial(image_row, Path(path), None)
+            yield from picture_examples(Gathered({path: read}, data.skip_bad, on_bad_row))
+        else:
+            yield from asked_rows(CONTENT, data, [path], on_bad_row)
+
+
+def picture_name(place: Place) -> str:
+    """What is shown of a picture: its file, or the row of the table that names it."""
+    return place.file if is_image(Path(place.file)) else str(place)
+
+
+def are_captions(sample: Sample) -> bool:
+    """Whether one column names pictures and another is called "caption"."""
+    names = [name for name in sample.columns if name != CAPTION]
+    return CAPTION in sample.columns and any(
+        all(is_image(Path(str(value))) for value in sample.values(name)) for name in names
+    )

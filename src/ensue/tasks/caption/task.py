@@ -1,0 +1,222 @@
+"""A picture becomes a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.decoding import Hypothesis
+from ensue.errors import OptionError
+from ensue.tasks.caption.answer import Captioned, Gaze
+from ensue.tasks.caption.evaluation import evaluate_captions
+from ensue.tasks.caption.explain import ExplainCaption
+from ensue.tasks.caption.files import (
+    CaptionFiles,
+    Rows,
+    are_captions,
+    asked_pictures,
+    picture_name,
+)
+from ensue.tasks.caption.learned import LearnedCaptions, check_captions, lines_of
+from ensue.tasks.caption.network import CaptionNetwork
+from ensue.tasks.caption.options import OPTIONS
+from ensue.tasks.caption.settings import CaptionSettings
+from ensue.tasks.model import Model
+from ensue.tasks.pictures.part import PicturePart, collect_pictures, shape_text
+from ensue.tasks.pictures.reading import pictures_asked, pictures_in_memory
+from ensue.tasks.rows.part import Tokenisers
+from ensue.tasks.rows.task import AT_ONCE, together, tokeniser_of
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation
+from ensue.tasks.seq2seq.recognise import source_and_target
+from ensue.tasks.seq2seq.search import Search
+from ensue.tasks.seq2seq.source import PairSource, Taught
+from ensue.tasks.seq2seq.target import targets_of
+from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, pair_networks, scoring
+from ensue.tasks.task import NOTHING, Asked, Packed, Questions
+
+CaptionerModel = Model[CaptionSettings, PicturePart, LearnedCaptions]
+
+
+class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
+    """A sentence that describes a picture."""
+
+    name = "caption"
+    settings = CaptionSettings
+    train_defaults: ClassVar[Mapping[str, Any]] = {
+        "epochs": 8,
+        "rate": 2e-3,
+        "schedule": "cosine",
+        "averaging": 0.998,
+    }
+    options = OPTIONS
+    explains = ExplainCaption()
+    unit = "each source"
+    no_attention = (
+        "this model has no attention, so that nothing shows where its words look; train one with "
+        "--set model.attention=additive (dot, general, concat)"
+    )
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        return self.infer(sample) if not sample.data.sequence and are_captions(sample) else None
+
+    def infer(self, sample: Sample) -> Guess:
+        return Guess("pictures with captions", source_and_target(sample))
+
+    # ------------------------------------------------------------- read
+    def files(
+        self, data: DataSettings, model: CaptionerModel, on_bad_row: Tell | None = None
+    ) -> CaptionFiles:
+        return CaptionFiles(data, lambda rows, like: _collected(rows, model, like), on_bad_row)
+
+    def given(
+        self,
+        rows: Any,
+        model: CaptionerModel,
+        columns: Mapping[str, str],
+        before: PicturePart | None = None,
+    ) -> PicturePart:
+        """rows: pairs (picture, caption); a picture is an array of bytes, or the name of a file."""
+        examples = list(pictures_in_memory(rows))
+        return _collected(lambda: examples, model, before)
+
+    def asked(self, inputs: Any, model: CaptionerModel, asked: Asked = NOTHING) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        return _collected(lambda: pictures_asked(inputs), model)
+
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: CaptionerModel,
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+    ) -> Iterator[Questions[PicturePart]]:
+        for some in together(asked_pictures(paths, data, on_bad_row), AT_ONCE):
+            part = _collected(lambda some=some: some, model)  # type: ignore[misc]
+            yield Questions(part, [picture_name(example.place) for example in some])
+
+    def check(self, part: PicturePart, name: str) -> None:
+        check_captions(part, name)
+
+    # ------------------------------------------------------------- learned
+    def learn(
+        self, train: PicturePart, validation: PicturePart, model: CaptionerModel
+    ) -> LearnedCaptions:
+        return LearnedCaptions.learn(train, model.text)
+
+    def build(self, model: CaptionerModel) -> Taught:
+        learned = model.learned
+        return Taught(CaptionNetwork(len(learned.target.words), learned.shape, model.model))
+
+    def source(self, train: PicturePart, model: CaptionerModel, seed: int) -> PairSource:
+        columns, rows = self.pair_columns(train, model), model.model.batch_rows
+        budget = rows * int(columns.lengths.max())  # of steps: the rows alone decide
+        return PairSource(columns, train.names, seed=seed, budget=budget, most_rows=rows)
+
+    def sources(self, part: PicturePart, model: CaptionerModel) -> Ragged:
+        return lines_of(part.pixels)
+
+    def longest(self, settings: CaptionSettings) -> tuple[float, int]:
+        return 0.0, settings.longest
+
+    def attends(self, settings: CaptionSettings) -> bool:
+        return settings.attention != "none"
+
+    # ------------------------------------------------------------- asked
+    def answered(
+        self,
+        found: Sequence[list[Hypothesis]],
+        part: PicturePart,
+        how: Search,
+        model: CaptionerModel,
+    ) -> list[Captioned]:
+        return [_answer(hypotheses, how, model) for hypotheses in found]
+
+    def shown(
+        self, part: PicturePart, model: CaptionerModel
+    ) -> tuple[list[str], NDArray[np.int64]]:
+        return [""] * len(part), targets_of(part).lengths
+
+    def evaluation(self, rows: Compared, model: CaptionerModel) -> PairEvaluation:
+        frequent = model.learned.target.frequent_text
+        return evaluate_captions(rows, frequent, scoring(model), model.model.attributes)
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedCaptions) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: CaptionerModel) -> LearnedCaptions:
+        return LearnedCaptions.unpack(saved)
+
+    def describe(self, model: CaptionerModel) -> str:
+        settings = model.model
+        looks = "no" if settings.attention == "none" else settings.attention
+        decoder = f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
+        return f"{settings.blocks} → {decoder}, {looks} attention"
+
+    def facts(self, model: CaptionerModel) -> list[str]:
+        learned = model.learned
+        pictures = f"pictures of {shape_text(learned.shape)}"
+        if model.networks:
+            tall, wide = cast(CaptionNetwork, pair_networks(model)[0]).grid
+            pictures += f" → {tall} × {wide} regions"
+        return [pictures, f"{len(learned.target.words):,} tokens in the vocabulary"]
+
+
+TASK = Caption()
+
+
+class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions]):
+    """p(caption | picture) = Π p(word | words before it, picture), the end included.
+
+    model = Captioner().fit([(picture, "a small red circle left of a blue square"), …])
+    model.predict([picture])[0].text
+
+    A picture is an array of bytes (channels, height, width), or the name of a file."""
+
+    task = TASK
+
+    def explain(self, picture: Any) -> Gaze:
+        """The best caption, with the probability of each word and where it looked."""
+        return TASK.explains.explain(self, picture).found
+
+
+def _collected(rows: Rows, model: CaptionerModel, like: PicturePart | None = None) -> PicturePart:
+    """The rows as a part: pictures of the shape, and captions cut by the tokeniser, of a fitted
+    model or of the part that they are like; else as the settings say."""
+    if model.fitted:
+        learned = model.learned
+        shape, cut = learned.shape, learned.tokenisers
+        return collect_pictures(rows(), model.model, None, shape, cut)
+    if like is not None:
+        return collect_pictures(rows(), model.model, like.numbers, like.shape, like.tokenisers)
+    captions = (row.label for row in rows() if row.label is not None)
+    tokeniser = tokeniser_of(model.text, captions)
+    return collect_pictures(rows(), model.model, tokenisers=Tokenisers(tokeniser, tokeniser))
+
+
+def _answer(found: list[Hypothesis], how: Search, model: CaptionerModel) -> Captioned:
+    best, target = found[0], model.learned.target
+    several = alternatives(found, target)
+    attention = None
+    if how.aligned and best.watched is not None:
+        attention = tuple(tuple(row) for row in best.watched[: len(best.content)].tolist())
+    return Captioned(
+        several[0].text,
+        best.log_probability,
+        tuple(target.words.tokens_of(best.content)),
+        several if how.n_best > 1 else (),
+        attention,
+    )

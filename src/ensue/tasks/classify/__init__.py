@@ -1,0 +1,1 @@
+"""A class, or several labels, for a sequence."""

@@ -1,0 +1,125 @@
+"""What a classifier learns from its training part, beside the weights of its networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+from ensue.tasks.baselines.linear import LinearModel, fit_linear
+from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture
+from ensue.tasks.classify.settings import ClassifierSettings
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
+from ensue.tasks.rows.labels import label_numbers, learned_labels
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import Packed
+
+RARE = 2  # rows that an n-gram of the linear model has at least
+
+
+@dataclass(frozen=True)
+class LearnedClasses:
+    """ngram_words, linear: the linear model of n-grams beside a model of text; mixture: of network
+    and linear model, where both answer."""
+
+    inputs: LearnedInputs
+    labels: Vocabulary
+    ngram_words: Vocabulary | None = None
+    linear: LinearModel | None = None
+    mixture: BaselineMixture | None = None
+
+    @classmethod
+    def learn(cls, train: Part, text: TextSettings, model: ClassifierSettings) -> LearnedClasses:
+        labels = learned_labels(train)
+        targets = class_targets(train, labels.tokens, model.several)
+        inputs = LearnedInputs.learn(train, text, model)
+        if inputs.words is None:
+            return cls(inputs, labels)
+        counts = token_counts(train)
+        least = min(RARE, max(counts.values(), default=1))
+        words = Vocabulary.build(counts, min_count=least)
+        linear = fit_linear(
+            vocabulary_rows(train, words.numbers),
+            targets,
+            len(labels),
+            longest=model.ngrams or 2,
+            min_rows=RARE,
+        )
+        share, mixture = model.ngram_share, None
+        if share:
+            mixture = EQUAL if share == "fitted" else BaselineMixture(1 - share, share)
+        return cls(inputs, labels, words, linear, mixture)
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return self.inputs.tokenisers
+
+    def columns(self, part: Part, text: TextSettings, model: ClassifierSettings) -> Columns:
+        """A part as the networks see it."""
+        targets = None
+        if part.labels is not None:
+            targets = class_targets(part, self.labels.tokens, model.several)
+        ngrams = None
+        if model.ngrams and self.linear is not None:
+            ngrams = self.linear.ngrams.present(self.ngram_inputs(part))
+        return replace(self.inputs.columns(part, text), ngrams=ngrams, targets=targets)
+
+    def ngram_inputs(self, part: Part) -> Ragged:
+        assert self.ngram_words is not None
+        return vocabulary_rows(part, self.ngram_words.numbers)
+
+    def most_telling(self, label: str, count: int) -> list[str]:
+        """The n-grams that speak most for a class, by the linear model."""
+        if self.linear is None or self.ngram_words is None:
+            raise DataError("most_telling: expected a model of text, got one of vectors")
+        (number,) = self.labels.ids([label])
+        found = self.linear.most_telling(number, count)
+        return [" ".join(self.ngram_words.tokens_of(words)) for words, _ in found]
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        known = {**self.inputs.vocabularies(), "labels": self.labels.to_dict()}
+        arrays: dict[str, NDArray[Any]] = self.inputs.arrays()
+        if self.linear is not None and self.ngram_words is not None:
+            known["ngram_words"] = self.ngram_words.to_dict()
+            arrays |= {f"linear.{name}": own for name, own in self.linear.arrays().items()}
+        if self.mixture is not None:
+            arrays["mixture"] = np.array(self.mixture)
+        return Packed(self.inputs.facts(), known, arrays)
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LearnedClasses:
+        linear, words = saved.part("linear"), saved.vocabularies.get("ngram_words")
+        mixture = saved.arrays.get("mixture")
+        return cls(
+            LearnedInputs.unpack(saved),
+            Vocabulary.from_dict(saved.vocabularies["labels"]),
+            None if words is None else Vocabulary.from_dict(words),
+            LinearModel.from_arrays(linear) if linear else None,
+            None if mixture is None else BaselineMixture(*mixture.tolist()),
+        )
+
+
+def class_targets(part: Part, labels: tuple[str, ...], several: bool) -> NDArray[np.int64]:
+    """(rows,) classes, or (rows, labels) zeros and ones."""
+    assert part.labels is not None
+    values, lengths = label_numbers(part, labels), part.labels.lengths
+    if not several:
+        if len(wrong := np.flatnonzero(lengths != 1)):
+            row = int(wrong[0])
+            raise DataError(
+                f"{part.names[row]}: expected one label, found {lengths[row]}; "
+                "for several labels at once set model.several = true"
+            )
+        return values
+    found = np.zeros((len(part), len(labels)), np.int64)
+    found[np.repeat(np.arange(len(part)), lengths), values] = 1
+    return found

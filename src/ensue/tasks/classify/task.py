@@ -1,0 +1,316 @@
+"""The class of a sequence, or all of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from ensue.metrics import classes as metrics
+from ensue.metrics.answers import ClassAnswers
+from ensue.metrics.table import CLASS_METRICS, further_scores, scores_of
+from ensue.tasks.baselines.mixture import BaselineMixture, fitted_mixture
+from ensue.tasks.blocks.embeddings import Embed
+from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
+from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
+from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
+from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.classify.learned import LearnedClasses, class_targets
+from ensue.tasks.classify.options import OPTIONS
+from ensue.tasks.classify.settings import ClassifierSettings
+from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.mistakes import (
+    class_rows,
+    known_answers,
+    log_loss_of_known,
+    surest_mistaken_sets,
+    surest_mistakes,
+)
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.model import Model
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.labels import labels_line, unknown_rows, with_unknown
+from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.recognise import number_wanted, recognised_roles, roles_of
+from ensue.tasks.rows.shown import shown_of
+from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
+from ensue.tasks.rows.task import RowTask
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.targets.answers import Classified
+from ensue.tasks.targets.classes import THRESHOLD
+from ensue.tasks.task import NOTHING, Asked, Packed
+
+T = TypeVar("T", np.int64, np.float64)
+Floats = NDArray[np.float64]
+
+
+class Classify(RowTask[ClassifierSettings, LearnedClasses]):
+    """The class of a text, of tokens, or of a sequence of vectors."""
+
+    name = "classify"
+    settings = ClassifierSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
+    metrics = CLASS_METRICS
+    options = OPTIONS
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        roles = recognised_roles(sample)
+        if roles is None or roles.by_step or number_wanted(sample, roles.label):
+            return None
+        return self.infer(sample)
+
+    def infer(self, sample: Sample) -> Guess:
+        roles = roles_of(sample)
+        unit = sample.data.sequence or "row"
+        why = f"several labels for each {unit}" if roles.several else f"one label for each {unit}"
+        return Guess(why, roles.data, {"model": {"several": True}} if roles.several else {})
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: ClassifierModel) -> LearnedClasses:
+        return LearnedClasses.learn(train, model.text, model.model)
+
+    def remarks(self, train: Part, validation: Part, model: ClassifierModel) -> list[str]:
+        most, lengths = model.text.max_length, train.inputs.lengths
+        long = 0 if most is None else int((lengths > most).sum())
+        if not long:
+            return []
+        row = int(lengths.argmax())
+        return [
+            f"{long:,} row{'s' * (long > 1)} longer than text.max_length = {most:,} steps: cut at "
+            f"the {model.text.cut} (the longest, {train.names[row]}, has {lengths[row]:,})"
+        ]
+
+    def build(self, model: ClassifierModel) -> nn.Module:
+        settings, learned = model.model, model.learned
+        embed = Embed([learned.inputs.feature(settings)], settings.dropout_input)
+        encoder = encoder_of(settings, embed.width)
+        weights = None
+        if settings.class_weights == "balanced":
+            weights = balanced(torch.tensor(learned.labels.counts))
+        head = (BernoulliHead if settings.several else CategoricalHead)(
+            len(learned.labels), smoothing=settings.smoothing, class_weights=weights
+        )
+        return PooledNetwork(
+            embed,
+            encoder,
+            Pooling(settings.pooling, encoder.output_size, encoder.final_size),
+            head,
+            ngrams=_side_scores(settings, learned),
+            dropout=settings.dropout_output,
+            norm_weight=settings.norm_weight,
+        )
+
+    def source(self, train: Part, model: ClassifierModel, seed: int) -> SequenceSource:
+        return SequenceSource.of(_columns(train, model), train.names, model.model, seed)
+
+    def validation(self, network: nn.Module, part: Part, model: ClassifierModel) -> ColumnScores:
+        def score(columns: Columns) -> dict[str, float]:
+            scores = [_scores(network, columns, model)]
+            probabilities = _probabilities(scores, columns, model, model.learned.mixture)
+            assert isinstance(columns.targets, np.ndarray)
+            decided = _decided(probabilities, model)
+            answers = ClassAnswers(columns.targets, decided, probabilities)
+            return scores_of(self.metrics, answers, model.train.watch)
+
+        return ColumnScores(score, _columns(part, model))
+
+    def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
+        if model.learned.mixture is None or model.model.ngram_share != "fitted":
+            return model.learned
+        columns = _columns(validation, model)
+        assert isinstance(columns.targets, np.ndarray)
+        scores = [_scores(network, columns, model) for network in model.networks]
+        targets = torch.from_numpy(columns.targets)
+        fitted = fitted_mixture(scores, _linear_scores(columns, model), targets)
+        return replace(model.learned, mixture=fitted)
+
+    # ------------------------------------------------------------- asked
+    def answers(
+        self, part: Part, model: ClassifierModel, asked: Asked = NOTHING
+    ) -> list[Classified]:
+        columns = _columns(part, model)
+        scores = [_scores(network, columns, model) for network in model.networks]
+        probabilities = _probabilities(scores, columns, model, model.learned.mixture)
+        decided = _decided(probabilities, model)
+        return [_answer(p, d, model) for p, d in zip(probabilities, decided, strict=True)]
+
+    def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
+        learned, seed = model.learned, model.train.seed
+        names = with_unknown(part, learned.labels)
+        gold = class_targets(part, names, model.model.several)
+        columns = _columns(replace(part, labels=None), model)
+        scores = [_scores(network, columns, model) for network in model.networks]
+        probabilities = _probabilities(scores, columns, model, learned.mixture)
+        guess = _among(_decided(probabilities, model), len(names))
+        counts = metrics.row_counts(gold, guess, len(names))
+        right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
+        pairs = np.stack([right, np.ones(len(right))], 1)
+        shown = shown_of(part)
+        if gold.ndim == 1:
+            others = log_loss_of_known(gold, probabilities)
+            others["calibration error"] = metrics.calibration_error(gold, probabilities)
+            worst = surest_mistakes(gold, guess, probabilities, names, shown)
+            confusion = metrics.confusion(gold, guess, len(names)).tolist()
+        else:
+            others = {"log loss": metrics.log_loss(gold[:, : len(learned.labels)], probabilities)}
+            every = _among(probabilities, len(names))
+            worst = surest_mistaken_sets(gold, guess, every, names, shown)
+            confusion = []
+        scores_shown = {
+            "accuracy": bootstrap(pairs, metrics.ratio, seed=seed),
+            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=seed),
+        }
+        others |= further_scores(
+            self.metrics, known_answers(gold, guess, probabilities), scores_shown
+        )
+        baselines = _baselines(part, model, gold)
+        if learned.mixture is not None:
+            alone = _decided(_probabilities(scores, columns, model, None), model)
+            baselines["network alone"] = metrics.accuracy(gold, _among(alone, len(names)))
+        return Evaluation(
+            rows=len(part),
+            steps=len(part),
+            scores=scores_shown,
+            others=others,
+            baselines=baselines,
+            classes=class_rows(names, counts.sum(0)),
+            confusion=confusion,
+            worst=worst,
+            unknown=len(unknown_rows(part, learned.labels.tokens)),
+        )
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedClasses) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: ClassifierModel) -> LearnedClasses:
+        return LearnedClasses.unpack(saved)
+
+    def describe(self, model: ClassifierModel) -> str:
+        network = ENCODERS[model.model.encoder].describe(model.model)
+        if not model.fitted or model.learned.mixture is None:
+            return network
+        return f"{network}, together with {model.model.ngrams}-grams: {model.learned.mixture}"
+
+    def facts(self, model: ClassifierModel) -> list[str]:
+        return [labels_line(model.learned.labels.tokens)]
+
+
+TASK = Classify()
+
+
+class Classifier(Model[ClassifierSettings, Part, LearnedClasses]):
+    """The class of a text, of tokens, or of a sequence of vectors.
+
+    model = Classifier(train={"epochs": 5}).fit([("a fine film", "good"), ("dull", "bad"), …])
+    model.predict(["not bad at all"])[0].label
+    """
+
+    task = TASK
+
+    def most_telling(self, label: str, count: int = 10) -> list[str]:
+        """The n-grams that speak most for a class, by the linear model."""
+        return self.learned.most_telling(label, count)
+
+
+ClassifierModel = Model[ClassifierSettings, Part, LearnedClasses]
+
+
+# --- of scores and probabilities ---------------------------------------------------------------
+
+
+def _columns(part: Part, model: ClassifierModel) -> Columns:
+    return model.learned.columns(part, model.text, model.model)
+
+
+def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> NgramScores | None:
+    """The n-grams inside of the network; None where they answer beside it, or not at all."""
+    if not settings.ngrams or settings.ngram_share or learned.linear is None:
+        return None
+    return NgramScores(
+        len(learned.linear.ngrams),
+        len(learned.labels),
+        start=torch.from_numpy(learned.linear.weights),
+        dropout=settings.ngram_dropout,
+        l2=settings.ngram_l2,
+    )
+
+
+@torch.no_grad()
+def _scores(network: nn.Module, columns: Columns, model: ClassifierModel) -> Tensor:
+    """(rows, classes), of the network alone."""
+    assert isinstance(network, PooledNetwork)
+    found = torch.zeros(len(columns), len(model.learned.labels), dtype=torch.float64)
+    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
+        found[torch.from_numpy(rows)] = network.scores(batch).double().cpu()
+    return found
+
+
+def _linear_scores(columns: Columns, model: ClassifierModel) -> Tensor:
+    """(rows, classes), of the n-grams alone."""
+    assert columns.ngrams is not None
+    assert model.learned.linear is not None
+    return torch.from_numpy(model.learned.linear.present_scores(columns.ngrams)).double()
+
+
+def _probabilities(
+    scores: Sequence[Tensor],
+    columns: Columns,
+    model: ClassifierModel,
+    mixture: BaselineMixture | None,
+) -> Floats:
+    """(rows, classes), the mean over the members whose scores these are, each mixed."""
+    several = model.model.several
+    if mixture is None:
+        logs = [logsigmoid(z) if several else z.log_softmax(1) for z in scores]
+    else:
+        linear = _linear_scores(columns, model)
+        logs = [mixture.logs(z, linear, several) for z in scores]
+    return np.asarray(sum(own.exp().numpy() for own in logs) / len(logs))
+
+
+def _decided(probabilities: Floats, model: ClassifierModel) -> NDArray[np.int64]:
+    if model.model.several:
+        return (probabilities > THRESHOLD).astype(np.int64)
+    return np.asarray(probabilities.argmax(1))
+
+
+def _answer(probabilities: Floats, decided: Any, model: ClassifierModel) -> Classified:
+    names = model.learned.labels.tokens
+    order = np.argsort(-probabilities, kind="stable")
+    shown = {names[k]: float(probabilities[k]) for k in order}
+    if model.model.several:
+        there = tuple(name for name, own in zip(names, decided, strict=True) if own)
+        return Classified("", there, shown)
+    label = names[int(decided)]
+    return Classified(label, (label,), shown)
+
+
+def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> dict[str, float]:
+    learned = model.learned
+    most = int(np.argmax(learned.labels.counts))
+    if gold.ndim == 1:
+        found = {"majority class": metrics.accuracy(gold, np.full_like(gold, most))}
+    else:
+        found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
+    if learned.linear is not None:
+        linear = learned.linear.probabilities(learned.ngram_inputs(part))
+        guess = _among(_decided(linear.astype(np.float64), model), gold.shape[-1])
+        found["linear n-grams"] = metrics.accuracy(gold, guess)
+    return found
+
+
+def _among(guess: NDArray[T], labels: int) -> NDArray[T]:
+    """Of several labels (rows, known), zeros for those that are not known; classes as they are."""
+    if guess.ndim == 1:
+        return guess
+    return np.pad(guess, ((0, 0), (0, labels - guess.shape[1])))

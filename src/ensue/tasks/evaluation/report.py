@@ -1,0 +1,138 @@
+"""What an evaluation found, as a screen of text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from ensue.tasks.evaluation.bootstrap import Interval
+
+MOST_CLASSES, MOST_CONFUSED = 30, 12
+PREVIEW = 60  # characters of a text
+
+
+class ClassRow(NamedTuple):
+    name: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+class Error(NamedTuple):
+    """A wrong answer: where, what was there, and how sure the model was."""
+
+    place: str
+    text: str
+    gold: str
+    predicted: str
+    probability: float  # of the wrong answer; of what came, where nothing was predicted
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """scores: with their bootstrap intervals, the first is the one that counts; others: single
+    numbers; baselines: the same score of models that a network must beat; confusion: gold in
+    rows, predicted in columns; unknown: how many rows have labels that no answer can be; notes:
+    how the scores were counted."""
+
+    rows: int
+    steps: int
+    scores: Mapping[str, Interval]
+    others: Mapping[str, float]
+    baselines: Mapping[str, float]
+    classes: Sequence[ClassRow]
+    confusion: Sequence[Sequence[int]]
+    worst: Sequence[Error]
+    higher_is_better: bool = True
+    unknown: int = 0
+    notes: Sequence[str] = ()
+
+    @property
+    def main(self) -> str:
+        return next(iter(self.scores))
+
+    def as_json(self) -> dict[str, Any]:
+        found = asdict(self)
+        found["scores"] = {name: own._asdict() for name, own in self.scores.items()}
+        found["classes"] = [row._asdict() for row in self.classes]
+        found["worst"] = [row._asdict() for row in self.worst]
+        return found
+
+    def as_text(self) -> str:
+        parts = [self._head(), self._classes(), self._confused(), self._errors()]
+        return "\n\n".join(part for part in parts if part)
+
+    def _head(self) -> str:
+        unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
+        lines = [f"{self.rows:,} rows{unit}"]
+        if self.unknown:
+            many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
+            lines.append(f"{many} labels that the training part does not have: counted as mistakes")
+        for name, score in self.scores.items():
+            lines.append(
+                f"  {name:<18}{score.value:8.4f}   95 % interval {score.low:.4f} … {score.high:.4f}"
+            )
+        lines += [f"  {name:<18}{value:8.4f}" for name, value in self.others.items()]
+        lines += self.notes
+        lines.append("for comparison, " + self.main)
+        for name, value in self.baselines.items():
+            lines.append(f"  {name:<18}{value:8.4f}")
+        sign = 1 if self.higher_is_better else -1
+        winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
+        if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
+            lines.append(f"The model does not beat the {winner}: use that, or train longer.")
+        return "\n".join(lines)
+
+    def _classes(self) -> str:
+        if not self.classes:
+            return ""
+        shown = sorted(self.classes, key=lambda row: -row.support)[:MOST_CLASSES]
+        width = max(len("class"), *(len(row.name) for row in shown))
+        lines = [f"{'class':<{width}}  precision  recall      F1    rows"]
+        lines += [
+            f"{row.name:<{width}}  {row.precision:9.4f}{row.recall:8.4f}{row.f1:8.4f}"
+            f"{row.support:8,}"
+            for row in shown
+        ]
+        left = len(self.classes) - len(shown)
+        return "\n".join([*lines, *([f"and {left} more"] if left else [])])
+
+    def _confused(self) -> str:
+        names = [row.name for row in self.classes]
+        if 1 < len(names) <= MOST_CONFUSED and self.confusion:
+            width = max(7, *(len(name) + 2 for name in names))
+            lines = ["gold ↓  predicted →"]
+            lines.append(" " * width + "".join(f"{name:>{width}}" for name in names))
+            for name, row in zip(names, self.confusion, strict=True):
+                lines.append(f"{name:<{width}}" + "".join(f"{n:>{width},}" for n in row))
+            return "\n".join(lines)
+        pairs = [
+            (n, names[i], names[j])
+            for i, row in enumerate(self.confusion)
+            for j, n in enumerate(row)
+            if i != j and n
+        ]
+        lines = [f"  {n:6,}  {gold} → {got}" for n, gold, got in sorted(pairs, reverse=True)[:8]]
+        return "\n".join(["most confused, gold → predicted", *lines]) if lines else ""
+
+    def _errors(self) -> str:
+        wrong = [own for own in self.worst if own.predicted]
+        lines = [
+            f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})"
+            + f"  {own.text}" * bool(own.text)
+            for own in wrong
+        ]
+        if lines:
+            return "\n".join(["surest mistakes, gold → predicted", *lines])
+        lines = [
+            f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
+        ]
+        return "\n".join(["greatest surprises", *lines]) if lines else ""
+
+
+def preview(tokens: Sequence[str], between: str = " ") -> str:
+    """The beginning of a text."""
+    text = between.join(tokens[:PREVIEW])
+    return text if len(text) <= PREVIEW else text[: PREVIEW - 1] + "…"

@@ -1,0 +1,1 @@
+"""The next steps of a series, with intervals."""

@@ -1,0 +1,296 @@
+"""The next steps of a series, each between bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from torch import nn
+
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError
+from ensue.metrics.table import ERROR, NUMBER_METRICS
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.forecast.answer import ForecastStep, answered
+from ensue.tasks.forecast.baselines import solve
+from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
+from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
+from ensue.tasks.forecast.families import FAMILIES
+from ensue.tasks.forecast.forecasts import (
+    ForecastModel,
+    backtest,
+    forecasts,
+    level_forecasts,
+    next_window,
+    origins_of,
+)
+from ensue.tasks.forecast.intervals import widening
+from ensue.tasks.forecast.learned import LearnedSeries, check_length
+from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
+from ensue.tasks.forecast.options import OPTIONS
+from ensue.tasks.forecast.part import (
+    SeriesPart,
+    SeriesTable,
+    divided,
+    following,
+    joined,
+    part_of_files,
+    part_of_table,
+)
+from ensue.tasks.forecast.recognise import options_given, refuse_skipping, series_guess
+from ensue.tasks.forecast.series import leaks, times_ahead
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.windows import WindowScores, WindowSource
+from ensue.tasks.model import Model
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Solved, Task
+
+# Those that are means over numbers: their mean over batches of windows is that over all windows.
+METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
+
+
+class SeriesFiles:
+    """The parts of a run's series. A part with files of its own is all of their steps; the others
+    are cut from the training files, in the order of time."""
+
+    rejected = 0  # a series cannot leave steps out
+
+    def __init__(self, data: DataSettings, settings: ForecastSettings) -> None:
+        refuse_skipping(data.skip_bad)
+        self._data, self._settings = data, settings
+
+    @cached_property
+    def _whole(self) -> SeriesPart:
+        return self.read(self._data.train)
+
+    def read(self, paths: Sequence[str], *, ahead: bool = False) -> SeriesPart:
+        """ahead: files of the steps to come, without targets."""
+        return part_of_files(paths, self._settings, self._data.read_options(), ahead=ahead)
+
+    def part(self, name: str, like: SeriesPart | None = None) -> SeriesPart:
+        """like: the training part, which is the history of a validation part."""
+        if name == "train":
+            cut = self._whole if self._data.validation else self._divided(name)
+            check_length(len(cut), self._settings)
+            return cut
+        if name == "test":
+            return self.read(self._data.test) if self._data.test else self._divided(name)
+        if not self._data.validation:
+            return self._divided(name)
+        part = self.read(self._data.validation)
+        return part if like is None else following(like, part)
+
+    def _divided(self, name: str) -> SeriesPart:
+        part = divided(self._whole, self._settings)[name]
+        if not len(part):
+            split = self._settings.split
+            raise DataError(
+                f"{', '.join(self._data.train)}: no step falls into the {name} part: the series "
+                f"has {len(self._whole)} steps, and model.split is {split}"
+            )
+        return part
+
+
+class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
+    """The next steps of one or many variables of a series, with intervals."""
+
+    name = "forecast"
+    compared_on = ("data", "model.targets", "model.horizon", "model.split")
+    settings = ForecastSettings
+    train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
+    metrics = METRICS
+    families = FAMILIES
+    options = OPTIONS
+    columns = ()
+    needs_input = False
+    draws = ForecastDraws()
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        return series_guess(sample) if options_given(sample) else None
+
+    def infer(self, sample: Sample) -> Guess:
+        return series_guess(sample)
+
+    def split_line(self, data: DataSettings, settings: ForecastSettings) -> str:
+        if data.validation:
+            return super().split_line(data, settings)
+        shown = [
+            f"{100 * part:g} %" if settings.split_in_shares else f"{part:g} steps"
+            for part in settings.split
+        ]
+        names = zip(("train", "validation", "test"), shown, strict=True)
+        parts = ", ".join(f"{part} {name}" for name, part in names)
+        return f"split: {parts}, in order of time"
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        return True
+
+    # ------------------------------------------------------------- read
+    def files(
+        self, data: DataSettings, model: ForecastModel, on_bad_row: Tell | None = None
+    ) -> SeriesFiles:
+        return SeriesFiles(data, model.model)
+
+    def given(
+        self,
+        rows: Any,
+        model: ForecastModel,
+        columns: Mapping[str, str],
+        before: SeriesPart | None = None,
+    ) -> SeriesPart:
+        part = part_of_table(rows, model.model)
+        return part if before is None else following(before, part)
+
+    def asked(self, inputs: Any, model: ForecastModel, asked: Asked = NOTHING) -> SeriesPart:
+        part, future = part_of_table(inputs, model.model), asked.get("future")
+        if future is None:
+            return part
+        return joined(part, part_of_table(future, model.model, file="future", ahead=True))
+
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: ForecastModel,
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+    ) -> Iterator[Questions[SeriesPart]]:
+        """The series that the files continue, or, where there are none, the run's own series."""
+        files = SeriesFiles(data, model.model)
+        part = files.read(paths or [*data.train, *data.validation, *data.test])
+        if asked.get("future"):
+            part = joined(part, files.read(asked["future"], ahead=True))
+        yield Questions(part)
+
+    def hold_out(self, part: SeriesPart, model: ForecastModel) -> tuple[SeriesPart, SeriesPart]:
+        """The last tenth of the steps, at least a horizon."""
+        held = max(model.model.horizon, round(HELD_OUT * len(part)))
+        end = max(len(part.values) - held, part.begin)
+        return part.until(end), part.since(end)
+
+    # ------------------------------------------------------------- learned
+    def learn(
+        self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
+    ) -> LearnedSeries:
+        settings = model.model
+        found = LearnedSeries.learn(train.series, settings)
+        missing = max(0, settings.history - validation.begin)  # steps that can only be read
+        if len(validation.series) - validation.begin < missing + settings.horizon:
+            begin = f"{missing} to begin with and " * bool(missing)
+            raise DataError(
+                f"the validation part: expected at least {missing + settings.horizon} steps, "
+                f"{begin}a horizon, got {len(validation)}"
+            )
+        return found
+
+    def remarks(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> list[str]:
+        return leaks(train.series, model.model)
+
+    def source(self, train: SeriesPart, model: ForecastModel, seed: int) -> WindowSource:
+        windows = model.learned.windows(train.series, model.model)
+        return WindowSource(windows, origins_of(train, model.model), train.places, seed)
+
+    def validation(
+        self, network: nn.Module, part: SeriesPart, model: ForecastModel
+    ) -> WindowScores:
+        windows = model.learned.windows(part.series, model.model)
+        origins = origins_of(part, model.model)
+        network = cast(ForecastNetwork, network)
+        return WindowScores(network, windows, origins, self.metrics, model.train.watch)
+
+    def solve(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> Solved:
+        network = cast(LinearForecast, self.build(model))
+        windows = model.learned.windows(train.series, model.model)
+        solve(network, windows, origins_of(train, model.model), model.model.ridge)
+        network.eval()
+        return Solved([network], "solved", self.validation(network, validation, model)())
+
+    def calibrate(self, validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
+        """By the validation steps, each from every origin before it; the last windows are not
+        whole, which only a model that reads nothing of the steps ahead can do without."""
+        settings, learned = model.model, model.learned
+        if not settings.calibrated:
+            return learned
+        end = len(validation.values) - (settings.horizon - 1) * bool(settings.known)
+        origins = np.arange(max(validation.begin, settings.history), end)
+        whole = validation.series.lengthened(settings.horizon)
+        levels = level_forecasts(model, whole, origins)
+        truth = learned.scale.levels(whole, settings)[:, : len(settings.targets)]
+        ahead = truth[origins[None] + np.arange(settings.horizon)[:, None]]
+        found = widening(ahead, levels.low, levels.high, settings.interval)
+        return replace(learned, widening=found)
+
+    def refit(
+        self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
+    ) -> SeriesPart | None:
+        return joined(train, validation) if model.model.refit else None
+
+    # ------------------------------------------------------------- asked
+    def answers(
+        self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
+    ) -> list[ForecastStep]:
+        """The steps after the part. Steps at its end without targets are those ahead, as far as
+        they are known."""
+        settings, window = model.model, next_window(model, part.series)
+        point, low, high = (y[:, 0] for y in forecasts(model, window.series, window.origins))
+        times = times_ahead(part.series.until(window.now), settings.horizon)
+        return answered(times, settings.targets, point, low, high)
+
+    def evaluate(
+        self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
+    ) -> Evaluation:
+        """A backtest with rolling origin beside the baselines."""
+        return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedSeries) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: ForecastModel) -> LearnedSeries:
+        return LearnedSeries.unpack(saved, model.model)
+
+    def facts(self, model: ForecastModel) -> list[str]:
+        steps = model.learned.baselines.season
+        season = f"a season of {steps} steps" if steps > 1 else "no season"
+        return [f"{', '.join(model.model.targets)}: {season}"]
+
+
+TASK = Forecast()
+
+
+class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries]):
+    """The next steps of one or many variables, with intervals.
+
+    model = Forecaster(model={"targets": ["passengers"], "time": "month", "horizon": 12})
+    model.fit(columns).predict(columns)
+
+    A series is given as columns by name or as a list of rows, in the order of time; what is known
+    of the steps ahead as `predict(columns, future=columns)`. Whatever is learned, scales and
+    seasons included, comes from the training part; the validation part, the steps right after it,
+    says when to stop, and how wide intervals must be."""
+
+    task = TASK
+
+    @property
+    def history(self) -> int:
+        """Steps that must stand before the first forecast."""
+        return self.learned.history(self.model)
+
+    def backtest(self, table: SeriesTable) -> Backtest:
+        """Forecasts of a series from every `stride`-th origin; its first `history` steps are only
+        read."""
+        self.must_be_fitted()
+        return backtest(self, part_of_table(table, self.model))
+
+    def picture(self, table: SeriesTable, target: str = "", *, held_out: bool = False) -> str:
+        """The forecast of one target as SVG: after the end of the series, or with `held_out` of
+        its last horizon, with what came."""
+        self.must_be_fitted()
+        drawn = drawn_end if held_out else drawn_ahead
+        return drawn(self, part_of_table(table, self.model).series, target)

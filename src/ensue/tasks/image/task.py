@@ -1,0 +1,244 @@
+"""The class of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.read import Gathered
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError, OptionError
+from ensue.metrics.table import CLASS_METRICS
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.temperature import temperature
+from ensue.tasks.image.baseline import pixel_features
+from ensue.tasks.image.files import (
+    PictureFiles,
+    are_pictures,
+    asked_pictures,
+    picture_name,
+    refuse_columns,
+)
+from ensue.tasks.image.learned import LearnedPictures
+from ensue.tasks.image.network import Disturbance, ImageNetwork
+from ensue.tasks.image.options import OPTIONS
+from ensue.tasks.image.settings import ImageSettings
+from ensue.tasks.model import Model
+from ensue.tasks.pictures.part import PicturePart, collect_pictures, shape_text
+from ensue.tasks.pictures.reading import (
+    picture_examples,
+    pictures_asked,
+    pictures_in_memory,
+    read_pictures,
+)
+from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows
+from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.task import together
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.targets.answers import Classified
+from ensue.tasks.targets.target import TargetOutputs
+from ensue.tasks.task import NOTHING, Asked, Packed, Questions, Task
+from ensue.training.devices import device_of_weights
+
+AT_ONCE = 500  # pictures that the networks see together when they answer
+READ_AT_ONCE = 1000  # pictures of files that are answered together
+
+PictureModel = Model[ImageSettings, PicturePart, LearnedPictures]
+
+
+class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
+    """The class of a picture."""
+
+    name = "image"
+    settings = ImageSettings
+    train_defaults: ClassVar[Mapping[str, Any]] = {
+        "epochs": 12,
+        "rate": 2e-3,
+        "schedule": "linear",
+        "averaging": 0.998,
+    }
+    metrics = CLASS_METRICS
+    options = OPTIONS
+    columns = ()
+    unit = "each picture"
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        return self.infer(sample) if are_pictures(sample.data.train) else None
+
+    def infer(self, sample: Sample) -> Guess:
+        refuse_columns(sample.data)
+        return Guess("pictures with a class each")
+
+    # ------------------------------------------------------------- read
+    def files(
+        self, data: DataSettings, model: PictureModel, on_bad_row: Tell | None = None
+    ) -> PictureFiles:
+        shape = model.learned.shape if model.fitted else None
+        return PictureFiles(data, model.model, shape, on_bad_row)
+
+    def given(
+        self,
+        rows: Any,
+        model: PictureModel,
+        columns: Mapping[str, str],
+        before: PicturePart | None = None,
+    ) -> PicturePart:
+        """rows: a folder of classes or an idx file by its name, or pairs (picture, label)."""
+        if isinstance(rows, str | Path):
+            gathered = Gathered({str(rows): partial(read_pictures, rows)})
+            examples = picture_examples(gathered)
+        else:
+            examples = pictures_in_memory(rows)
+        if model.fitted:
+            return collect_pictures(examples, model.model, shape=model.learned.shape)
+        if before is None:
+            return collect_pictures(examples, model.model)
+        return collect_pictures(examples, model.model, before.numbers, before.shape)
+
+    def asked(self, inputs: Any, model: PictureModel, asked: Asked = NOTHING) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        return collect_pictures(pictures_asked(inputs), model.model, shape=model.learned.shape)
+
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: PictureModel,
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+    ) -> Iterator[Questions[PicturePart]]:
+        for rows in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
+            examples = picture_examples(rows)
+            part = collect_pictures(examples, model.model, shape=model.learned.shape)
+            yield Questions(part, [picture_name(row.place) for row in rows])
+
+    def known_rows(
+        self, train: PicturePart, held: PicturePart, model: PictureModel
+    ) -> NDArray[np.int64]:
+        return known_rows(held, train)
+
+    def check(self, part: PicturePart, name: str) -> None:
+        if not len(part) or part.labels is None:
+            where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
+            raise DataError(
+                f"the {name} part: expected pictures with labels, got {len(part)}"
+                + (" with some of them missing" + where) * bool(len(part))
+            )
+
+    # ------------------------------------------------------------- learned
+    def learn(
+        self, train: PicturePart, validation: PicturePart, model: PictureModel
+    ) -> LearnedPictures:
+        return LearnedPictures.learn(train, model.model)
+
+    def build(self, model: PictureModel) -> ImageNetwork:
+        settings, learned = model.model, model.learned
+        return ImageNetwork(
+            settings.network(learned.shape, learned.target.width),
+            torch.from_numpy(learned.mean),
+            torch.from_numpy(learned.spread),
+            Disturbance(settings.shift, settings.rotate, settings.zoom, settings.flip),
+        )
+
+    def source(self, train: PicturePart, model: PictureModel, seed: int) -> RowSource:
+        arrays = model.learned.arrays(train)
+        return RowSource(arrays, seed=seed, batch_rows=model.model.batch_rows, names=train.names)
+
+    def validation(self, network: nn.Module, part: PicturePart, model: PictureModel) -> ScoredRows:
+        def score(arrays: Arrays) -> dict[str, float]:
+            target = model.learned.target
+            z = _outputs(network, arrays["pictures"], target.width)
+            return target.score(z, torch.from_numpy(arrays["targets"]), model.train.watch)
+
+        return ScoredRows(score, model.learned.arrays(part))
+
+    def calibrate(self, validation: PicturePart, model: PictureModel) -> LearnedPictures:
+        """With the temperature that suits the validation part."""
+        target = model.learned.target
+        outputs = [_outputs(net, validation.pixels, target.width) for net in model.networks]
+        found = temperature(outputs, torch.from_numpy(target.encode(validation)))
+        return replace(model.learned, temperature=found)
+
+    # ------------------------------------------------------------- asked
+    def answers(
+        self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
+    ) -> list[Classified]:
+        return model.learned.target.answers(_tempered(part, model)) if len(part) else []
+
+    @torch.no_grad()
+    def evaluate(
+        self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
+    ) -> Evaluation:
+        learned = model.learned
+        linear = learned.linear.scores(pixel_features(part.pixels))
+        return learned.target.evaluate(
+            TargetOutputs(
+                _tempered(part, model),
+                {"linear model": linear},
+                part,
+                lambda row: (part.names[row], ""),
+                model.train.seed,
+            )
+        )
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedPictures) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: PictureModel) -> LearnedPictures:
+        return LearnedPictures.unpack(saved)
+
+    def describe(self, model: PictureModel) -> str:
+        return "".join([model.model.blocks, *(f" → {units}" for units in model.model.hidden)])
+
+    def facts(self, model: PictureModel) -> list[str]:
+        learned = model.learned
+        return [f"{shape_text(learned.shape)} → {learned.target.describe()}"]
+
+
+TASK = Image()
+
+
+class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures]):
+    """The class of a picture.
+
+    model = ImageModel().fit("animals")               # animals/cat/1.png, animals/dog/7.png, …
+    model.predict(["whose.png"])[0].label
+
+    Pictures are arrays of bytes, (height, width) or (channels, height, width), or names of files;
+    their brightness is scaled by the training part alone. Pictures of other sizes than those of
+    training are brought to theirs."""
+
+    task = TASK
+
+
+@torch.no_grad()
+def _outputs(network: nn.Module, pictures: NDArray[np.uint8], classes: int) -> Tensor:
+    """z (rows, classes)."""
+    assert isinstance(network, ImageNetwork)
+    device = device_of_weights(network)
+    found = []
+    for first in range(0, len(pictures), AT_ONCE):
+        some = torch.from_numpy(np.array(pictures[first : first + AT_ONCE]))
+        found.append(network.scores(some.to(device)).cpu())
+    return torch.cat(found) if found else torch.zeros(0, classes)
+
+
+def _tempered(part: PicturePart, model: PictureModel) -> list[Tensor]:
+    """z/T (rows, classes) of each member."""
+    learned = model.learned
+    classes = learned.target.width
+    return [_outputs(net, part.pixels, classes) / learned.temperature for net in model.networks]

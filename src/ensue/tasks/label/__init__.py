@@ -1,0 +1,1 @@
+"""A label for each step of a sequence."""

@@ -1,0 +1,100 @@
+"""Evaluation of step labels against gold labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.metrics import classes as metrics
+from ensue.metrics.spans import scheme_of, span_counts
+from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.mistakes import Shown, class_rows, log_loss_of_known, surest_mistakes
+from ensue.tasks.evaluation.report import Evaluation
+
+
+class StepOutputs(NamedTuple):
+    """What an evaluation is made of. names: the labels of training, then those of gold alone;
+    gold, predicted: a label number for each step; probabilities (steps, labels of training);
+    baselines: the labels that others give; unknown (steps,): words that training had not; shown:
+    where a step comes from, and a look at it."""
+
+    names: Sequence[str]
+    gold: Ragged
+    predicted: Ragged
+    probabilities: NDArray[np.float64]
+    baselines: Mapping[str, Ragged]
+    unknown: NDArray[np.bool_]
+    shown: Shown
+    seed: int
+
+    @property
+    def known(self) -> int:
+        """How many labels an answer can be."""
+        return int(self.probabilities.shape[1])
+
+    @property
+    def spans(self) -> bool:
+        """Whether the labels are span tags."""
+        return scheme_of(self.names[: self.known]) is not None
+
+    def right(self) -> NDArray[np.int64]:
+        """(rows,): how many steps of each row are right."""
+        total = np.concatenate([[0], np.cumsum(self.gold.values == self.predicted.values)])
+        return np.asarray(np.diff(total[self.gold.starts]), np.int64)
+
+    def span_counts(self, labels: Ragged) -> NDArray[np.int64]:
+        """(rows, 3): spans right, in the gold, in these labels."""
+        return span_counts(tags_of_rows(self.names, self.gold), tags_of_rows(self.names, labels))
+
+
+def tags_of_rows(names: Sequence[str], labels: Ragged) -> list[list[str]]:
+    return [[names[k] for k in labels.row(row)] for row in range(len(labels))]
+
+
+def evaluate_steps(given: StepOutputs) -> Evaluation:
+    """span_f1 counts first where the labels are span tags, accuracy elsewhere."""
+    names, gold, predicted = given.names, given.gold, given.predicted
+    totals = metrics.class_counts(gold.values, predicted.values, len(names))
+    return Evaluation(
+        rows=len(gold),
+        steps=len(gold.values),
+        scores=_scores(given),
+        others=_others(given, totals),
+        baselines={name: _compared(given, labels) for name, labels in given.baselines.items()},
+        classes=class_rows(names, totals),
+        confusion=metrics.confusion(gold.values, predicted.values, len(names)).tolist(),
+        worst=surest_mistakes(
+            gold.values, predicted.values, given.probabilities, names, given.shown
+        ),
+        unknown=sum(bool((gold.row(row) >= given.known).any()) for row in range(len(gold))),
+    )
+
+
+def _scores(given: StepOutputs) -> dict[str, Interval]:
+    found, seed = dict[str, Interval](), given.seed
+    if given.spans:
+        counts = given.span_counts(given.predicted)
+        found["span_f1"] = bootstrap(counts, metrics.span_f1, seed=seed)
+    pairs = np.stack([given.right(), given.gold.lengths], 1)
+    found["accuracy"] = bootstrap(pairs, metrics.ratio, seed=seed)
+    return found
+
+
+def _others(given: StepOutputs, totals: NDArray[np.int64]) -> dict[str, float]:
+    gold, predicted, unknown = given.gold.values, given.predicted.values, given.unknown
+    found = {"macro_f1": float(metrics.macro_f1(totals))}
+    found |= log_loss_of_known(gold, given.probabilities)
+    if unknown.any():
+        found["on unknown words"] = float((gold == predicted)[unknown].mean())
+    return found
+
+
+def _compared(given: StepOutputs, labels: Ragged) -> float:
+    """The first score, of a baseline's labels."""
+    if given.spans:
+        return float(metrics.span_f1(given.span_counts(labels).sum(0)))
+    return metrics.accuracy(given.gold.values, labels.values)

@@ -1,0 +1,145 @@
+"""What a labeller learns from its training part, beside the weights of its networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+from ensue.tasks.baselines.majority import MajorityLabel
+from ensue.tasks.blocks.embeddings import Feature
+from ensue.tasks.label.settings import LabellerSettings
+from ensue.tasks.label.word_parts import WordParts
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
+from ensue.tasks.rows.labels import label_numbers, learned_labels
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import Packed
+
+PART = "part "  # begins the name of a vocabulary of parts of words
+
+
+@dataclass(frozen=True)
+class LearnedLabels:
+    """parts: what words are made of, empty in a model of vectors; majority: the most frequent
+    label of each word, a baseline."""
+
+    inputs: LearnedInputs
+    labels: Vocabulary
+    parts: WordParts
+    majority: MajorityLabel
+
+    @classmethod
+    def learn(cls, train: Part, text: TextSettings, model: LabellerSettings) -> LearnedLabels:
+        labels = learned_labels(train)
+        targets = step_targets(train, labels.tokens)
+        if not train.texts:
+            inputs = LearnedInputs.learn(train, text, model)
+            majority = MajorityLabel.fitted(same_word(targets), targets, 1)
+            return cls(inputs, labels, WordParts({}), majority)
+        counts = token_counts(train)
+        fold, folded = folding(text), dict[str, int]()
+        for word, count in counts.items():
+            key = fold(word)
+            folded[key] = folded.get(key, 0) + count
+        inputs = LearnedInputs.learn(train, text, model, folded)
+        assert inputs.words is not None
+        words = word_numbers(train, inputs.words, text)
+        majority = MajorityLabel.fitted(words, targets, len(inputs.words))
+        return cls(inputs, labels, WordParts.learn(counts, model), majority)
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return self.inputs.tokenisers
+
+    def columns(self, part: Part, text: TextSettings, model: LabellerSettings) -> Columns:
+        """A part as the networks see it."""
+        targets = None if part.labels is None else step_targets(part, self.labels.tokens)
+        words = self.inputs.words
+        if words is None:
+            return replace(self.inputs.columns(part, text), targets=targets)
+        if not part.texts:
+            raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
+        surfaces = Ragged(part.inputs.values.astype(np.int64) + 1, part.inputs.starts)
+        table = self.parts.table(part.numbers.tokens, words, folding(text), model.affixes)
+        return Columns(surfaces=surfaces, table=table, targets=targets)
+
+    def words(self, part: Part, text: TextSettings) -> Ragged:
+        """The vocabulary's number of every step; of vectors all the same one."""
+        if self.inputs.words is None:
+            return same_word(part.inputs)
+        return word_numbers(part, self.inputs.words, text)
+
+    def features(self, model: LabellerSettings) -> list[Feature]:
+        """Of a step, with fresh weights."""
+        return [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        parts = {f"{PART}{name}": words.to_dict() for name, words in self.parts.known.items()}
+        known = {**self.inputs.vocabularies(), **parts, "labels": self.labels.to_dict()}
+        arrays: dict[str, NDArray[Any]] = {
+            **self.inputs.arrays(),
+            "majority.by_word": self.majority.by_word,
+            "majority.overall": np.array([self.majority.overall]),
+        }
+        return Packed(self.inputs.facts(), known, arrays)
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LearnedLabels:
+        parts = {
+            name.removeprefix(PART): Vocabulary.from_dict(table)
+            for name, table in saved.vocabularies.items()
+            if name.startswith(PART)
+        }
+        majority = saved.part("majority")
+        return cls(
+            LearnedInputs.unpack(saved),
+            Vocabulary.from_dict(saved.vocabularies["labels"]),
+            WordParts(parts),
+            MajorityLabel(majority["by_word"], int(majority["overall"][0])),
+        )
+
+
+def step_targets(part: Part, labels: Sequence[str]) -> Ragged:
+    """The number of each step's label; a row with another number of them is an error."""
+    assert part.labels is not None
+    wrong = np.flatnonzero(part.inputs.lengths != part.labels.lengths)
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"{part.names[row]}: expected a label for each of the "
+            f"{part.inputs.lengths[row]} steps, got {part.labels.lengths[row]}"
+        )
+    return Ragged(label_numbers(part, labels), part.labels.starts)
+
+
+def folding(text: TextSettings) -> Callable[[str], str]:
+    """How a word is written in the vocabulary: case and numbers folded as the settings say."""
+    tokeniser = Tokeniser("spaces", lower=text.lower, numbers=text.numbers)
+
+    def fold(word: str) -> str:
+        found = tokeniser(word)
+        return found[0] if len(found) == 1 else tokeniser.prepared(word)
+
+    return fold
+
+
+def word_numbers(part: Part, words: Vocabulary, text: TextSettings) -> Ragged:
+    """The vocabulary's number of every token."""
+    fold, known = folding(text), words.numbers
+    return vocabulary_rows(part, {word: known[fold(word)] for word in part.numbers.tokens})
+
+
+def same_word(steps: Ragged) -> Ragged:
+    """For steps without words: all the same one."""
+    return Ragged(np.zeros(len(steps.values), np.int64), steps.starts)

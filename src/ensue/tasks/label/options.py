@@ -1,0 +1,5 @@
+"""The words of labelling on the command line."""
+
+from ensue.tasks.options import Option
+
+OPTIONS: tuple[Option, ...] = ()

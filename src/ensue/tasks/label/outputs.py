@@ -1,0 +1,182 @@
+"""Outputs of a labeller: what all of them share, and the one that takes each step by itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError, unknown
+from ensue.layers.lengths import step_mask
+from ensue.metrics.spans import Legal, legal, scheme_of
+from ensue.tasks.blocks.heads import CategoricalHead, balanced
+from ensue.tasks.label.chains import IMPOSSIBLE, Chain
+
+if TYPE_CHECKING:
+    from ensue.tasks.label.settings import LabellerSettings
+
+
+class Offer(NamedTuple):
+    """searches: those that an output with these settings has, the usual one first; by: the
+    settings that it follows from, for a message."""
+
+    searches: tuple[str, ...]
+    by: str
+
+
+class LabelOutput(nn.Module, ABC):
+    """A distribution over the label sequences of rows, given y (time, batch, width) and lengths
+    (batch)."""
+
+    searches: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: LabellerSettings, width: int, labels: Vocabulary) -> Self:
+        """With fresh weights, for steps of that width."""
+
+    @classmethod
+    def offer(cls, table: Mapping[str, Any]) -> Offer:
+        """table: settings by name."""
+        return Offer(cls.searches, f"model.output = {table['output']}")
+
+    @abstractmethod
+    def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
+        """−log p(targets | x), targets (time, batch) → (batch,)."""
+
+    @abstractmethod
+    def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
+        """The best labels (time, batch), 0 at padding. width: of a beam."""
+
+    @abstractmethod
+    def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+        """(time, batch, labels), zero at padding. labels: those that were found best."""
+
+
+class Constraint(nn.Module):
+    """Which labels may stand first, after which, and last, as scores to be added: 0 or
+    IMPOSSIBLE; all may where nothing is given."""
+
+    first: Tensor
+    follow: Tensor
+    last: Tensor
+
+    def __init__(self, labels: int, legal: Legal | None) -> None:
+        super().__init__()
+        self.given = legal is not None
+        shapes = {"first": (labels,), "follow": (labels, labels), "last": (labels,)}
+        for name, shape in shapes.items():
+            scores = torch.zeros(shape)
+            if legal is not None:
+                scores[~torch.from_numpy(getattr(legal, name))] = IMPOSSIBLE
+            self.register_buffer(name, scores, persistent=False)
+
+    def check(self, targets: Tensor, lengths: Tensor) -> None:
+        """Refuses targets (time, batch) that the constraint makes impossible."""
+        if not self.given or not len(targets):
+            return
+        real = step_mask(lengths.to(targets.device), len(targets))
+        last = step_mask(lengths.to(targets.device), len(targets), first=-1)
+        before = torch.cat([self.first[targets[:1]], self.follow[targets[:-1], targets[1:]]])
+        wrong = ((before < 0) & real) | ((self.last[targets] < 0) & last)
+        if wrong.any():
+            step, row = (int(v) for v in wrong.nonzero()[0])
+            where = "at the start" if step == 0 else f"after label {int(targets[step - 1, row])}"
+            raise DataError(
+                f"targets: row {row} of the batch, step {step}: label {int(targets[step, row])} "
+                f"{where} is against the labelling scheme; correct the data or train without "
+                "the constraint"
+            )
+
+
+class Stepwise(LabelOutput):
+    """log p(l_t | x) = log_softmax(V·y_t + b), each step for itself.
+
+    legal: the labels together must be a legal sequence; then the best legal one is found
+    exactly."""
+
+    searches = ("exact",)
+
+    def __init__(
+        self,
+        width: int,
+        labels: int,
+        *,
+        smoothing: float = 0.0,
+        class_weights: Tensor | None = None,
+        legal: Legal | None = None,
+    ) -> None:
+        super().__init__()
+        self.scores = nn.Linear(width, labels)
+        self.head = CategoricalHead(labels, smoothing=smoothing, class_weights=class_weights)
+        self.constraint = Constraint(labels, legal)
+
+    @classmethod
+    def of(cls, settings: LabellerSettings, width: int, labels: Vocabulary) -> Stepwise:
+        return cls(
+            width,
+            len(labels),
+            smoothing=settings.smoothing,
+            class_weights=class_weights_of(settings, labels),
+            legal=legal_of(settings, labels),
+        )
+
+    def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
+        return step_costs(self.head, self.scores(y), lengths, targets)
+
+    def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
+        check_search(search, self.searches)
+        logs = self.scores(y).log_softmax(-1)
+        if not self.constraint.given:
+            labels: Tensor = logs.argmax(-1) * step_mask(lengths.to(y.device), len(y))
+            return labels
+        return chain(logs, self.constraint, lengths).best()[0]
+
+    def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+        return at_real_steps(self.scores(y).softmax(-1), lengths)
+
+
+def chain(emissions: Tensor, links: Constraint, lengths: Tensor) -> Chain:
+    """Scores (time, batch, labels) of each step, with those of what stands first, after which,
+    and last."""
+    begin = emissions[0] if len(emissions) else emissions.new_zeros(emissions.shape[1:])
+    return Chain(
+        begin + links.first,
+        lambda t: links.follow + emissions[t][:, None, :],
+        links.last,
+        lengths.to(emissions.device),
+        len(emissions),
+    )
+
+
+def step_costs(head: CategoricalHead, logits: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
+    """(batch,): the costs of each row's real steps together."""
+    costs = head.cost(logits.flatten(0, 1), targets.flatten()).view(targets.shape)
+    return at_real_steps(costs, lengths).sum(0)
+
+
+def at_real_steps(values: Tensor, lengths: Tensor) -> Tensor:
+    """values (time, batch, …), zero at padding."""
+    real = step_mask(lengths.to(values.device), len(values))
+    return torch.where(real.view(*real.shape, *[1] * (values.dim() - 2)), values, 0)
+
+
+def check_search(search: str, known: Iterable[str]) -> None:
+    if search not in known:
+        raise unknown("search", search, known)
+
+
+def legal_of(settings: LabellerSettings, labels: Vocabulary) -> Legal | None:
+    """What the scheme of the labels allows, where the settings hold to it and there is one."""
+    scheme = scheme_of(labels.tokens) if settings.legal_only else None
+    return None if scheme is None else legal(labels.tokens, scheme)
+
+
+def class_weights_of(settings: LabellerSettings, labels: Vocabulary) -> Tensor | None:
+    if settings.class_weights == "none":
+        return None
+    return balanced(torch.tensor(labels.counts))

@@ -1,0 +1,80 @@
+"""What a language model learns from its training part, beside the weights of its networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import END, TEXT_SPECIALS, Vocabulary
+from ensue.errors import DataError
+from ensue.tasks.language.ngram import NgramModel, NgramSymbols, arrays_of, model_of
+from ensue.tasks.rows.inputs import vocabulary_rows
+from ensue.tasks.rows.part import Part, Tokenisers, counts_of
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import Packed
+
+
+class NgramDesign(NamedTuple):
+    """Of how many tokens n-grams are, how they are smoothed, and what add-k adds to each count."""
+
+    order: int
+    smoothing: str
+    add: float = 1.0
+
+
+@dataclass(frozen=True)
+class LearnedLanguage:
+    """ngrams: the model itself, or the baseline of networks."""
+
+    tokenisers: Tokenisers
+    words: Vocabulary
+    ngrams: NgramModel
+
+    @classmethod
+    def learn(
+        cls, train: Part, validation: Part, text: TextSettings, design: NgramDesign
+    ) -> LearnedLanguage:
+        if not train.texts or not len(train.inputs.values):
+            raise DataError("the training part: expected text, got none")
+        counts = counts_of(train.inputs, train.numbers.tokens)
+        least = min(text.min_count, max(counts.values()))
+        counts[END] = len(train)
+        words = Vocabulary.build(
+            counts, min_count=least, max_size=text.max_words, specials=TEXT_SPECIALS
+        )
+        ngrams = NgramModel.fit(
+            vocabulary_rows(train, words.numbers),
+            NgramSymbols.of(words.tokens),
+            order=design.order,
+            smoothing=design.smoothing,
+            k=design.add,
+            held_out=vocabulary_rows(validation, words.numbers),
+        )
+        return cls(train.tokenisers, words, ngrams)
+
+    @property
+    def tokeniser(self) -> Tokeniser:
+        return self.tokenisers.input
+
+    def rows(self, part: Part) -> Ragged:
+        """A part in the numbers of the vocabulary."""
+        return vocabulary_rows(part, self.words.numbers)
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        return Packed(
+            {"tokeniser": self.tokeniser.to_dict()},
+            {"words": self.words.to_dict()},
+            {f"ngrams.{name}": array for name, array in arrays_of(self.ngrams).items()},
+        )
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LearnedLanguage:
+        return cls(
+            Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
+            Vocabulary.from_dict(saved.vocabularies["words"]),
+            model_of(saved.part("ngrams")),
+        )

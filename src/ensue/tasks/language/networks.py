@@ -1,0 +1,137 @@
+"""What all networks that say what comes next have in common.
+
+They read streams: tokens (time, batch), each column a text that goes on in the next batch.
+`forward` is the cost of the tokens that follow, summed; what a network remembers is carried.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import dropout, embedding
+
+from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import END_NUMBER
+from ensue.tasks.blocks.embeddings import check_rates
+from ensue.tasks.blocks.softmax_output import Output
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.streams import (
+    COLUMNS,
+    STEPS,
+    Carried,
+    StreamBatch,
+    Tokens,
+    pieces,
+    stream_of,
+)
+from ensue.training.devices import device_of_weights, moved
+
+
+@dataclass(frozen=True)
+class DropoutRates:
+    """word: of a word of the vocabulary, zero wherever it stands in a batch; input: of
+    embeddings; layers: of the outputs of layers; recurrent: of the states of cells; attention: of
+    its weights; output: of what the scores are made of. A network has no use for some of them."""
+
+    word: float = 0.0
+    input: float = 0.0
+    layers: float = 0.0
+    recurrent: float = 0.0
+    attention: float = 0.0
+    output: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_rates({f"dropout_{field.name}": getattr(self, field.name) for field in fields(self)})
+
+    @classmethod
+    def of(cls, settings: LanguageSettings) -> DropoutRates:
+        return cls(*(getattr(settings, f"dropout_{field.name}") for field in fields(cls)))
+
+
+NO_DROPOUT = DropoutRates()
+
+
+class LanguageNetwork(nn.Module, ABC):
+    """What training, scoring and decoding see of any of them: p(w_{t+1}) is read off y_t, which
+    `run` finds."""
+
+    output: Output
+    first = END_NUMBER  # all texts are read as one: before a text is the end of another
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: LanguageSettings, words: int) -> Self:
+        """With fresh weights, for a vocabulary of so many words."""
+
+    @staticmethod
+    @abstractmethod
+    def describe(settings: LanguageSettings) -> str:
+        """In a few words: "2 × LSTM of 200"."""
+
+    @abstractmethod
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y (time, batch, width) of tokens (time, batch), and what is carried on."""
+
+    @abstractmethod
+    def begin(self, batch: int) -> Carried:
+        """What is carried before the first token."""
+
+    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
+        """The cost of the targets that are real, summed."""
+        y, carried = self.run(batch.tokens, carried)
+        return self.output.cost(y, batch.targets, batch.real), carried
+
+    @torch.no_grad()
+    def costs(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
+        """−log p of each target (time, batch)."""
+        y, carried = self.run(batch.tokens, carried)
+        return self.output.costs(y, batch.targets), carried
+
+    @torch.no_grad()
+    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """log p (batch, words) of what follows tokens (batch,), both on the CPU, where a search
+        is; what is carried stays with the weights."""
+        y, carried = self.run(tokens[None].to(device_of_weights(self)), carried)
+        return self.output.log_probabilities(y[0]).cpu(), carried
+
+    def reorder(self, carried: Carried, order: Tensor) -> Carried:
+        """What is carried, with the rows of the batch in this order."""
+        return {name: part.index_select(0, order.to(part.device)) for name, part in carried.items()}
+
+    def score(self, rows: Ragged) -> Ragged:
+        """log p of every token of rows, and of the end after each row; the rows are read as one
+        text, in their order."""
+        values = self.score_stream(stream_of(rows, END_NUMBER))
+        return Ragged(values, rows.starts + np.arange(len(rows) + 1))
+
+    def score_stream(self, stream: Tokens) -> NDArray[np.float64]:
+        """log p of every token but the first, given all before it — in columns, each of which
+        begins anew, unless the text is short."""
+        columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
+        found = np.zeros(len(stream) - 1)
+        carried: Carried = {}
+        for batch, places in pieces(stream, columns, STEPS):
+            costs, carried = self.costs(moved(batch, device_of_weights(self)), carried)
+            assert batch.real is not None
+            real = batch.real.numpy()
+            found[places[real]] = -costs.cpu().numpy()[real]
+        return found
+
+
+def embedded(tokens: Tensor, table: nn.Embedding, rate: float) -> Tensor:
+    """The vectors of tokens; each word of the vocabulary is zero with probability `rate`."""
+    weight = table.weight
+    if rate:
+        weight = weight * dropout(weight.new_ones(len(weight), 1), rate)
+    return embedding(tokens, weight)
+
+
+def bridge(width: int, other: int) -> nn.Module:
+    """A linear map without bias between two widths; nothing where they are the same."""
+    return nn.Identity() if width == other else nn.Linear(width, other, bias=False)

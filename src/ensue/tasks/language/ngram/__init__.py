@@ -1,0 +1,21 @@
+"""Language models of n-grams: counted, smoothed, asked, written and read."""
+
+from ensue.tasks.language.ngram.arpa import write_arpa
+from ensue.tasks.language.ngram.arpa_read import read_arpa
+from ensue.tasks.language.ngram.arrays import arrays_of, model_of
+from ensue.tasks.language.ngram.counts import NgramCounts
+from ensue.tasks.language.ngram.model import NgramModel
+from ensue.tasks.language.ngram.smoothing import SMOOTHINGS
+from ensue.tasks.language.ngram.symbols import NgramSymbols, sentences
+
+__all__ = [
+    "SMOOTHINGS",
+    "NgramCounts",
+    "NgramModel",
+    "NgramSymbols",
+    "arrays_of",
+    "model_of",
+    "read_arpa",
+    "sentences",
+    "write_arpa",
+]

@@ -1,0 +1,123 @@
+"""How often each n-gram stands in a text.
+
+Order k is sorted from the numbers of order k − 1: a key of 8 bytes for each token, beside the text
+(4) and the numbers (4), is all that grows with the text; an n-gram kept costs 12 bytes, and 12
+more while its order is counted. Of random words, whose longer n-grams nearly all differ, orders
+1 … 5 need 64 bytes a token at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.errors import DataError, OptionError
+from ensue.tasks.language.ngram.index import BLOCK, NgramIndex, Numbers, placed
+from ensue.tasks.language.ngram.symbols import Bounded, NgramSymbols, bounded
+
+MOST_TOKENS = 2**31 - 1
+Counts = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class NgramCounts:
+    """counts[k − 1][number]: how often the n-gram of k tokens stands there. The start of a row
+    is context only: as a token of its own it is counted 0 times."""
+
+    index: NgramIndex
+    counts: tuple[Counts, ...]
+
+    @classmethod
+    def of(cls, rows: Ragged, symbols: NgramSymbols, order: int) -> NgramCounts:
+        """All n-grams of 1 … `order` tokens, none of them across two rows."""
+        check_order(order)
+        if len(rows.values) + 2 * len(rows) > MOST_TOKENS:
+            raise DataError(
+                f"expected at most {MOST_TOKENS:,} tokens with the boundaries of rows, got "
+                f"{len(rows.values) + 2 * len(rows):,}: count a part of the text"
+            )
+        text = bounded(rows, symbols)
+        single = np.bincount(text.tokens, minlength=symbols.width).astype(np.int32)
+        single[symbols.start] = 0
+        keys, counts = list[Numbers](), [single]
+        numbers = text.tokens.copy()
+        buffer = np.empty(len(numbers) if order > 1 else 0, np.int64)
+        for k in range(2, order + 1):
+            own, often = _counted(_keys(numbers, text, symbols, buffer))
+            keys.append(own)
+            counts.append(often)
+            if k < order:
+                _renumber(numbers, text, symbols, own)
+        return cls(NgramIndex(symbols, tuple(keys)), tuple(counts))
+
+    @property
+    def order(self) -> int:
+        return self.index.order
+
+    def upto(self, order: int) -> NgramCounts:
+        """Of the orders 1 … `order` alone."""
+        if not 1 <= order <= self.order:
+            raise OptionError(f"order: expected 1 … {self.order}, got {order}")
+        return NgramCounts(self.index.upto(order), self.counts[:order])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many different n-grams of 1, 2, … tokens there are."""
+        return (int(np.count_nonzero(self.counts[0])), *map(len, self.index.keys))
+
+
+def check_order(order: int) -> None:
+    if order < 1:
+        raise OptionError(f"order: expected a number ≥ 1, got {order}")
+
+
+def totals(index: NgramIndex, order: int, values: NDArray[Any]) -> NDArray[np.float64]:
+    """For each context of an order, the sum of the values of the n-grams that continue it."""
+    contexts = index.contexts(order)
+    found = np.bincount(contexts, weights=values, minlength=index.size(order - 1))
+    return found.astype(np.float64, copy=False)
+
+
+def _keys(numbers: Counts, text: Bounded, symbols: NgramSymbols, buffer: Numbers) -> Numbers:
+    """The key of every n-gram in the text, in the buffer. numbers: those of the n-grams one
+    token shorter that end at each token, −1 for none."""
+    filled = 0
+    for first, stop in _blocks(len(numbers)):
+        contexts = numbers[first - 1 : stop - 1]
+        words = text.tokens[first:stop]
+        there = (contexts >= 0) & (words != symbols.start)
+        own = contexts[there].astype(np.int64) * symbols.width + words[there]
+        buffer[filled : filled + len(own)] = own
+        filled += len(own)
+    return buffer[:filled]
+
+
+def _counted(keys: Numbers) -> tuple[Numbers, Counts]:
+    """The different keys, rising, and how often each is there. Sorts in place."""
+    keys.sort()
+    new = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=new[1:])
+    first = np.flatnonzero(new)
+    often = np.full(len(first), len(keys), np.int32)
+    often[:-1] = first[1:]
+    often -= first.astype(np.int32)
+    return keys[first], often
+
+
+def _renumber(numbers: Counts, text: Bounded, symbols: NgramSymbols, keys: Numbers) -> None:
+    """Puts the numbers of the next order in the place of these, from the last block to the
+    first: a token needs the number that stands before it."""
+    for first, stop in reversed(_blocks(len(numbers))):
+        contexts = numbers[first - 1 : stop - 1].astype(np.int64)
+        numbers[first:stop] = placed(keys, contexts * symbols.width + text.tokens[first:stop])
+    numbers[:1] = -1  # the first token is a start
+
+
+def _blocks(count: int) -> list[tuple[int, int]]:
+    """Ranges that cover 1 … count − 1."""
+    return list(pairwise([*range(1, count, BLOCK), count]))

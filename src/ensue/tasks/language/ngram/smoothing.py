@@ -1,0 +1,175 @@
+"""From counts to probabilities that leave something for what was never seen.
+
+Every smoothing has the form
+
+    P(w | h) = own(h w) + left(h) · P(w | h without its first token)
+
+where own is 0 for an n-gram never seen, left is 1 for a context never seen, and below single
+tokens lies the uniform distribution over all tokens that are predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.errors import OptionError, unknown
+from ensue.tasks.language.ngram.counts import NgramCounts, totals
+from ensue.tasks.language.ngram.index import NgramIndex
+from ensue.tasks.language.ngram.interpolation import estimate, group_of
+
+MAXIMUM_LIKELIHOOD, ADD_K, INTERPOLATED, KNESER_NEY, MODIFIED_KNESER_NEY = SMOOTHINGS = (
+    "maximum-likelihood",
+    "add-k",
+    "interpolated",
+    "kneser-ney",
+    "modified-kneser-ney",
+)
+Floats = NDArray[np.float64]
+Tails = list[NDArray[np.int32]]
+
+
+class Parts(NamedTuple):
+    """One order's own (n-grams) and left (contexts)."""
+
+    own: Floats
+    left: Floats
+
+
+Smoother = Callable[[int], Parts]  # of an order
+
+
+def smoother(
+    counts: NgramCounts, name: str, tails: Tails, k: float, held_out: Ragged | None
+) -> Smoother:
+    """The smoothing of that name. tails: `counts.index.tails()`."""
+    if name == MAXIMUM_LIKELIHOOD:
+        return _maximum_likelihood(counts)
+    if name == ADD_K:
+        return _add_k(counts, k)
+    if name == INTERPOLATED:
+        if held_out is None:
+            raise OptionError(
+                f"{INTERPOLATED}: its weights are estimated on a text that was not counted: "
+                "give held_out"
+            )
+        return _interpolated(counts, estimate(counts, held_out))
+    if name in (KNESER_NEY, MODIFIED_KNESER_NEY):
+        discounts = modified_discounts if name == MODIFIED_KNESER_NEY else single_discount
+        return _kneser_ney(counts, tails, discounts)
+    raise unknown("smoothing", name, SMOOTHINGS)
+
+
+def _maximum_likelihood(counts: NgramCounts) -> Smoother:
+    """c(h w) / c(h); for a context never seen, that of the longest part of it that was."""
+
+    def parts(order: int) -> Parts:
+        own = counts.counts[order - 1]
+        total = totals(counts.index, order, own)
+        return Parts(_ratio(own, total, counts.index, order), (total == 0).astype(np.float64))
+
+    return parts
+
+
+def _add_k(counts: NgramCounts, k: float) -> Smoother:
+    """(c(h w) + k) / (c(h) + k · V); what is left goes to the uniform distribution at once."""
+    if not (np.isfinite(k) and k > 0):
+        raise OptionError(f"k: expected a number > 0, got {k}")
+    added = k * int(counts.index.symbols.predicted.sum())
+
+    def parts(order: int) -> Parts:
+        own = counts.counts[order - 1]
+        total = totals(counts.index, order, own) + added
+        return Parts(_ratio(own, total, counts.index, order), added / total)
+
+    return parts
+
+
+def _interpolated(counts: NgramCounts, weights: Floats) -> Smoother:
+    """λ · c(h w) / c(h) + (1 − λ) · …, with the weights of `estimate`."""
+
+    def parts(order: int) -> Parts:
+        own = counts.counts[order - 1]
+        total = totals(counts.index, order, own)
+        trust = np.where(total > 0, weights[order - 1][group_of(total)], 0.0)
+        by_count = _ratio(own, total, counts.index, order)
+        return Parts(by_count * trust[counts.index.contexts(order)], 1 - trust)
+
+    return parts
+
+
+def _kneser_ney(
+    counts: NgramCounts, tails: Tails, discounts: Callable[[NDArray[np.int64]], Floats]
+) -> Smoother:
+    """(a(h w) − D(a(h w))) / a(h) + Σ_v D(a(h v)) / a(h) · …
+
+    a is the count in the highest order, and for n-grams that begin with the row's start; in the
+    others the number of different tokens before h w."""
+
+    def parts(order: int) -> Parts:
+        index, often = counts.index, counts.counts[order - 1]
+        if order < counts.order:
+            before = np.bincount(tails[order], minlength=len(often))
+            # one without a token before it can only begin with a start
+            often = np.where(before > 0, before, often).astype(np.int32)
+        taken = discounts(np.bincount(np.minimum(often, 5), minlength=6))[np.minimum(often, 3)]
+        total = totals(index, order, often)
+        left = np.divide(
+            totals(index, order, taken), total, where=total > 0, out=np.ones_like(total)
+        )
+        return Parts(_ratio(often - taken, total, index, order), left)
+
+    return parts
+
+
+def single_discount(having: NDArray[np.int64]) -> Floats:
+    """D for counts 0, 1, 2 and ≥ 3: n₁ / (n₁ + 2 n₂) for all; ½ where n₁ or n₂ is 0.
+    having[c]: how many n-grams have the count c."""
+    once, twice = map(float, having[1:3])
+    d = once / (once + 2 * twice) if once and twice else 0.5
+    return np.array([0, d, d, d])
+
+
+def modified_discounts(having: NDArray[np.int64]) -> Floats:
+    """D for counts 0, 1, 2 and ≥ 3 (Chen and Goodman): c − (c + 1) Y n₍c₊₁₎ / n₍c₎ with
+    Y = n₁ / (n₁ + 2 n₂); ½, 1 and 1½ where one of them is not between 0 and c, as in small
+    texts."""
+    n = having.astype(np.float64)
+    if (n[1:5] > 0).all():
+        y = n[1] / (n[1] + 2 * n[2])
+        d = np.array([c - (c + 1) * y * n[c + 1] / n[c] for c in (1, 2, 3)])
+        if (d > 0).all():
+            return np.array([0, *d])
+    return np.array([0, 0.5, 1, 1.5])
+
+
+def _ratio(values: NDArray[np.generic], total: Floats, index: NgramIndex, order: int) -> Floats:
+    """Each n-gram's value over its context's total; 0 where that is 0."""
+    below = total[index.contexts(order)]
+    shares: Floats = np.divide(values, below, where=below > 0, out=np.zeros_like(below))
+    return shares
+
+
+def logarithms(index: NgramIndex, parts: Smoother, tails: Tails, to_uniform: bool) -> list[Parts]:
+    """log₁₀ of P(w | h) of every n-gram seen, and of left, order by order. to_uniform: what is
+    left goes to the uniform distribution, not to the shorter context."""
+    predicted = index.symbols.predicted
+    uniform = predicted / predicted.sum()
+    found, shorter = [], uniform
+    for order in range(1, index.order + 1):
+        own, left = parts(order)
+        if order > 1:
+            lower = uniform[index.words(order)] if to_uniform else shorter[tails[order - 1]]
+        else:
+            lower = uniform
+        shorter = left[index.contexts(order)]  # in place: these arrays are the largest there are
+        shorter *= lower
+        shorter += own
+        np.minimum(shorter, 1, out=shorter)
+        with np.errstate(divide="ignore"):
+            found.append(Parts(np.log10(shorter), np.log10(left)))
+    return found

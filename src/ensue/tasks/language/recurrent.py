@@ -1,0 +1,102 @@
+"""Cells that say what comes next, from all that they have read."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.cells import RecurrentDropout
+from ensue.engine.recurrence import State
+from ensue.layers.recurrent import Recurrent, as_cell
+from ensue.tasks.blocks.softmax_output import Output
+from ensue.tasks.language.networks import (
+    NO_DROPOUT,
+    DropoutRates,
+    LanguageNetwork,
+    bridge,
+    embedded,
+)
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.streams import Carried
+
+
+class RecurrentLanguage(LanguageNetwork):
+    """y_t = cells(e(w_1) … e(w_t)); p(w_{t+1}) = softmax(W·y_t + b).
+
+    tied: W is the embedding; where the cells are wider or narrower, a linear map without bias
+    stands between. Input and output lose the same features at all steps of a batch."""
+
+    def __init__(
+        self,
+        words: int,
+        *,
+        cell: str,
+        embedding_size: int,
+        hidden_size: int,
+        layers: int = 1,
+        tied: bool = True,
+        rates: DropoutRates = NO_DROPOUT,
+        init: str = "standard",
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        self.rates = rates
+        self.table = nn.Embedding(words, embedding_size)
+        nn.init.uniform_(self.table.weight, -0.1, 0.1)
+        kind = as_cell(cell)
+        self.recurrent = Recurrent(
+            RecurrentDropout(kind, rates.recurrent) if rates.recurrent else kind,
+            embedding_size,
+            hidden_size,
+            layers,
+            dropout=rates.layers,
+            init=init,
+            engine=engine,
+        )
+        width = self.recurrent.output_size
+        self.between = bridge(width, embedding_size if tied else width)
+        self.output = Output(words, width, self.table if tied else None)
+
+    @classmethod
+    def of(cls, settings: LanguageSettings, words: int) -> RecurrentLanguage:
+        return cls(
+            words,
+            cell=settings.cell,
+            embedding_size=settings.embedding_size,
+            hidden_size=settings.hidden_size,
+            layers=settings.layers,
+            tied=settings.tied,
+            rates=DropoutRates.of(settings),
+            init=settings.init,
+        )
+
+    @staticmethod
+    def describe(settings: LanguageSettings) -> str:
+        return f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
+
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """carried: the parts of each layer's state, by layer and part."""
+        x = embedded(tokens, self.table, self.rates.word * self.training)
+        x = _over_time(x, self.rates.input * self.training)
+        y, state = self.recurrent(x, self._state(carried))
+        return self.between(_over_time(y, self.rates.output * self.training)), _flat(state)
+
+    def _state(self, carried: Carried) -> list[State] | None:
+        if not carried:
+            return None
+        counts = [len(way.cell.parts) for way in self.recurrent.ways]
+        return [tuple(carried[f"{k}.{p}"] for p in range(n)) for k, n in enumerate(counts)]
+
+    def begin(self, batch: int) -> Carried:
+        like = self.table.weight.new_zeros(1, batch, self.table.embedding_dim)
+        return _flat(self.recurrent(like[:0])[1])
+
+
+def _over_time(x: Tensor, rate: float) -> Tensor:
+    """Dropout of the same features at all steps."""
+    return x * dropout(x.new_ones(1, *x.shape[1:]), rate) if rate else x
+
+
+def _flat(state: tuple[State, ...]) -> dict[str, Tensor]:
+    """One name for each tensor of a state, by layer and part."""
+    return {f"{k}.{p}": part for k, parts in enumerate(state) for p, part in enumerate(parts)}

@@ -1,0 +1,93 @@
+"""One long text in columns read side by side: how language models are trained and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.batches import contiguous
+from ensue.data.fingerprint import fingerprint
+from ensue.data.ragged import Ragged
+
+Tokens = NDArray[np.int32]
+Carried = Mapping[str, Tensor]  # what a network remembers, from a batch to the next
+COLUMNS, STEPS = 10, 100  # of a text that is scored
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """tokens (time, batch), and those that follow each of them; real (time, batch) says which
+    targets count, None all of them."""
+
+    tokens: Tensor
+    targets: Tensor
+    real: Tensor | None = None
+
+
+def stream_of(rows: Ragged, end: int) -> Tokens:
+    """All rows one after another, the number `end` after each and before the first."""
+    starts = rows.starts + np.arange(len(rows) + 1)
+    tokens = np.full(int(starts[-1]) + 1, end, np.int32)
+    text = np.ones(len(tokens), bool)
+    text[0] = False
+    text[starts[1:]] = False
+    tokens[text] = rows.values
+    return tokens
+
+
+class StreamSource:
+    """A text as `columns` streams, in pieces of `steps` tokens: what is carried from a piece to
+    the next is the state at its end."""
+
+    def __init__(self, tokens: Tokens, name: str, *, columns: int, steps: int) -> None:
+        self._name, self.steps = name, steps
+        # every target has its token before it, also across the border of two columns
+        usable = (len(tokens) - 1) // columns * columns
+        self.x = np.concatenate(list(contiguous(tokens[:usable], columns, steps)))
+        self.y = np.concatenate(list(contiguous(tokens[1 : usable + 1], columns, steps)))
+        self.fingerprint = fingerprint({"tokens": tokens})
+
+    def batches(self, epoch: int) -> Sequence[Sequence[int]]:
+        """Pieces in the order of the text; a row is a piece's number."""
+        return [[k] for k in range(-(-len(self.x) // self.steps))]
+
+    def batch(self, rows: Sequence[int]) -> StreamBatch:
+        (k,) = rows
+        piece = slice(k * self.steps, (k + 1) * self.steps)
+        return StreamBatch(_numbers(self.x[piece]), _numbers(self.y[piece]))
+
+    def targets(self, rows: Sequence[int]) -> float:
+        (k,) = rows
+        return float(self.x[k * self.steps : (k + 1) * self.steps].size)
+
+    def tokens(self, rows: Sequence[int]) -> float:
+        return self.targets(rows)
+
+    def name(self, row: int) -> str:
+        return f"{self._name}, steps from {row * self.steps} on"
+
+
+def pieces(tokens: Tokens, columns: int, steps: int) -> Iterator[tuple[StreamBatch, Any]]:
+    """All targets of a text once, in `columns` streams; with each batch, where its targets stand
+    (time, batch). The last stream is padded, its padding is not real."""
+    count = len(tokens) - 1
+    length = -(-count // columns)
+    places = np.arange(columns * length).reshape(columns, length).T
+    for at in range(0, length, steps):
+        piece = places[at : at + steps]
+        real = piece < count
+        inside = np.minimum(piece, count - 1)
+        batch = StreamBatch(
+            _numbers(tokens[inside]), _numbers(tokens[inside + 1]), torch.from_numpy(real)
+        )
+        yield batch, piece
+
+
+def _numbers(values: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(values.astype(np.int64))

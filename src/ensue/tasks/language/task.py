@@ -1,0 +1,247 @@
+"""What comes next in a text: by counting, from a window, from all before, by looking back at it,
+or by convolutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.options import require
+from ensue.data.ragged import Ragged
+from ensue.data.roles import guess_roles
+from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
+from ensue.errors import OptionError
+from ensue.metrics.table import TOKEN_METRICS
+from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.report import Error, Evaluation
+from ensue.tasks.generation import Generates
+from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
+from ensue.tasks.language.generate import Writing
+from ensue.tasks.language.learned import LearnedLanguage
+from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.language.options import OPTIONS
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.streams import StreamSource, stream_of
+from ensue.tasks.language.surprisal import Scored
+from ensue.tasks.language.validation import StreamValidation
+from ensue.tasks.model import Model
+from ensue.tasks.rows.batch import UNKNOWN
+from ensue.tasks.rows.collect import Example
+from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.task import RowTask
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.task import NOTHING, Asked, Packed, Solved
+
+SURPRISES = 10  # that an evaluation shows
+BEFORE = 5  # tokens that are shown before a surprise
+
+
+class Language(RowTask[LanguageSettings, LearnedLanguage]):
+    """The probability of a text, token by token, and texts that go on from a prompt."""
+
+    name = "language"
+    compared_on = ("data", "text")  # a perplexity is that of its tokens
+    settings = LanguageSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"level": "spaces", "lower": False, "min_count": 1}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
+    metrics = TOKEN_METRICS
+    families = FAMILIES
+    options = OPTIONS
+    columns = ("text",)
+    labelled = False
+    new_labels = True
+    generates: ClassVar[Generates | None] = Writing()
+
+    # ------------------------------------------------------------- recognised, read
+    def infer(self, sample: Sample) -> Guess:
+        given, rows = sample.data, sample.rows
+        if given.sequence:
+            raise OptionError(
+                "--sequence: a language model learns from text; expected a column of it, named "
+                "with --text, got a long table of numbers"
+            )
+        require([given.group] if given.group else [], sample.columns, rows[0].place)
+        if given.text and given.text == given.label:
+            raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
+        roles = guess_roles(rows, given.text or None, given.label or None)
+        return Guess("the text itself is learned", {"text": roles.text})
+
+    def examples(self, rows: Any) -> Iterable[Example]:
+        """Rows in memory: texts."""
+        if isinstance(rows, str):
+            raise OptionError("expected a list of texts, got one text; write [text]")
+        return self.questions(rows)
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
+        design = FAMILIES[model.model.family].ngrams(model.model)
+        return LearnedLanguage.learn(train, validation, model.text, design)
+
+    def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
+        stream = stream_of(model.learned.rows(train), END_NUMBER)
+        settings = model.model
+        return StreamSource(stream, "the text", columns=settings.columns, steps=settings.steps)
+
+    def validation(
+        self, network: nn.Module, part: Part, model: AnyLanguageModel
+    ) -> StreamValidation:
+        assert isinstance(network, LanguageNetwork)
+        stream = stream_of(model.learned.rows(part), END_NUMBER)
+        return StreamValidation(network, stream, self.metrics, model.train.watch)
+
+    def solve(self, train: Part, validation: Part, model: AnyLanguageModel) -> Solved:
+        """The n-grams that were learned: there is nothing to find beside them."""
+        perplexity = model.learned.ngrams.perplexity(model.learned.rows(validation))
+        return Solved([], "counted", {"perplexity": perplexity})
+
+    # ------------------------------------------------------------- asked
+    def answers(self, part: Part, model: AnyLanguageModel, asked: Asked = NOTHING) -> list[Scored]:
+        """Each text by itself."""
+        rows, names = model.learned.rows(part), part.numbers.token_names
+        ensemble, found = ensemble_of(model), []
+        for k in range(len(rows)):
+            alone = Ragged(rows.row(k), np.array([0, len(rows.row(k))]))
+            logs = ensemble.score(alone).values
+            tokens = (*(names[number] for number in part.inputs.row(k)), END)
+            found.append(Scored(tokens, tuple((-logs / math.log(2)).tolist())))
+        return found
+
+    def evaluate(self, part: Part, model: AnyLanguageModel, asked: Asked = NOTHING) -> Evaluation:
+        learned = model.learned
+        rows = learned.rows(part)
+        logs = ensemble_of(model).score(rows)
+        sums = np.stack([np.add.reduceat(-logs.values, logs.starts[:-1]), logs.lengths], 1)
+        bits = float(-logs.values.sum()) / math.log(2)
+        unknown = float((rows.values == UNKNOWN).mean()) if len(rows.values) else 0.0
+        return Evaluation(
+            rows=len(part),
+            steps=len(logs.values),
+            scores={"perplexity": bootstrap(sums, _perplexity, seed=model.train.seed)},
+            others={
+                "bits a token": bits / len(logs.values),
+                "bits a character": bits / _characters(part, learned),
+                "unknown tokens": unknown,
+            },
+            baselines={
+                "unigrams": _unigram_perplexity(learned.words, rows),
+                **FAMILIES[model.model.family].baselines(rows, model),
+            },
+            classes=[],
+            confusion=[],
+            worst=_surprises(part, logs),
+            higher_is_better=False,
+            notes=_impossible(int(np.isneginf(logs.values).sum())),
+        )
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedLanguage) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: AnyLanguageModel) -> LearnedLanguage:
+        return LearnedLanguage.unpack(saved)
+
+    def facts(self, model: AnyLanguageModel) -> list[str]:
+        return [f"{len(model.learned.words):,} tokens in the vocabulary"]
+
+
+TASK = Language()
+
+
+class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage]):
+    """p(text) = Π p(token | tokens before), the end of the text included.
+
+    model = LanguageModel(model={"family": "ngram", "order": 3}).fit(lines)
+    model.perplexity(other_lines)
+    """
+
+    task = TASK
+
+    def score(self, texts: Iterable[str]) -> list[Scored]:
+        """Each text by itself: how likely, and where the model is surprised."""
+        return self.predict(texts)
+
+    def perplexity(self, texts: Iterable[str]) -> float:
+        """exp of the mean −log p over all tokens, the ends of the texts included."""
+        self.must_be_fitted()
+        rows = self.learned.rows(TASK.asked(texts, self))
+        return float(np.exp(-self.log_probabilities(rows).values.mean()))
+
+    def log_probabilities(self, rows: Ragged) -> Ragged:
+        """log p of every token of rows, and of the end after each row, in their order: a network
+        reads them as one text."""
+        return ensemble_of(self).score(rows)
+
+    # ------------------------------------------------------------- what comes next
+    @property
+    def first(self) -> int:
+        """The token before a text: its start for n-grams, the end of the one before for networks,
+        which read all texts as one."""
+        return ensemble_of(self).first
+
+    def begin(self, batch: int = 1) -> tuple[Any, ...]:
+        """The state before a text."""
+        return ensemble_of(self).begin(batch)
+
+    def step(self, tokens: Tensor, state: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+        """log p (batch, words) of what follows tokens (batch,), and the state after them; a text
+        begins with the token `first`."""
+        return ensemble_of(self).step(tokens, state)
+
+    def reorder(self, state: tuple[Any, ...], order: Tensor) -> tuple[Any, ...]:
+        """The rows of a state in this order: what a search needs between its steps."""
+        return ensemble_of(self).reorder(state, order)
+
+
+# --- of an evaluation --------------------------------------------------------------------------
+
+
+def _perplexity(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of sums (draws, 2): costs and tokens."""
+    return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
+
+
+def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:
+    """By the tokens' shares in the training text, ends included, one added to each count."""
+    predicted = ~np.isin(words.tokens, (PAD, START))
+    counts = (np.array(words.counts, np.float64) + 1) * predicted
+    costs = -np.log(counts / counts.sum(), where=predicted, out=np.zeros(len(counts)))
+    total = costs[rows.values].sum() + len(rows) * costs[END_NUMBER]
+    return float(np.exp(total / (len(rows.values) + len(rows))))
+
+
+def _characters(part: Part, learned: LearnedLanguage) -> int:
+    """Of the text, with one for what stands between tokens and rows."""
+    between = 0 if learned.tokeniser.name == "characters" else 1
+    lengths = np.array([len(token) for token in part.numbers.tokens], np.int64)
+    inside = int(lengths[part.inputs.values].sum())
+    return inside + between * (len(part.inputs.values) - len(part)) + len(part)
+
+
+def _surprises(part: Part, logs: Ragged) -> list[Error]:
+    """The least probable tokens, each with those before it."""
+    names, found = part.numbers.token_names, []
+    for at in np.argsort(logs.values, kind="stable")[:SURPRISES]:
+        row = int(np.searchsorted(logs.starts, at, side="right")) - 1
+        step = int(at - logs.starts[row])
+        tokens = [*(names[k] for k in part.inputs.row(row)), END]
+        before = " ".join(tokens[max(0, step - BEFORE) : step])
+        p = float(np.exp(logs.values[at]))
+        found.append(Error(part.names[row], f"{before} …", tokens[step], "", p))
+    return found
+
+
+def _impossible(count: int) -> list[str]:
+    """A note on tokens whose probability is 0, if there are any."""
+    if not count:
+        return []
+    many = "1 token has" if count == 1 else f"{count:,} tokens have"
+    return [
+        f"  {many} probability 0, which makes the whole text impossible: n-grams that were not "
+        "seen need smoothing (--set model.ngram_smoothing=modified-kneser-ney)"
+    ]

@@ -1,0 +1,245 @@
+"""Two texts or sequences, and what they are to each other: a class, or a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.fingerprint import fingerprint
+from ensue.data.options import require
+from ensue.data.roles import guess_roles
+from ensue.errors import DataError
+from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.tasks.blocks.embeddings import Embed
+from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
+from ensue.tasks.blocks.heads import TargetHead
+from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.match.content import (
+    SIDES,
+    MatchContent,
+    asked_in_memory,
+    pair_of_line,
+    pairs_in_memory,
+)
+from ensue.tasks.match.learned import LearnedMatch, kind_of
+from ensue.tasks.match.network import MatchColumns, MatchNetwork, MatchSource, in_batches
+from ensue.tasks.match.options import OPTIONS
+from ensue.tasks.match.settings import MatcherSettings
+from ensue.tasks.model import Model
+from ensue.tasks.rows.collect import Example
+from ensue.tasks.rows.content import written
+from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.shown import shown_of
+from ensue.tasks.rows.task import RowTask
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.target import TargetOutputs
+from ensue.tasks.task import NOTHING, Asked, Packed
+
+FEW = 4  # rows of a trial evaluation
+
+MatcherModel = Model[MatcherSettings, Part, LearnedMatch]
+
+
+class Match(RowTask[MatcherSettings, LearnedMatch]):
+    """What two texts or sequences are to each other: a class, or a score."""
+
+    name = "match"
+    settings = MatcherSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 4, "epochs": 15}
+    metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
+    options = OPTIONS
+    columns = ("text", "second", "label")
+    content = MatchContent()
+    unit = "each pair"
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        """Two columns with the names of a well-known pair, or a second one that was named."""
+        data = sample.data
+        if data.sequence or (not data.second and _sides(sample) is None):
+            return None
+        label = _label(sample)
+        return self.infer(sample) if label else None
+
+    def infer(self, sample: Sample) -> Guess:
+        data, place = sample.data, sample.rows[0].place
+        asked = [name for name in (data.text, data.second, data.label, data.group) if name]
+        require(asked, sample.columns, place)
+        known = _sides(sample) or ("", "")
+        text, second = data.text or known[0], data.second or known[1]
+        if not text or not second or text == second:
+            raise DataError(
+                f"{place}: which two columns are to be matched? Name them with --text and "
+                f"--second. Columns: {', '.join(sample.columns)}"
+            )
+        label = _label(sample)
+        if not label:
+            raise sample.no_label()
+        return Guess(f"{text} with {second}", {"text": text, "second": second, "label": label})
+
+    # ------------------------------------------------------------- read
+    def examples(self, rows: Any) -> Iterable[Example]:
+        """((first, second), label) each."""
+        return pairs_in_memory(rows)
+
+    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
+        """(first, second) each."""
+        return asked_in_memory(inputs)
+
+    def asked_lines(self, lines: Sequence[str], model: MatcherModel) -> Part:
+        return self.asked([pair_of_line(line) for line in lines], model)
+
+    def shown_input(self, example: Example) -> tuple[str, str]:
+        """Both texts."""
+        return written(example.value), written(example.second)
+
+    def shown_line(self, line: str) -> tuple[str, str]:
+        return pair_of_line(line)
+
+    def known_rows(self, train: Part, held: Part, model: MatcherModel) -> NDArray[np.int64] | None:
+        """A score can be any; a class must be one of training."""
+        number = kind_of(train, model.model) == NumberTarget.kind
+        return None if number else known_rows(held, train)
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: MatcherModel) -> LearnedMatch:
+        return LearnedMatch.learn(train, validation, model.text, model.model)
+
+    def build(self, model: MatcherModel) -> nn.Module:
+        settings, learned = model.model, model.learned
+        embed = Embed([learned.inputs.feature(settings)], settings.dropout_input)
+        encoder = encoder_of(settings, embed.width)
+        return MatchNetwork(
+            embed,
+            encoder,
+            Pooling(settings.pooling, encoder.output_size, encoder.final_size),
+            TargetHead(learned.target.width, learned.target.cost),
+            compared_size=settings.compared_size,
+            attention=settings.compare == "attention",
+            dropout=settings.dropout_output,
+        )
+
+    def source(self, train: Part, model: MatcherModel, seed: int) -> MatchSource:
+        settings = model.model
+        return MatchSource(
+            model.learned.columns(train, model.text),
+            train.names,
+            seed=seed,
+            budget=settings.batch_tokens,
+            most_rows=settings.batch_rows,
+        )
+
+    def validation(self, network: nn.Module, part: Part, model: MatcherModel) -> ScoredPairs:
+        def score(columns: MatchColumns) -> dict[str, float]:
+            z = _outputs(network, columns, model)
+            y = torch.as_tensor(columns.first.targets)
+            return model.learned.target.score(z, y, model.train.watch)
+
+        return ScoredPairs(score, model.learned.columns(part, model.text))
+
+    # ------------------------------------------------------------- asked
+    def answers(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> list[Any]:
+        """`Classified` of classes, `Estimated` of a score."""
+        if not len(part):
+            return []
+        columns = model.learned.columns(part, model.text)
+        return model.learned.target.answers(
+            [_outputs(network, columns, model) for network in model.networks]
+        )
+
+    def evaluate(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> Evaluation:
+        learned = model.learned
+        columns = learned.columns(_unlabelled(part), model.text)
+        outputs = [_outputs(network, columns, model) for network in model.networks]
+        baselines, seed = learned.baselines(part), model.train.seed
+        return learned.target.evaluate(
+            TargetOutputs(outputs, baselines, part, shown_of(part), seed)
+        )
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedMatch) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: MatcherModel) -> LearnedMatch:
+        return LearnedMatch.unpack(saved, model.model)
+
+    def describe(self, model: MatcherModel) -> str:
+        settings = model.model
+        how = "by attention" if settings.compare == "attention" else "as vectors"
+        return f"{ENCODERS[settings.encoder].describe(settings)}, compared {how}"
+
+    def facts(self, model: MatcherModel) -> list[str]:
+        return [model.learned.target.describe()]
+
+
+TASK = Match()
+
+
+class Matcher(Model[MatcherSettings, Part, LearnedMatch]):
+    """What two texts or sequences are to each other: a class, or a score.
+
+    model = Matcher().fit([(("a man sleeps", "somebody sleeps"), "entailment"), …])
+    model.predict([("it rains", "it is dry")])[0].label
+    """
+
+    task = TASK
+
+
+class ScoredPairs:
+    """A validation: a score function over all pairs, or over a few long ones."""
+
+    def __init__(
+        self, score: Callable[[MatchColumns], Mapping[str, float]], columns: MatchColumns
+    ) -> None:
+        self._score, self._columns = score, columns
+        self._few = columns.take(np.argsort(columns.lengths)[-FEW:])
+        self.fingerprint = fingerprint(columns.arrays())
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._score(self._columns)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._score(self._few)
+
+
+@torch.no_grad()
+def _outputs(network: nn.Module, columns: MatchColumns, model: MatcherModel) -> Tensor:
+    """z (rows, width)."""
+    assert isinstance(network, MatchNetwork)
+    found = torch.zeros(len(columns), model.learned.target.width)
+    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
+        found[torch.from_numpy(rows)] = network.scores(batch).cpu()
+    return found
+
+
+def _sides(sample: Sample) -> tuple[str, str] | None:
+    """The two columns that have the names of a well-known pair."""
+    return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
+
+
+def _label(sample: Sample) -> str:
+    """The column of the label: the one that was named, or the only one that is left."""
+    if sample.data.label:
+        return sample.data.label
+    sides = _sides(sample) or ()
+    taken = {*sides, sample.data.text, sample.data.second, sample.data.group}
+    left = [name for name in sample.columns if name not in taken]
+    if len(left) == 1:
+        return left[0]
+    return guess_roles(sample.rows, sample.data.text or None, None).label or ""
+
+
+def _unlabelled(part: Part) -> Part:
+    """For a part whose labels may be ones that no answer can be."""
+    return replace(part, labels=None)

@@ -1,0 +1,31 @@
+"""A task's own words on the command line; importing this loads no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TRAIN, EVALUATE, PREDICT, EXPLAIN = "train", "evaluate", "predict", "explain"
+
+
+@dataclass(frozen=True)
+class Option:
+    """flag: "--horizon"; key: the setting that it stands for, "model.horizon" or "data.second", or
+    the name by which a question carries it, "beam"; verbs: the commands that have it. A question
+    carries a setting by its last word, "horizon": it then says otherwise than the training did."""
+
+    flag: str
+    key: str
+    help: str
+    kind: Literal["text", "number", "fraction", "switch", "names", "files"] = "text"
+    verbs: tuple[str, ...] = (TRAIN,)
+
+    @property
+    def name(self) -> str:
+        """As a Python argument: "--top-k" is top_k."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+    @property
+    def word(self) -> str:
+        """As a question carries it."""
+        return self.key.rpartition(".")[2]

@@ -1,0 +1,50 @@
+"""Settings of every model that looks at pictures."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from ensue.errors import OptionError, ShapeError
+from ensue.layers.convolution import ConvolutionBlocks, parts_of
+from ensue.settings import Size, Table
+
+
+class PictureSettings(Table):
+    """The shape that pictures are brought to, and the convolutions that look at them."""
+
+    size: list[Size] = Field(default=[])  # height and width; [] takes one size as it is
+    channels: Literal["auto", "grey", "colour"] = "auto"  # auto: as the pictures have
+    blocks: str = "16 max 32 32 max 64 max"  # filters and pools, as `parts_of` reads them
+    norm: Literal["batch", "none"] = "batch"
+
+    @field_validator("blocks")
+    @classmethod
+    def _known_blocks(cls, blocks: str) -> str:
+        try:
+            parts_of(blocks)
+        except OptionError as error:
+            raise ValueError(str(error)) from None
+        return blocks
+
+    @field_validator("size")
+    @classmethod
+    def _two(cls, size: list[int]) -> list[int]:
+        if len(size) not in (0, 2):
+            raise ValueError(f"expected height and width, [28, 28], or [], got {size}")
+        return size
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.size:
+            try:
+                ConvolutionBlocks(1, self.blocks).shape(*self.size)
+            except ShapeError as error:
+                raise ValueError(f"blocks {self.blocks!r}: {error}") from None
+        return self
+
+    @property
+    def wanted_channels(self) -> int | None:
+        """None: as the pictures have."""
+        return {"auto": None, "grey": 1, "colour": 3}[self.channels]

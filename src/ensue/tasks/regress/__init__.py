@@ -1,0 +1,1 @@
+"""A number from a sequence, with its interval."""

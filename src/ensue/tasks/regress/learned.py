@@ -1,0 +1,118 @@
+"""What a regressor learns from its training part, beside the weights of its networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.tasks.baselines.regression import least_squares
+from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
+from ensue.tasks.regress.settings import RegressorSettings
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.task import Packed
+
+RARE = 2  # rows that an n-gram of the baseline has at least
+RIDGE = 1e-3  # of the linear model of vectors
+
+
+@dataclass(frozen=True)
+class LearnedNumber:
+    """ridge: on the n-grams of a text, whose words are ngram_words; linear: on the mean and the
+    last vector of a sequence, weights (2·n + 1,)."""
+
+    inputs: LearnedInputs
+    target: NumberTarget
+    ngram_words: Vocabulary | None = None
+    ridge: RidgeModel | None = None
+    linear: NDArray[np.float32] | None = None
+
+    @classmethod
+    def learn(
+        cls, train: Part, validation: Part, text: TextSettings, model: RegressorSettings
+    ) -> LearnedNumber:
+        target = NumberTarget.learn(train, model)
+        found = cls(LearnedInputs.learn(train, text, model), target)
+        values, held = target.encode(train)[:, 0], target.encode(validation)[:, 0]
+        if found.inputs.words is None:
+            return replace(found, linear=_least_squares(_vector_features(train), values))
+        counts = token_counts(train)
+        least = min(RARE, max(counts.values(), default=1))
+        words = Vocabulary.build(counts, min_count=least)
+        ridge = fit_ridge(
+            vocabulary_rows(train, words.numbers),
+            values,
+            vocabulary_rows(validation, words.numbers),
+            held,
+            min_rows=RARE,
+        )
+        return replace(found, ngram_words=words, ridge=ridge)
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return self.inputs.tokenisers
+
+    def columns(self, part: Part, text: TextSettings) -> Columns:
+        """A part as the networks see it."""
+        targets = None if part.labels is None else self.target.encode(part)
+        return replace(self.inputs.columns(part, text), targets=targets)
+
+    def baselines(self, part: Part) -> dict[str, Tensor]:
+        """The scaled number by the linear model, (rows, 1), by its name."""
+        if self.ridge is not None and self.ngram_words is not None:
+            values = self.ridge.values(vocabulary_rows(part, self.ngram_words.numbers))
+            return {"ridge on n-grams": torch.from_numpy(values)[:, None]}
+        assert self.linear is not None
+        return {"linear model": torch.from_numpy(_vector_features(part) @ self.linear)[:, None]}
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        known = self.inputs.vocabularies()
+        arrays: dict[str, NDArray[Any]] = self.inputs.arrays()
+        if self.ridge is not None and self.ngram_words is not None:
+            known["ngram_words"] = self.ngram_words.to_dict()
+            arrays |= {f"ridge.{name}": values for name, values in self.ridge.arrays().items()}
+        if self.linear is not None:
+            arrays["linear"] = self.linear
+        return Packed({**self.inputs.facts(), "target": self.target.facts()}, known, arrays)
+
+    @classmethod
+    def unpack(cls, saved: Saved, model: RegressorSettings) -> LearnedNumber:
+        ridge, words = saved.part("ridge"), saved.vocabularies.get("ngram_words")
+        return cls(
+            LearnedInputs.unpack(saved),
+            NumberTarget.of_facts(saved.facts["target"], model),
+            None if words is None else Vocabulary.from_dict(words),
+            RidgeModel.from_arrays(ridge) if ridge else None,
+            saved.arrays.get("linear"),
+        )
+
+
+def _vector_features(part: Part) -> NDArray[np.float32]:
+    """(rows, 2·n + 1): the mean vector, the last one, and a 1; zeros for an empty row."""
+    values, starts = part.inputs.values, part.inputs.starts
+    width = values.shape[1] if values.ndim == 2 else 0
+    found = np.zeros((len(part), 2 * width + 1), np.float32)
+    found[:, -1] = 1
+    for row in range(len(part)):
+        steps = values[starts[row] : starts[row + 1]]
+        if len(steps):
+            found[row, :-1] = np.concatenate([steps.mean(0), steps[-1]])
+    return found
+
+
+def _least_squares(features: NDArray[np.float32], values: NDArray[Any]) -> NDArray[np.float32]:
+    """Weights (2·n + 1,), the constant's last."""
+    x, y = torch.from_numpy(features[:, :-1]).double(), torch.from_numpy(values)[:, None].double()
+    weights, bias = least_squares(x, y, RIDGE)
+    return torch.cat([weights[0], bias]).float().numpy()

@@ -1,0 +1,137 @@
+"""A number from a text, from tokens, or from a sequence of vectors, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ensue.metrics.table import NUMBER_METRICS
+from ensue.tasks.blocks.embeddings import Embed
+from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
+from ensue.tasks.blocks.heads import TargetHead
+from ensue.tasks.blocks.pooled_network import PooledNetwork
+from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.model import Model
+from ensue.tasks.regress.learned import LearnedNumber
+from ensue.tasks.regress.options import OPTIONS
+from ensue.tasks.regress.settings import RegressorSettings
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.recognise import number_wanted, recognised_roles, roles_of
+from ensue.tasks.rows.shown import shown_of
+from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
+from ensue.tasks.rows.task import RowTask
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.targets.answers import Estimated
+from ensue.tasks.targets.target import TargetOutputs
+from ensue.tasks.task import NOTHING, Asked, Packed
+
+RegressorModel = Model[RegressorSettings, Part, LearnedNumber]
+
+
+class Regress(RowTask[RegressorSettings, LearnedNumber]):
+    """A number from a text or a sequence of vectors, with its interval."""
+
+    name = "regress"
+    settings = RegressorSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
+    metrics = NUMBER_METRICS
+    options = OPTIONS
+    new_labels = True
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        roles = recognised_roles(sample)
+        if roles is None or roles.by_step or roles.several:
+            return None
+        return self.infer(sample) if number_wanted(sample, roles.label) else None
+
+    def infer(self, sample: Sample) -> Guess:
+        roles = roles_of(sample)
+        return Guess(f"{roles.label} is a number to predict", roles.data)
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: RegressorModel) -> LearnedNumber:
+        return LearnedNumber.learn(train, validation, model.text, model.model)
+
+    def build(self, model: RegressorModel) -> nn.Module:
+        settings, learned = model.model, model.learned
+        embed = Embed([learned.inputs.feature(settings)], settings.dropout_input)
+        encoder = encoder_of(settings, embed.width)
+        return PooledNetwork(
+            embed,
+            encoder,
+            Pooling(settings.pooling, encoder.output_size, encoder.final_size),
+            TargetHead(learned.target.width, learned.target.cost),
+            dropout=settings.dropout_output,
+            norm_weight=settings.norm_weight,
+        )
+
+    def source(self, train: Part, model: RegressorModel, seed: int) -> SequenceSource:
+        columns = model.learned.columns(train, model.text)
+        return SequenceSource.of(columns, train.names, model.model, seed)
+
+    def validation(self, network: nn.Module, part: Part, model: RegressorModel) -> ColumnScores:
+        def score(columns: Columns) -> dict[str, float]:
+            z = _outputs(network, columns, model)
+            y = torch.as_tensor(columns.targets)
+            return model.learned.target.score(z, y, model.train.watch)
+
+        return ColumnScores(score, model.learned.columns(part, model.text))
+
+    # ------------------------------------------------------------- asked
+    def answers(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> list[Estimated]:
+        if not len(part):
+            return []
+        columns = model.learned.columns(part, model.text)
+        outputs = [_outputs(network, columns, model) for network in model.networks]
+        return model.learned.target.answers(outputs)
+
+    def evaluate(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> Evaluation:
+        columns = model.learned.columns(part, model.text)
+        outputs = [_outputs(network, columns, model) for network in model.networks]
+        baselines = model.learned.baselines(part)
+        given = TargetOutputs(outputs, baselines, part, shown_of(part), model.train.seed)
+        return model.learned.target.evaluate(given)
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedNumber) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: RegressorModel) -> LearnedNumber:
+        return LearnedNumber.unpack(saved, model.model)
+
+    def describe(self, model: RegressorModel) -> str:
+        return ENCODERS[model.model.encoder].describe(model.model)
+
+    def facts(self, model: RegressorModel) -> list[str]:
+        return [model.learned.target.describe()]
+
+
+TASK = Regress()
+
+
+class Regressor(Model[RegressorSettings, Part, LearnedNumber]):
+    """A number from a text, from tokens, or from a sequence of vectors, with its interval.
+
+    model = Regressor().fit([("a fine film", 8.5), ("dull", 3), …])
+    model.predict(["not bad at all"])[0].value
+    """
+
+    task = TASK
+
+
+@torch.no_grad()
+def _outputs(network: nn.Module, columns: Columns, model: RegressorModel) -> Tensor:
+    """z (rows, width)."""
+    assert isinstance(network, PooledNetwork)
+    found = torch.zeros(len(columns), model.learned.target.width)
+    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
+        found[torch.from_numpy(rows)] = network.scores(batch).cpu()
+    return found

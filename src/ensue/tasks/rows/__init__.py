@@ -1,0 +1,1 @@
+"""Rows of sequences: read from files or memory, encoded, batched."""

@@ -1,0 +1,167 @@
+"""Batches as the networks take them, cut from encoded columns.
+
+Everywhere the number 0 is padding and 1 is what the vocabulary does not know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.ragged import Ragged, Rows
+from ensue.errors import DataError
+from ensue.tasks.rows.surfaces import SurfaceTable
+
+PADDING, UNKNOWN = 0, 1
+
+
+@dataclass(frozen=True)
+class SequenceBatch:
+    """Rows of a batch on axis 1 of what has steps, on axis 0 of what has none.
+
+    inputs, each where the data has it:
+      words (time, batch); vectors (time, batch, features); prefix, suffix (time, batch, k);
+      shape (time, batch); characters (letters, distinct), the spelling of each distinct word,
+      with characters.lengths (distinct) and characters.index (time, batch), which of them a
+      step holds; ngrams (total), all rows behind one another, with ngrams.starts (batch).
+    targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels.
+    weights: (batch,), what a row counts for; None is 1 for all."""
+
+    inputs: dict[str, Tensor]
+    lengths: Tensor
+    targets: Tensor | None = None
+    weights: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Encoded rows. Words come as their ids, or as numbers of surfaces with what the table knows
+    of each; targets (rows,) classes, (rows, labels) or one label for each step."""
+
+    words: Ragged | None = None
+    surfaces: Ragged | None = None
+    table: SurfaceTable | None = None
+    vectors: Ragged | None = None
+    ngrams: Ragged | None = None
+    targets: NDArray[Any] | Ragged | None = None
+    weights: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.surfaces is None) != (self.table is None):
+            raise DataError("surfaces and their table go together: give both or neither")
+        counts = {name: len(column) for name, column in self._given().items()}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+            raise DataError(f"expected columns of the same number of rows, got {listed}")
+        lengths = {name: column.lengths for name, column in self._stepped().items()}
+        first = next(iter(lengths), "")
+        for name, own in lengths.items():
+            if len(wrong := np.flatnonzero(own != lengths[first])):
+                row = int(wrong[0])
+                raise DataError(
+                    f"row {row}: {first} has {lengths[first][row]} steps and {name} has "
+                    f"{own[row]}; every step needs one of each"
+                )
+
+    def _given(self) -> dict[str, Any]:
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "table"}
+        return {name: column for name, column in own.items() if column is not None}
+
+    def _stepped(self) -> dict[str, Ragged]:
+        given = self._given()
+        return {n: c for n, c in given.items() if isinstance(c, Ragged) and n != "ngrams"}
+
+    def __len__(self) -> int:
+        return len(next(iter(self._given().values()), ()))
+
+    def arrays(self) -> dict[str, NDArray[Any] | Ragged]:
+        """All that it holds, by name, that of the table included."""
+        table = {} if self.table is None else vars(self.table)
+        known = {f"table.{name}": v for name, v in table.items() if v is not None}
+        return {**self._given(), **known}
+
+    def taken(self, rows: Rows) -> Columns:
+        """The rows of these numbers."""
+        numbers = np.asarray(rows, np.int64)
+        given: dict[str, Any] = {
+            name: column.take(numbers) if isinstance(column, Ragged) else column[numbers]
+            for name, column in self._given().items()
+        }
+        return replace(self, **given)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(rows,) steps of each row."""
+        stepped = self._stepped()
+        return next(iter(stepped.values())).lengths if stepped else np.zeros(len(self), np.int64)
+
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`lengths` of these rows, without looking at the others."""
+        for column in self._stepped().values():
+            return column.starts[rows + 1] - column.starts[rows]
+        return np.zeros(len(rows), np.int64)
+
+
+def collate(columns: Columns, rows: Rows) -> SequenceBatch:
+    """The rows of these numbers as one batch, padded to the longest of them."""
+    rows = np.asarray(rows, np.int64)
+    inputs: dict[str, Tensor] = {}
+    if columns.words is not None:
+        inputs["words"] = whole(columns.words.padded(rows))
+    if columns.surfaces is not None and columns.table is not None:
+        inputs |= spelled(columns.table, columns.surfaces.padded(rows))
+    if columns.vectors is not None:
+        padded = columns.vectors.padded(rows)
+        inputs["vectors"] = torch.from_numpy(padded).to(torch.get_default_dtype())
+    if columns.ngrams is not None:
+        taken = columns.ngrams.take(rows)
+        inputs["ngrams"], inputs["ngrams.starts"] = whole(taken.values), whole(taken.starts[:-1])
+    weights = None if columns.weights is None else numbers(columns.weights[rows])
+    lengths = torch.from_numpy(columns.lengths_of(rows))
+    return SequenceBatch(inputs, lengths, _targets(columns.targets, rows), weights)
+
+
+def _targets(targets: NDArray[Any] | Ragged | None, rows: NDArray[np.int64]) -> Tensor | None:
+    if targets is None:
+        return None
+    if isinstance(targets, Ragged):
+        return whole(targets.padded(rows))
+    return whole(targets[rows]) if targets.ndim == 1 else numbers(targets[rows])
+
+
+def spelled(table: SurfaceTable, surfaces: NDArray[Any]) -> dict[str, Tensor]:
+    """What the table knows of surfaces (time, batch)."""
+    inputs = {"words": whole(table.words[surfaces])}
+    for name in ("prefix", "suffix", "shape"):
+        ids = getattr(table, name)
+        if ids is not None:
+            inputs[name] = whole(ids[surfaces])
+    if table.characters is not None:
+        distinct, index = np.unique(surfaces, return_inverse=True)
+        inputs["characters"] = whole(table.characters.padded(distinct))
+        starts = table.characters.starts
+        inputs["characters.lengths"] = torch.from_numpy(starts[distinct + 1] - starts[distinct])
+        inputs["characters.index"] = whole(index.reshape(surfaces.shape))
+    return inputs
+
+
+def targets_of(batch: SequenceBatch) -> Tensor:
+    if batch.targets is None:
+        raise DataError("targets: expected for a cost, got a batch without; give the labels column")
+    return batch.targets
+
+
+def whole(ids: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(ids, np.int64))
+
+
+def numbers(values: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values)).to(torch.get_default_dtype())

@@ -1,0 +1,172 @@
+"""From examples to a part: rows one by one, straight into arrays."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.rows import Place
+from ensue.data.tokenise import Tokeniser
+from ensue.errors import DataError
+from ensue.tasks.rows.part import NameCollector, Numbers, Part, Tokenisers, as_numpy
+
+Examples = Sequence[tuple[Any, Any]]
+IN_MEMORY = "row"  # the name of rows that come from no file
+
+
+class Example(NamedTuple):
+    """What is learned from a row: a text, tokens, or vectors (steps, n); a label, several, or a
+    number. A label of None is not known. second: what the value is matched with."""
+
+    value: Any
+    label: Any
+    place: Place
+    second: Any = None
+
+
+class Sequences:
+    """Sequences of tokens or of vectors, row behind row."""
+
+    def __init__(self, numbers: Numbers, tokenise: Tokeniser) -> None:
+        self._numbers, self._tokenise = numbers, tokenise
+        self._tokens, self._vectors = array("i"), array("f")
+        self._width: int | None = None  # of the vectors
+        self._starts = array("q", [0])
+
+    def add(self, value: Any, place: Place) -> None:
+        """A text is cut; a list of tokens and an array of vectors stay what they are."""
+        if isinstance(value, str):
+            value = self._tokenise(value)
+        if isinstance(value, np.ndarray):
+            self._add_vectors(value, place)
+        else:
+            if self._width is not None and len(value):
+                raise DataError(f"{place}: expected vectors as in the rows before, got text")
+            self._tokens.extend(map(self._numbers.tokens.__getitem__, value))
+        self._starts.append(self._starts[-1] + len(value))
+
+    def _add_vectors(self, value: NDArray[Any], place: Place) -> None:
+        if self._tokens:
+            raise DataError(f"{place}: expected text as in the rows before, got vectors")
+        if value.ndim != 2 or (self._width is not None and value.shape[1] != self._width):
+            wanted = "numbers" if self._width is None else f"{self._width} numbers"
+            raise DataError(
+                f"{place}: expected an array (steps, n), steps of {wanted} each, "
+                f"got shape {value.shape}"
+            )
+        if not np.isfinite(value).all():
+            step = int(np.flatnonzero(~np.isfinite(value).all(1))[0])
+            raise DataError(
+                f"{place}: step {step}: expected finite numbers, got {value[step].tolist()}"
+            )
+        self._width = value.shape[1]
+        self._vectors.frombytes(np.ascontiguousarray(value, np.float32).tobytes())
+
+    def done(self) -> Ragged:
+        starts = as_numpy(self._starts, np.int64)
+        if self._width is None:
+            return Ragged(as_numpy(self._tokens, np.int32), starts)
+        return Ragged(as_numpy(self._vectors, np.float32).reshape(-1, self._width), starts)
+
+
+class Collector:
+    """Takes examples one by one."""
+
+    def __init__(self, numbers: Numbers, tokenisers: Tokenisers) -> None:
+        self._numbers, self._tokenisers = numbers, tokenisers
+        self._inputs = Sequences(numbers, tokenisers.input)
+        self._second = Sequences(numbers, tokenisers.input)
+        self._paired = False
+        self._labels, self._label_starts = array("i"), array("q", [0])
+        self._unlabelled = ""
+        self._names = NameCollector()
+
+    def add(self, example: Example) -> None:
+        place = example.place
+        self._inputs.add(example.value, place)
+        if example.second is not None:
+            self._paired = True
+            self._second.add(example.second, place)
+        self._add_label(example.label, place)
+        self._names.add(*place)
+
+    def _add_label(self, label: Any, place: Place) -> None:
+        if label is None:
+            self._unlabelled = self._unlabelled or str(place)
+        else:
+            if self._tokenisers.label is not None and isinstance(label, str):
+                label = self._tokenisers.label(label)
+            given = label_texts(label, str(place))
+            self._labels.extend(map(self._numbers.labels.__getitem__, given))
+        self._label_starts.append(len(self._labels))
+
+    def done(self) -> Part:
+        starts = as_numpy(self._label_starts, np.int64)
+        labels = Ragged(as_numpy(self._labels, np.int32), starts)
+        known = not self._unlabelled and len(labels) > 0
+        return Part(
+            self._inputs.done(),
+            labels if known else None,
+            self._names.done(),
+            self._numbers,
+            self._tokenisers,
+            self._unlabelled,
+            self._second.done() if self._paired else None,
+        )
+
+
+def collect(
+    examples: Iterable[Example], tokenisers: Tokenisers, numbers: Numbers | None = None
+) -> Part:
+    """numbers: those of the other parts of the data set; None begins anew."""
+    collector = Collector(Numbers() if numbers is None else numbers, tokenisers)
+    for example in examples:
+        collector.add(example)
+    return collector.done()
+
+
+def label_texts(label: Any, place: str) -> list[str]:
+    """One label or several, as texts: the number 5 is the class "5"."""
+    if isinstance(label, str):
+        return [label]
+    if isinstance(label, int | np.integer | float | np.floating) and label == label:
+        return [str(label)]
+    if isinstance(label, list | tuple | np.ndarray):
+        return [text for own in label for text in label_texts(own, place)]
+    raise DataError(f"{place}: label: expected a text, a number or a list of them, got {label!r}")
+
+
+def pairs_of(rows: Iterable[Any]) -> Examples:
+    """Rows that are pairs of input and label, in a list."""
+    found = list(rows)
+    for line, row in enumerate(found, 1):
+        if not isinstance(row, tuple | list) or len(row) != 2:
+            raise DataError(
+                f"row:{line}: expected a pair (input, label), got {repr(row)[:60]}; of two lists "
+                "make pairs with zip(inputs, labels)"
+            )
+    return found
+
+
+def in_memory(pairs: Iterable[tuple[Any, Any]], file: str = IN_MEMORY) -> Iterator[Example]:
+    """Pairs of input and label; a row is named by its number."""
+    for line, (value, label) in enumerate(pairs, 1):
+        place = Place(file, line)
+        yield Example(sequence_of(value, place), label, place)
+
+
+def sequence_of(value: Any, place: Place) -> Any:
+    """A text, tokens, or vectors; nothing else can be learned from."""
+    if isinstance(value, str | np.ndarray):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(token, str) for token in value):
+        return value
+    raise DataError(
+        f"{place}: expected a text, a list of tokens, or a numpy array (steps, n) of vectors, "
+        f"got {type(value).__name__}"
+    )

@@ -1,0 +1,81 @@
+"""Rows of fixed width as the training loop takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.batches import batches
+from ensue.data.fingerprint import fingerprint
+
+FEW = 4  # rows of a trial evaluation
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Named(Protocol):
+    """Where each row comes from."""
+
+    def __getitem__(self, row: int) -> str: ...
+
+
+class RowSource:
+    """Arrays whose first axis are the rows; a batch is a tensor of each, by name.
+
+    batch_rows: of an update. None takes all rows (gradient descent), 1 is online learning, any
+    number between makes minibatches; the objective is always the mean cost over rows."""
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        *,
+        seed: int,
+        batch_rows: int | None = None,
+        names: Named | None = None,
+    ) -> None:
+        self.arrays, self.seed, self.names = arrays, seed, names
+        self.rows = len(next(iter(arrays.values())))
+        self.batch_rows = batch_rows or max(self.rows, 1)
+        self.fingerprint = fingerprint(arrays)
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        ones = np.ones(self.rows, np.int64)
+        return batches(ones, self.batch_rows, self.seed, epoch)
+
+    def batch(self, rows: Sequence[int]) -> dict[str, Tensor]:
+        return taken(self.arrays, np.asarray(rows, np.int64))
+
+    def targets(self, rows: Sequence[int]) -> float:
+        return float(len(rows))
+
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(len(rows))
+
+    def name(self, row: int) -> str:
+        return f"row {row}" if self.names is None else self.names[row]
+
+
+def taken(arrays: Arrays, rows: NDArray[np.int64] | slice) -> dict[str, Tensor]:
+    """Rows of each array as tensors."""
+    return {
+        name: torch.from_numpy(np.ascontiguousarray(values[rows]))
+        for name, values in arrays.items()
+    }
+
+
+class ScoredRows:
+    """A validation: a score of all rows, or of a few to try it out."""
+
+    def __init__(self, score: Callable[[Arrays], Mapping[str, float]], arrays: Arrays) -> None:
+        self._score, self._arrays = score, arrays
+        self.fingerprint = fingerprint(arrays)
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._score(self._arrays)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._score({name: values[:FEW] for name, values in self._arrays.items()})

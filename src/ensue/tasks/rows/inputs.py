@@ -1,0 +1,122 @@
+"""What a network reads of a row: words by their vocabulary, or vectors by their scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vectors import read_vectors
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+from ensue.tasks.blocks.embeddings import Feature, Words
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered, shortened
+from ensue.tasks.rows.scale import Scale
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import NetworkSettings, TextSettings
+
+
+@dataclass(frozen=True)
+class LearnedInputs:
+    """words: the vocabulary of a model of text; scale: that of a model of vectors; word_width: of
+    a word's vector; start: the vectors to begin with, if a file has them."""
+
+    tokenisers: Tokenisers
+    words: Vocabulary | None = None
+    scale: Scale | None = None
+    word_width: int = 0
+    start: Tensor | None = None
+
+    @classmethod
+    def learn(
+        cls,
+        train: Part,
+        text: TextSettings,
+        model: NetworkSettings,
+        counts: Mapping[str, int] | None = None,
+    ) -> LearnedInputs:
+        """counts: how often each word occurs, where it is not counted as it is written."""
+        if not train.texts:
+            return cls(train.tokenisers, scale=Scale.of(train.inputs.values))
+        found = token_counts(train) if counts is None else counts
+        words = vocabulary_of(found, text)
+        if not model.vectors:
+            return cls(train.tokenisers, words, word_width=model.embedding_size)
+        start = torch.from_numpy(read_vectors(Path(model.vectors), words).matrix)
+        return cls(train.tokenisers, words, word_width=start.shape[1], start=start)
+
+    def columns(self, part: Part, text: TextSettings) -> Columns:
+        """The part as the networks see it, without targets."""
+        cut = (text.max_length, text.cut)
+        if self.scale is not None:
+            return Columns(vectors=shortened(self.scale.vectors(part), *cut))
+        assert self.words is not None
+        return Columns(words=shortened(vocabulary_rows(part, self.words.numbers), *cut))
+
+    def feature(self, model: NetworkSettings, once_dropout: float | None = None) -> Feature:
+        """once_dropout: of words seen once; None as of all others."""
+        if self.scale is not None:
+            return self.scale.feature()
+        assert self.words is not None
+        once = None if once_dropout is None else torch.tensor(self.words.counts) == 1
+        return Words(
+            len(self.words),
+            self.word_width,
+            start=self.start,
+            frozen=model.freeze_vectors,
+            dropout=model.word_dropout,
+            once=once,
+            once_dropout=once_dropout or 0.0,
+        )
+
+    # ------------------------------------------------------------- as files
+    def facts(self) -> dict[str, Any]:
+        return {"tokeniser": self.tokenisers.input.to_dict(), "word_width": self.word_width}
+
+    def vocabularies(self) -> dict[str, Any]:
+        return {} if self.words is None else {"words": self.words.to_dict()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        if self.scale is None:
+            return {}
+        return {"scale.mean": self.scale.mean, "scale.spread": self.scale.spread}
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LearnedInputs:
+        scale, words = saved.part("scale"), saved.vocabularies.get("words")
+        return cls(
+            Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
+            None if words is None else Vocabulary.from_dict(words),
+            Scale(scale["mean"], scale["spread"]) if scale else None,
+            saved.facts["word_width"],
+        )
+
+
+def token_counts(part: Part) -> dict[str, int]:
+    """How often each token occurs in a part, both sides of a pair counted."""
+    counts = counts_of(part.inputs, part.numbers.tokens)
+    if part.second is not None:
+        for token, count in counts_of(part.second, part.numbers.tokens).items():
+            counts[token] = counts.get(token, 0) + count
+    return counts
+
+
+def vocabulary_of(counts: Mapping[str, int], text: TextSettings) -> Vocabulary:
+    """min_count is that of the settings, unless all words are rarer."""
+    least = min(text.min_count, max(counts.values(), default=1))
+    return Vocabulary.build(counts, min_count=least, max_size=text.max_words)
+
+
+def vocabulary_rows(part: Part, ids: dict[str, int]) -> Ragged:
+    """The tokens of a part by a vocabulary's numbers; vectors are an error."""
+    if not part.texts:
+        raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
+    return renumbered(part.inputs, part.numbers.tokens, ids)

@@ -1,0 +1,158 @@
+"""`Part`: the rows of a data set that belong together, as arrays. No text is kept.
+
+Tokens and labels have numbers in the order in which they came; a model exchanges these for its
+vocabulary's, once it has seen the whole training part.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+
+
+def counting() -> defaultdict[str, int]:
+    """A dictionary that gives every new key the next number."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
+@dataclass
+class Numbers:
+    """The numbers of tokens and labels, shared by the parts of one data set."""
+
+    tokens: defaultdict[str, int] = field(default_factory=counting)
+    labels: defaultdict[str, int] = field(default_factory=counting)
+
+    @property
+    def token_names(self) -> Sequence[str]:
+        """The tokens by their numbers."""
+        return list(self.tokens)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Places of rows: a file's number and a line for each."""
+
+    files: tuple[str, ...]
+    file: NDArray[np.int32]
+    line: NDArray[np.int64]
+
+    def __getitem__(self, row: int) -> str:
+        return f"{self.files[self.file[row]]}:{self.line[row]}"
+
+    def take(self, rows: NDArray[np.int64]) -> Names:
+        return Names(self.files, self.file[rows], self.line[rows])
+
+
+class NameCollector:
+    """Takes the place of each row, one by one."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._file, self._line = array("i"), array("q")
+
+    def add(self, file: str, line: int) -> None:
+        self._file.append(self._files.setdefault(file, len(self._files)))
+        self._line.append(line)
+
+    def done(self) -> Names:
+        files = tuple(self._files)
+        return Names(files, as_numpy(self._file, np.int32), as_numpy(self._line, np.int64))
+
+
+class LabelledPart(Protocol):
+    """What labels, classes and numbers to predict are read from: rows of any kind."""
+
+    @property
+    def labels(self) -> Ragged | None: ...
+    @property
+    def names(self) -> Names: ...
+    @property
+    def numbers(self) -> Numbers: ...
+    @property
+    def unlabelled(self) -> str: ...
+    def __len__(self) -> int: ...
+
+
+class Tokenisers(NamedTuple):
+    """What texts were cut by: those to learn from, and labels that are texts (None: they are
+    not)."""
+
+    input: Tokeniser
+    label: Tokeniser | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of sequences: training, validation or test rows, or rows that answers are wanted for.
+
+    inputs: token numbers (int32) or vectors (float32, (total, n)); second: of the texts that the
+    first are matched with; labels: one number a row, one a step, or any number of them a row; None
+    where they are not known. names: where each row comes
+    from; unlabelled: the name of the first without label. numbers: of tokens and labels,
+    shared by all parts of a data set; tokenisers: what its texts were cut by."""
+
+    inputs: Ragged
+    labels: Ragged | None
+    names: Names
+    numbers: Numbers
+    tokenisers: Tokenisers
+    unlabelled: str = ""
+    second: Ragged | None = None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def take(self, rows: NDArray[np.int64]) -> Part:
+        """The rows of these numbers."""
+        return replace(
+            self,
+            inputs=self.inputs.take(rows),
+            labels=None if self.labels is None else self.labels.take(rows),
+            names=self.names.take(rows),
+            second=None if self.second is None else self.second.take(rows),
+        )
+
+    @property
+    def texts(self) -> bool:
+        """Whether its inputs are tokens, not vectors."""
+        return self.inputs.values.ndim == 1
+
+
+def as_numpy(values: array[Any], dtype: Any) -> NDArray[Any]:
+    return np.frombuffer(values, dtype) if len(values) else np.zeros(0, dtype)
+
+
+def counts_of(inputs: Ragged, known: Iterable[str]) -> dict[str, int]:
+    """How often each token occurs."""
+    names = list(known)
+    counts = np.bincount(inputs.values, minlength=len(names))
+    return {name: int(n) for name, n in zip(names, counts, strict=True) if n}
+
+
+def renumbered(inputs: Ragged, known: Iterable[str], numbers: dict[str, int]) -> Ragged:
+    """The same rows with a vocabulary's numbers."""
+    names = list(known)
+    table = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
+    return Ragged(table[inputs.values] if len(names) else inputs.values, inputs.starts)
+
+
+def shortened(rows: Ragged, most: int | None, cut: str) -> Ragged:
+    """Rows of at most so many steps, cut at the "end" or at the "start"."""
+    if most is None or not len(rows) or rows.lengths.max() <= most:
+        return rows
+    lengths = np.minimum(rows.lengths, most)
+    begin = rows.starts[:-1] if cut == "end" else rows.starts[1:] - lengths
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    at = np.arange(starts[-1]) + np.repeat(begin - starts[:-1], lengths)
+    return Ragged(rows.values[at], starts)

@@ -1,0 +1,94 @@
+"""The rows of a run's files: read, split and checked one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ensue.data.parallel import parallel, read_any
+from ensue.data.read import Gathered, format_of
+from ensue.data.rows import Problem, Row, Tell
+from ensue.data.settings import DataSettings
+from ensue.data.split import part_of, part_of_line
+from ensue.data.values import Unfit
+from ensue.tasks.rows.collect import Example
+from ensue.tasks.rows.content import Content
+
+EXAMPLE = "example"
+
+
+@dataclass
+class Reading:
+    """The rows of files that belong to a part. content: what of a row is learned from;
+    on_bad_row: callback for rejected rows."""
+
+    data: DataSettings
+    content: Content
+    on_bad_row: Tell | None = None
+    rejected: int = field(default=0, init=False)  # rows of the last part that were left out
+
+    def rows(self, part: str) -> Iterator[Example]:
+        """In the order of the files. Rows of other parts are looked at for faults, so that those
+        of a whole file are told at once, and for nothing else."""
+        shares = self.data.shares(part)
+        sources = {path: partial(self._sound, path, part, shares) for path in self.data.files(part)}
+        gathered = Gathered(sources, self.data.skip_bad, self.on_bad_row)
+        for row in gathered:
+            if row.fields:
+                yield row.fields[EXAMPLE]
+        self.rejected = gathered.rejected
+
+    def _sound(
+        self, path: str, part: str, shares: Mapping[str, float] | None, tell: Tell
+    ) -> Iterator[Row]:
+        """Rows with their example; those of other parts without fields."""
+        data, content = self.data, self.content
+        options = data.read_options(content.by_step, grouped=shares is not None)
+        in_blocks = continues(data) and plain_text(path, data.format)
+        for row in read_any(path, options, tell):
+            try:
+                example = content.example(row, data)
+                if shares and self._part(example, row, shares, in_blocks) != part:
+                    yield Row(row.place, {})
+                    continue
+                yield Row(row.place, {EXAMPLE: content.looked_up(example, data)})
+            except Unfit as unfit:
+                tell(Problem(row.place, str(unfit)))
+
+    def _part(
+        self, example: Example, row: Row, shares: Mapping[str, float], in_blocks: bool
+    ) -> str:
+        """in_blocks: the rows are lines of one text, and blocks of them stay together."""
+        seed = self.data.split_seed
+        if in_blocks:
+            return part_of_line(row.place.line - 1, shares, seed, Path(row.place.file).name)
+        group: Any = row.fields[self.data.group] if self.data.group else None
+        content = self.content.hashed(example) if group is None else str(group)
+        return part_of(content, shares, seed)
+
+
+def continues(data: DataSettings) -> bool:
+    """Whether the lines of a plain text are one text that goes on, not rows of their own."""
+    return not (data.label or data.group)
+
+
+def plain_text(path: str, format: str) -> bool:
+    """Whether each line of the file is a row."""
+    if parallel([path]):
+        return False
+    return format == "text" or (format == "auto" and format_of(Path(path)) == "text")
+
+
+def asked_rows(
+    content: Content, data: DataSettings, paths: list[str], on_bad_row: Tell | None
+) -> Iterator[Example]:
+    """The rows of files that have no labels, or whose labels are of no interest. A plain text
+    file has its one column, whatever that of the run is called; after two parallel files in
+    training, one file alone is plain text."""
+    lines = parallel(data.train)
+    for path in paths:
+        plain = (lines and not parallel([path])) or plain_text(path, data.format)
+        yield from Reading(data.asked([path], plain), content, on_bad_row).rows("train")

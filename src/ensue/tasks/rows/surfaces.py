@@ -1,0 +1,125 @@
+"""The distinct words of a data set, and what their spelling tells: looked up once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+
+
+class Numbering(Protocol):
+    """A vocabulary: the number of each token, 1 for those it does not know."""
+
+    def ids(self, tokens: Sequence[str], /) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True)
+class SurfaceTable:
+    """For each surface, with number 0 for padding: words (surfaces,), characters one row each,
+    prefix and suffix (surfaces, k), shape (surfaces,)."""
+
+    words: NDArray[np.int64]
+    characters: Ragged | None = None
+    prefix: NDArray[np.int64] | None = None
+    suffix: NDArray[np.int64] | None = None
+    shape: NDArray[np.int64] | None = None
+
+
+def surface_table(
+    surfaces: Sequence[str],
+    words: Numbering,
+    *,
+    fold: Callable[[str], str] = str,
+    characters: Numbering | None = None,
+    prefixes: tuple[Numbering, int] | None = None,
+    suffixes: tuple[Numbering, int] | None = None,
+    shapes: Numbering | None = None,
+) -> SurfaceTable:
+    """What is known of each surface; the first stands for padding.
+
+    fold: how a surface is written in the vocabulary of words (`str.lower`). prefixes,
+    suffixes: their vocabulary and up to how many letters: 3 gives those of 1, 2 and 3."""
+    real = list(surfaces[1:])
+    return SurfaceTable(
+        words=_after_padding(words.ids([fold(s) for s in real])),
+        characters=_spellings(real, characters),
+        prefix=_affixes(real, prefixes, starts_of),
+        suffix=_affixes(real, suffixes, ends_of),
+        shape=None if shapes is None else _after_padding(shapes.ids([shape_of(s) for s in real])),
+    )
+
+
+def _after_padding(ids: Sequence[int]) -> NDArray[np.int64]:
+    return np.array([0, *ids], np.int64)
+
+
+def _spellings(surfaces: list[str], characters: Numbering | None) -> Ragged | None:
+    if characters is None:
+        return None
+    letters = np.array(characters.ids(list("".join(surfaces))), np.int64)
+    lengths = [0, *(len(s) for s in surfaces)]
+    return Ragged(letters, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def _affixes(
+    surfaces: list[str],
+    wanted: tuple[Numbering, int] | None,
+    affixes_of: Callable[[str, int], list[str]],
+) -> NDArray[np.int64] | None:
+    """(surfaces, k): the affix of 1 … k letters, 0 for a word that is shorter."""
+    if wanted is None:
+        return None
+    vocabulary, longest = wanted
+    lists = [affixes_of(s, longest) for s in surfaces]
+    ids = iter(vocabulary.ids([affix for affixes in lists for affix in affixes]))
+    table = np.zeros((len(surfaces) + 1, longest), np.int64)
+    for row, affixes in enumerate(lists, 1):
+        table[row, : len(affixes)] = [next(ids) for _ in affixes]
+    return table
+
+
+def starts_of(word: str, longest: int) -> list[str]:
+    """to, too → t, to, too: the first letters, up to so many."""
+    return [word[:n] for n in range(1, min(longest, len(word)) + 1)]
+
+
+def ends_of(word: str, longest: int) -> list[str]:
+    """The last letters, up to so many."""
+    return [word[-n:] for n in range(1, min(longest, len(word)) + 1)]
+
+
+def shape_of(word: str) -> str:
+    """The kinds of letters in order, a run of one kind cut to two.
+
+    >>> shape_of("McDonald's"), shape_of("2026-11-15"), shape_of("USA")
+    ("XxXxx'x", 'dd-dd-dd', 'XX')
+    """
+    return "".join(kind * min(2, sum(1 for _ in run)) for kind, run in groupby(_kinds(word)))
+
+
+def _kinds(word: str) -> Iterator[str]:
+    for letter in word:
+        if letter.isdigit():
+            yield "d"
+        elif letter.isalpha():
+            yield "X" if letter.isupper() else "x"
+        else:
+            yield letter
+
+
+def part_counts(
+    words: Mapping[str, int], parts_of: Callable[[str], Iterable[str]]
+) -> dict[str, int]:
+    """How often each part of a word (its letters, its affixes, its shape) occurs. words: how often
+    each of them does."""
+    counts: dict[str, int] = {}
+    for word, times in words.items():
+        for part in parts_of(word):
+            counts[part] = counts.get(part, 0) + times
+    return counts

@@ -1,0 +1,186 @@
+"""`RowTask`: what tasks share whose rows are sequences read from tables, lines or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.data.subwords import train_subwords
+from ensue.data.tokenise import Tokeniser
+from ensue.errors import DataError, EnsueError, OptionError
+from ensue.tasks.model import Model
+from ensue.tasks.rows.collect import Example, collect, in_memory, pairs_of
+from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import NOTHING, Asked, Questions, S, Task
+
+AT_ONCE = 1000  # rows that are answered together
+
+T = TypeVar("T")
+Rows = Callable[[], Iterable[Example]]  # can be gone through more than once
+
+
+class Tokenised(Protocol):
+    """What was learned from rows of text."""
+
+    @property
+    def tokenisers(self) -> Tokenisers: ...
+
+
+L = TypeVar("L", bound=Tokenised)
+
+
+class RowFiles:
+    """The parts of a run's files."""
+
+    def __init__(
+        self,
+        task: RowTask[Any, Any],
+        data: DataSettings,
+        model: Model[Any, Part, Any],
+        on_bad_row: Tell | None,
+    ) -> None:
+        self._task, self._model = task, model
+        self._reading = Reading(data, task.content, on_bad_row)
+
+    @property
+    def rejected(self) -> int:
+        return self._reading.rejected
+
+    def part(self, name: str, like: Part | None = None) -> Part:
+        return self._task.collected(lambda: self._reading.rows(name), self._model, like)
+
+
+class RowTask(Task[S, Part, L]):
+    """Each row is a sequence with what is to be learned of it.
+
+    content: what of a row is learned from; labelled: whether rows need a label; new_labels:
+    whether labels that training does not have can be answered: texts and numbers can."""
+
+    content: ClassVar[Content] = Content()
+    labelled: ClassVar[bool] = True
+    new_labels: ClassVar[bool] = False
+
+    # ------------------------------------------------------------- read
+    def files(
+        self, data: DataSettings, model: Model[S, Part, L], on_bad_row: Tell | None = None
+    ) -> RowFiles:
+        return RowFiles(self, data, model, on_bad_row)
+
+    def given(
+        self,
+        rows: Any,
+        model: Model[S, Part, L],
+        columns: Mapping[str, str],
+        before: Part | None = None,
+    ) -> Part:
+        examples = list(self.examples(rows))
+        return self.collected(lambda: examples, model, before)
+
+    def asked(self, inputs: Any, model: Model[S, Part, L], asked: Asked = NOTHING) -> Part:
+        if isinstance(inputs, str):
+            raise OptionError("predict: expected a list of inputs, got one text; write [text]")
+        return self.collected(lambda: self.questions(inputs), model)
+
+    def examples(self, rows: Any) -> Iterable[Example]:
+        """Rows in memory: pairs of input and label."""
+        return in_memory(pairs_of(rows))
+
+    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
+        """Inputs in memory, without labels."""
+        return in_memory((value, None) for value in inputs)
+
+    def collected(self, rows: Rows, model: Model[S, Part, L], like: Part | None = None) -> Part:
+        """The rows as a part, cut by the tokenisers of a fitted model or of the part that they are
+        like; else by new ones, learned from these rows first."""
+        if model.fitted:
+            tokenisers = model.learned.tokenisers
+        elif like is not None:
+            tokenisers = like.tokenisers
+        else:
+            tokenisers = self.tokenisers(rows, model)
+        numbers = None if like is None else like.numbers
+        return collect(rows(), tokenisers, numbers)
+
+    def tokenisers(self, rows: Rows, model: Model[S, Part, L]) -> Tokenisers:
+        """For the texts of training rows; subwords are learned from them."""
+        values = (value for row in rows() for value in (row.value, row.second))
+        return Tokenisers(tokeniser_of(model.text, (v for v in values if v is not None)))
+
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: Model[S, Part, L],
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+    ) -> Iterator[Questions[Part]]:
+        rows = asked_rows(self.content, data, list(paths), on_bad_row)
+        for some in together(rows, AT_ONCE):
+            part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
+            yield Questions(part, [self.shown_input(row) for row in some])
+
+    def shown_input(self, example: Example) -> Any:
+        """What of a row is shown beside its answer."""
+        return example.value
+
+    # ------------------------------------------------------------- checked
+    def check(self, part: Part, name: str) -> None:
+        if self.labelled and (not len(part) or part.labels is None):
+            where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
+            raise DataError(
+                f"the {name} part: expected rows with labels, got {len(part)} rows"
+                + (" with some or all of them missing" + where) * bool(len(part))
+            )
+
+    def known_rows(
+        self, train: Part, held: Part, model: Model[S, Part, L]
+    ) -> NDArray[np.int64] | None:
+        return None if self.new_labels else known_rows(held, train)
+
+    def split_line(self, data: DataSettings, settings: S) -> str:
+        line = super().split_line(data, settings)
+        if continues(data) and all(plain_text(path, data.format) for path in data.train):
+            blocks = "by blocks of lines, so that what belongs together stays together"
+            line = line.replace(f"by the hash of {self.unit}", blocks)
+        return line
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        return continues(data) and any(plain_text(path, data.format) for path in data.train)
+
+
+def tokeniser_of(text: TextSettings, values: Iterable[Any]) -> Tokeniser:
+    """As the settings say; subwords are learned from these training values first."""
+    subwords = None
+    if text.level == "subwords":
+        plain = Tokeniser("words", lower=text.lower, numbers=text.numbers, breaks=text.breaks)
+        texts = (plain.prepared(v if isinstance(v, str) else " ".join(v)) for v in values)
+        subwords = train_subwords(texts, text.subword_count)
+    return Tokeniser(
+        text.level, lower=text.lower, numbers=text.numbers, breaks=text.breaks, subwords=subwords
+    )
+
+
+def together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
+    """So many rows at a time; those before an error come first, then the error."""
+    waiting = iter(rows)
+    while True:
+        some: list[T] = []
+        try:
+            some.extend(islice(waiting, count))
+        except EnsueError:
+            if some:
+                yield some
+            raise
+        if not some:
+            return
+        yield some

@@ -1,0 +1,114 @@
+"""What a task is recognised by: the files that were given, their first rows, and what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from ensue.data.options import TABLES, ReadOptions
+from ensue.data.parallel import parallel, read_any
+from ensue.data.read import Gathered, format_of
+from ensue.data.roles import header_hint, header_is_data
+from ensue.data.rows import Row
+from ensue.data.series import number_of
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError
+
+LOOKED_AT = 200  # rows
+MOST_CLASSES = 50  # of numbers that are names of classes
+
+
+@dataclass(frozen=True)
+class Guess:
+    """why: the reason, for the person who reads it; data: keys of [data] that were found out;
+    tables: keys of other tables."""
+
+    why: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """data: the keys of [data] that were given; settings: the other tables that were."""
+
+    data: DataSettings
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The first sound ones, all of their columns."""
+        if isinstance(self._found, DataError):
+            raise self._found
+        return self._found
+
+    @cached_property
+    def _found(self) -> list[Row] | DataError:
+        """Read once, also where there are none."""
+        plain = {"text": "", "label": "", "group": "", "sequence": "", "features": []}
+        options = self.data.model_copy(update=plain).read_options()
+        try:
+            return first_rows(self.data.train, options, LOOKED_AT)
+        except DataError as problem:
+            return problem
+
+    def recognised_by(self, recognise: Callable[[Sample], Guess | None]) -> Guess | None:
+        """What a task makes of the data; None where it looks for rows, and they have none: they
+        may be pictures, which another task recognises."""
+        try:
+            return recognise(self)
+        except DataError as problem:
+            if problem is not vars(self).get("_found"):
+                raise
+            return None
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.rows[0].fields)
+
+    def values(self, column: str) -> list[Any]:
+        return [row.fields.get(column) for row in self.rows]
+
+    def numeric(self, column: str) -> bool:
+        """Whether every value is a number."""
+        return all(number_of(value) is not None for value in self.values(column))
+
+    def different_numbers(self, column: str) -> int | None:
+        """How many different numbers a column has, if they hardly repeat: they are no classes."""
+        values = self.values(column)
+        different = {str(value) for value in values if number_of(value) is not None}
+        return len(different) if len(different) > max(MOST_CLASSES, len(values) // 2) else None
+
+    def header_lines(self) -> list[str]:
+        """A hint, where the first line may be a row rather than names of columns."""
+        if parallel(self.data.train):
+            return []
+        rows, said = self.rows, self.data.format
+        kind = format_of(Path(rows[0].place.file)) if said == "auto" else said
+        wanted = kind in TABLES and not self.data.header and header_is_data(rows)
+        return [header_hint(self.columns)] if wanted else []
+
+    def no_label(self) -> DataError:
+        """The error where no column can be the label."""
+        alone = len(self.columns) == 1
+        told = (
+            f"{self.rows[0].place}: no column looks like a label among {', '.join(self.columns)}; "
+            "name it with --label" + ", or learn the text itself with --task language" * alone
+        )
+        return DataError("\n".join([told, *self.header_lines()]))
+
+
+def first_rows(paths: Sequence[str], options: ReadOptions, count: int) -> list[Row]:
+    """The first rows that are sound; a file without any is an error that says why."""
+    rows = chain.from_iterable(
+        iter(Gathered({path: lambda tell, path=path: read_any(path, options, tell)}, skip_bad=True))  # type: ignore[misc]
+        for path in paths
+    )
+    found = list(islice(rows, count))
+    if not found:
+        raise DataError("expected files to read, got none")
+    return found

@@ -1,0 +1,113 @@
+"""A model as a folder: model.json, vocabularies, safetensors, and a manifest of digests.
+
+Nothing is unpickled, and names come from closed tables: a folder is data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import safetensors.torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from ensue import __version__
+from ensue.errors import RunError
+from ensue.files.atomic_folder import Damaged, canonical, read_files, with_manifest, write_folder
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """facts: settings and other plain values; vocabularies and arrays by name; networks: the
+    weights of each member; cells: the Python files of cells of one's own, by the settings' key;
+    place: the folder that it was read from."""
+
+    kind: str
+    facts: Mapping[str, Any]
+    vocabularies: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+    networks: Sequence[Mapping[str, Tensor]]
+    cells: Mapping[str, bytes] = field(default_factory=dict)
+    place: str = ""
+
+    def part(self, name: str) -> dict[str, NDArray[Any]]:
+        """The arrays called `name.…`, by what comes after the dot."""
+        begin = f"{name}."
+        own = self.arrays.items()
+        return {key.removeprefix(begin): v for key, v in own if key.startswith(begin)}
+
+
+def write_model(folder: Path, saved: Saved) -> None:
+    """Replaces a model that is there, or an empty folder, whole or not at all; anything else is
+    left alone, and a RunError."""
+    facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
+    files = {
+        "model.json": canonical(facts),
+        "vocabularies.json": canonical(saved.vocabularies),
+        "arrays.safetensors": safetensors.numpy.save(
+            {n: np.ascontiguousarray(v) for n, v in saved.arrays.items()}
+        ),
+    }
+    files |= {f"{key}.py": source for key, source in saved.cells.items()}
+    for number, weights in enumerate(saved.networks, 1):
+        files[f"network-{number}.safetensors"] = safetensors.torch.save(dict(weights))
+    write_folder(folder, with_manifest(files, {"format": FORMAT}))
+
+
+def read_model(folder: Path) -> Saved:
+    """The model in a folder; RunError where there is none, or where it is not whole."""
+    if not folder.is_dir():
+        raise RunError(f"{folder}: there is no model here; train one with `ensue train`")
+    try:
+        files = read_files(folder)
+        facts = json.loads(files["model.json"])
+        if facts["format"] != FORMAT:
+            raise RunError(
+                f"{folder}: expected a model of format {FORMAT}, got {facts['format']}; "
+                "use the Ensue that wrote it"
+            )
+        count = sum(name.startswith("network-") for name in files)
+        return Saved(
+            facts["kind"],
+            facts,
+            json.loads(files["vocabularies.json"]),
+            safetensors.numpy.load(files["arrays.safetensors"]),
+            [
+                safetensors.torch.load(files[f"network-{number}.safetensors"])
+                for number in range(1, count + 1)
+            ],
+            {name.removesuffix(".py"): own for name, own in files.items() if name.endswith(".py")},
+            str(folder),
+        )
+    except (Damaged, KeyError, ValueError, SafetensorError) as why:
+        raise RunError(f"{folder}: this is not a whole model: {why}. Train it again") from None
+
+
+def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
+    """The weights of each, as the format takes them: contiguous, none shared."""
+    return [
+        {name: t.detach().cpu().clone().contiguous() for name, t in net.state_dict().items()}
+        for net in networks
+    ]
+
+
+def networks_of(saved: Saved, build: Callable[[], nn.Module]) -> list[nn.Module]:
+    """Networks with the saved weights, ready to answer."""
+    found = []
+    for weights in saved.networks:
+        network = build()
+        try:
+            network.load_state_dict(dict(weights))
+        except RuntimeError as error:
+            raise RunError(f"the weights do not fit the model: {error}") from None
+        found.append(network.eval())
+    return found

@@ -1,0 +1,1 @@
+"""What translation and captioning share: networks over pairs, search, evaluation of texts."""

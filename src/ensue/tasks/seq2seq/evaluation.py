@@ -1,0 +1,193 @@
+"""Evaluation of texts against those that were expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.errors import MissingExtra
+from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of
+from ensue.metrics.edits import edit_distances, letters_of
+from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
+from ensue.tasks.rows.part import Names
+
+EDGES = (5, 10, 15, 20, 30, 50)  # tokens: the greatest lengths of the buckets
+WORST = 5
+LONGEST_SHOWN = 2 * PREVIEW  # characters of a text
+
+
+class Bucket(NamedTuple):
+    """Rows of like length, and the score that counts on them alone."""
+
+    name: str
+    rows: int
+    score: float
+
+
+@dataclass(frozen=True)
+class PairEvaluation(Evaluation):
+    """buckets: rows by the tokens of their source. Texts are long, so that an error is written over
+    several lines."""
+
+    buckets: Sequence[Bucket] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {**super().as_json(), "buckets": [bucket._asdict() for bucket in self.buckets]}
+
+    def as_text(self) -> str:
+        parts = [self._head(), self._lengths(), self._worst()]
+        return "\n\n".join(part for part in parts if part)
+
+    def _lengths(self) -> str:
+        width = max([len("tokens"), *(len(bucket.name) for bucket in self.buckets)])
+        lines = [f"{'tokens':>{width}}    rows{self.main:>10}"]
+        lines += [
+            f"{bucket.name:>{width}}{bucket.rows:8,}{bucket.score:10.4f}" for bucket in self.buckets
+        ]
+        return "\n".join(lines)
+
+    def _worst(self) -> str:
+        if not self.worst:
+            return ""
+        lines = ["furthest from what was expected"]
+        for error in self.worst:
+            lines.append(f"  {error.place}  ({error.probability:.2f})")
+            if error.text:
+                lines.append(f"    source    {error.text}")
+            lines += [f"    expected  {error.gold}", f"    got       {error.predicted}"]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Answers beside what was expected, row by row, as texts and as token numbers. sources: as
+    they are shown, "" where a source is no text; probabilities: how sure the model was; lengths:
+    in tokens, the buckets are made by them."""
+
+    names: Names
+    sources: Sequence[str]
+    expected: Sequence[str]
+    found: Sequence[str]
+    expected_tokens: Ragged
+    found_tokens: Ragged
+    lengths: NDArray[np.int64]
+    probabilities: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How texts are scored. tokenize, lowercase: as sacrebleu has them; exact_first: the share of
+    exact answers is what counts; seed: of the bootstrap."""
+
+    tokenize: str
+    lowercase: bool
+    exact_first: bool
+    seed: int
+
+    def corpus(self, found: Sequence[str], expected: Sequence[str]) -> Corpus | None:
+        """None where sacrebleu is not installed."""
+        try:
+            return corpus_of(found, expected, tokenize=self.tokenize, lowercase=self.lowercase)
+        except MissingExtra:
+            return None
+
+
+def evaluate_pairs(
+    rows: Compared, baselines: Mapping[str, Sequence[str]], how: Scoring
+) -> PairEvaluation:
+    """BLEU, chrF, exact answers and edits, the worst answers. baselines: the answers of models that
+    a network must beat, by name."""
+    pairs = zip(rows.found, rows.expected, strict=True)
+    right = np.array([found == expected for found, expected in pairs], np.float64)
+    edits = _edits(rows)
+    corpus = how.corpus(rows.found, rows.expected)
+    scores = {"exact": bootstrap(right[:, None], _first_mean(len(right)), seed=how.seed)}
+    rates = {"token errors": edits[0].sum() / max(edits[1].sum(), 1)}
+    rates["letter errors"] = edits[2].sum() / max(edits[3].sum(), 1)
+    notes = [f"BLEU and chrF are not counted: {INSTALL}"]
+    if corpus is not None:
+        interval = bootstrap(corpus.sums, bleu_of, seed=how.seed)
+        scores["bleu"] = Interval(corpus.bleu, interval.low, interval.high)
+        rates = {"chrf": corpus.chrf, **rates}
+        notes = [f"BLEU {corpus.bleu_signature}", f"chrF {corpus.chrf_signature}"]
+    main = "exact" if how.exact_first or corpus is None else "bleu"
+    scores = {main: scores[main], **scores}
+    return PairEvaluation(
+        rows=len(right),
+        steps=int(rows.expected_tokens.lengths.sum()),
+        scores=scores,
+        others={name: float(value) for name, value in rates.items()},
+        baselines={
+            name: _main_score(texts, rows.expected, main, how) for name, texts in baselines.items()
+        },
+        classes=[],
+        confusion=[],
+        worst=_worst(rows, right, edits[0] if corpus is None else -corpus.sentences),
+        notes=notes,
+        buckets=_buckets(rows.lengths, right, corpus if main == "bleu" else None),
+    )
+
+
+def _edits(rows: Compared) -> list[NDArray[np.int64]]:
+    """Of each row: tokens to change, tokens expected, letters to change, letters expected."""
+    found, expected = letters_of(rows.found), letters_of(rows.expected)
+    return [
+        edit_distances(rows.found_tokens, rows.expected_tokens),
+        rows.expected_tokens.lengths,
+        edit_distances(found, expected),
+        expected.lengths,
+    ]
+
+
+def _first_mean(rows: int) -> Any:
+    """Of sums (draws, 1), the mean of as many rows."""
+    return lambda sums: sums[:, 0] / rows
+
+
+def _main_score(found: Sequence[str], expected: Sequence[str], main: str, how: Scoring) -> float:
+    if main == "exact":
+        return float(np.mean([f == e for f, e in zip(found, expected, strict=True)]))
+    corpus = how.corpus(found, expected)
+    return 0.0 if corpus is None else corpus.bleu
+
+
+def _buckets(
+    lengths: NDArray[np.int64], right: NDArray[np.float64], corpus: Corpus | None
+) -> list[Bucket]:
+    """By length in tokens: the share of exact answers, or BLEU."""
+    found = []
+    where = np.searchsorted(EDGES, lengths)
+    for k, first in enumerate((0, *EDGES)):
+        rows = np.flatnonzero(where == k)
+        name = f"{first + 1}–{EDGES[k]}" if k < len(EDGES) else f"over {first}"
+        if len(rows) and corpus is None:
+            found.append(Bucket(name, len(rows), float(right[rows].mean())))
+        elif len(rows) and corpus is not None:
+            score = bleu_of(corpus.sums[rows].sum(0, keepdims=True))[0]
+            found.append(Bucket(name, len(rows), float(score)))
+    return found
+
+
+def _worst(rows: Compared, right: NDArray[np.float64], badness: NDArray[Any]) -> list[Error]:
+    """Wrong answers, the worst first."""
+    order = [int(row) for row in np.argsort(-badness, kind="stable") if not right[row]]
+    return [
+        Error(
+            rows.names[row],
+            _cut(rows.sources[row]),
+            _cut(rows.expected[row]),
+            _cut(rows.found[row]),
+            rows.probabilities[row],
+        )
+        for row in order[:WORST]
+    ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"

@@ -1,0 +1,137 @@
+"""The search for the best answers of pair networks, of one or of several that answer together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.batches import evaluation_batches
+from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import (
+    END_NUMBER,
+    PAD,
+    START,
+    START_NUMBER,
+    TEXT_SPECIALS,
+    UNKNOWN,
+)
+from ensue.decoding import BeamSearch, Hypothesis, State, beam, greedy
+from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
+from ensue.training.devices import device_of_weights, moved
+
+NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said
+HYPOTHESES = 512  # of a batch
+SOURCE_TOKENS = 16_000  # of a batch, for each hypothesis of a source
+
+
+@dataclass(frozen=True)
+class Search:
+    """width: of the beam, 1 is greedy; n_best: answers to a source, ranked by log p / lp(words) as
+    `ensue.decoding.beam` says; an answer has at most factor·(steps of its source) + extra tokens.
+    aligned: the attention is kept."""
+
+    width: int = 5
+    n_best: int = 1
+    length_penalty: str = "wu"
+    alpha: float = 0.6
+    factor: float = 2.0
+    extra: int = 20
+    aligned: bool = False
+
+    def most_steps(self, lengths: Tensor) -> Tensor:
+        """Of sources (rows,), the end counted."""
+        return (lengths.double() * self.factor).long() + self.extra + 1
+
+
+class SearchEnsemble:
+    """Networks that answer together: p is the mean of theirs. A state is the tuple of theirs, and
+    stays with their weights; the search is on the CPU."""
+
+    def __init__(self, networks: Sequence[PairNetwork]) -> None:
+        self.networks = networks
+
+    def begin(self, source: Tensor, lengths: Tensor) -> State:
+        return tuple(
+            network.begin(source.to(device_of_weights(network)), lengths)
+            for network in self.networks
+        )
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """log p (rows, words), −∞ for what is never said."""
+        pairs = zip(self.networks, state, strict=True)
+        found = [
+            network.step(tokens.to(device_of_weights(network)), before) for network, before in pairs
+        ]
+        logs = found[0][0].cpu() if len(found) == 1 else _mean([log.cpu() for log, _ in found])
+        return logs.index_fill(1, NEVER, -torch.inf), tuple(new for _, new in found)
+
+    def alignment(self, state: State) -> Tensor:
+        """α (rows, source time), the mean over the networks, which have attention."""
+        pairs = zip(self.networks, state, strict=True)
+        found = [network.alignment(after) for network, after in pairs]
+        return torch.stack([alpha.cpu() for alpha in found if alpha is not None]).mean(0)
+
+    @torch.no_grad()
+    def log_probabilities(self, batch: PairBatch) -> Tensor:
+        """log p (time, batch) of each wanted word, 0 on padding."""
+        found = [
+            -network.costs(moved(batch, device_of_weights(network))).cpu()
+            for network in self.networks
+        ]
+        return found[0] if len(found) == 1 else _mean(found)
+
+
+def _mean(logs: Sequence[Tensor]) -> Tensor:
+    return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
+
+
+@torch.no_grad()
+def searched(
+    networks: Sequence[PairNetwork], source: Ragged, how: Search
+) -> list[list[Hypothesis]]:
+    """The n best answers to each source, best first. The answer to an empty source is empty, and no
+    network is asked."""
+    ensemble = SearchEnsemble(networks)
+    nothing = Hypothesis((END_NUMBER,), 0.0, 0.0, True)
+    found = [[nothing] for _ in range(len(source))]
+    full = np.flatnonzero(source.lengths)
+    batches = evaluation_batches(
+        source.lengths[full],
+        max(1, SOURCE_TOKENS // how.width),
+        most_rows=max(1, HYPOTHESES // how.width),
+    )
+    for some in batches:
+        rows = full[some]
+        for row, hypotheses in zip(rows, _batch(ensemble, source, rows, how), strict=True):
+            found[row] = hypotheses
+    return found
+
+
+def _batch(
+    ensemble: SearchEnsemble, source: Ragged, rows: NDArray[np.int64], how: Search
+) -> list[list[Hypothesis]]:
+    lengths = torch.from_numpy(source.lengths[rows])
+    state = ensemble.begin(torch.from_numpy(source.padded(rows).astype(np.int64)), lengths)
+    start = torch.full((len(rows),), START_NUMBER)
+    watch = ensemble.alignment if how.aligned else None
+    most = how.most_steps(lengths)
+    if how.width == 1:
+        found = greedy(ensemble.step, start, state, end=END_NUMBER, most_steps=most, watch=watch)
+        return [[hypothesis] for hypothesis in found]
+    return beam(
+        ensemble.step,
+        start,
+        state,
+        BeamSearch(
+            width=how.width, n_best=how.n_best, length_penalty=how.length_penalty, alpha=how.alpha
+        ),
+        end=END_NUMBER,
+        most_steps=most,
+        watch=watch,
+    )

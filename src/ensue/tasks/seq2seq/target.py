@@ -1,0 +1,69 @@
+"""The side of a pair that is said: what is learned of it from the training part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import END, TEXT_SPECIALS, Vocabulary
+from ensue.tasks.rows.part import LabelledPart, Numbers, renumbered
+from ensue.tasks.settings import TextSettings
+
+
+@dataclass(frozen=True)
+class LearnedTarget:
+    """tokeniser, words: what its texts are cut by, and the numbers of their tokens; frequent: the
+    tokens of the text that is most frequent in training."""
+
+    tokeniser: Tokeniser
+    words: Vocabulary
+    frequent: tuple[str, ...]
+
+    def text_of(self, numbers: Iterable[int]) -> str:
+        """The text of tokens by the vocabulary's numbers."""
+        return self.tokeniser.text_of(self.words.tokens_of(numbers))
+
+    @property
+    def frequent_text(self) -> str:
+        return self.tokeniser.text_of(self.frequent)
+
+    def numbered(self, part: LabelledPart) -> Ragged:
+        """The targets of a part by the vocabulary's numbers."""
+        return renumbered(targets_of(part), part.numbers.labels, self.words.numbers)
+
+    def texts(self, targets: Ragged, numbers: Numbers) -> list[str]:
+        """Targets of a part as they were written, but for what the tokeniser folds."""
+        names = list(numbers.labels)
+        rows = ([names[k] for k in targets.row(row)] for row in range(len(targets)))
+        return [self.tokeniser.text_of(row) for row in rows]
+
+
+def targets_of(part: LabelledPart) -> Ragged:
+    """The tokens of each row's target."""
+    assert part.labels is not None
+    return part.labels
+
+
+def text_vocabulary(counts: dict[str, int], rows: int, text: TextSettings) -> Vocabulary:
+    """Words with the specials of a text, whose end stands in each of so many rows. min_count is
+    that of the settings, unless all words are rarer."""
+    least = min(text.min_count, max(counts.values()))
+    return Vocabulary.build(
+        {**counts, END: rows},
+        min_count=least,
+        max_size=text.max_words,
+        specials=TEXT_SPECIALS,
+    )
+
+
+def most_frequent(part: LabelledPart) -> tuple[str, ...]:
+    """The tokens of the target that occurs most often."""
+    names, targets = list(part.numbers.labels), targets_of(part)
+    rows = Counter(targets.row(k).tobytes() for k in range(len(targets)))
+    most, _ = rows.most_common(1)[0]
+    return tuple(names[token] for token in np.frombuffer(most, np.int32))

@@ -1,0 +1,1 @@
+"""A column of a table from the others."""

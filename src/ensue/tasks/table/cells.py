@@ -1,0 +1,145 @@
+"""Rows of a table as cells, and cells as columns again.
+
+A part holds the rows of a table as those of any other task: as lists of tokens, here one for each
+cell, the name of its column and its text with a tab between. `Grid` puts them back into columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.errors import DataError
+from ensue.tasks.rows.part import Names, Part
+
+BETWEEN = "\t"
+Rows = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+
+
+class Cells(list[str]):
+    """The cells of a row, each the name of its column and its text with a tab between."""
+
+    def as_text(self) -> str:
+        """On one line: area=93 town=Delft."""
+        return " ".join(texts_of(self))
+
+
+def cells_of(fields: Mapping[str, Any], place: str, without: Collection[str] = ()) -> Cells:
+    """The cells of a row, but for some columns."""
+    return Cells(
+        f"{name}{BETWEEN}{cell_text(value, name, place)}"
+        for name, value in fields.items()
+        if name not in without
+    )
+
+
+def texts_of(cells: Iterable[str]) -> list[str]:
+    """Each cell as column=text, on one line."""
+    pairs = (cell.partition(BETWEEN) for cell in cells)
+    return [" ".join(f"{name}={text}".split()) for name, _, text in pairs]
+
+
+def cell_text(value: Any, name: str, place: str) -> str:
+    """ "" where there is nothing: None and NaN."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, int | float):
+        return repr(value)
+    raise DataError(
+        f"{place}: column {name!r}: expected a text or a number, got {type(value).__name__}"
+    )
+
+
+def rows_of(given: Rows) -> list[Mapping[str, Any]]:
+    """A list of rows by column name, also from a mapping of columns."""
+    if isinstance(given, Mapping):
+        for name, column in given.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise DataError(
+                    f"column {name!r}: expected a list of values, one for each row, got "
+                    f"{repr(column)[:60]}; one row alone is [row]"
+                )
+        lengths = {name: len(column) for name, column in given.items()}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name} {count}" for name, count in lengths.items())
+            raise DataError(f"expected columns of the same length, got {listed}")
+        names = list(given)
+        return [dict(zip(names, row, strict=True)) for row in zip(*given.values(), strict=True)]
+    found = list(given)
+    for number, row in enumerate(found, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(
+                f"row:{number}: expected a row by column name, such as {{'age': 39}}, "
+                f"got {repr(row)[:60]}"
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class Grid:
+    """cells (rows, columns): the number of each cell's text, −1 where a row has no such column."""
+
+    columns: tuple[str, ...]
+    texts: Sequence[str]
+    cells: NDArray[np.int64]
+    places: Names
+
+    @classmethod
+    def of(cls, part: Part) -> Grid:
+        if part.inputs.values.ndim != 1:
+            raise DataError(f"{part.names[0]}: expected the rows of a table, got vectors")
+        pairs = [token.partition(BETWEEN) for token in part.numbers.tokens]
+        places = {name: k for k, name in enumerate(dict.fromkeys(name for name, _, _ in pairs))}
+        column = np.array([places[name] for name, _, _ in pairs], np.int64)
+        cells = np.full((len(part), len(places)), -1, np.int64)
+        rows = np.repeat(np.arange(len(part)), part.inputs.lengths)
+        cells[rows, column[part.inputs.values]] = part.inputs.values
+        return cls(tuple(places), [text for _, _, text in pairs], cells, part.names)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def column(self, name: str) -> Column:
+        """A column whose cells are all there."""
+        if name not in self.columns:
+            raise DataError(
+                f"{self.places[0]}: there is no column {name!r}, which the model was trained "
+                f"with; got {', '.join(self.columns) or 'no column'}"
+            )
+        cells = self.cells[:, self.columns.index(name)]
+        if len(gone := np.flatnonzero(cells < 0)):
+            raise DataError(
+                f"{self.places[int(gone[0])]}: expected a cell of column {name!r}, as in other "
+                "rows, got none"
+            )
+        distinct, index = np.unique(cells, return_inverse=True)
+        return Column(name, [self.texts[k] for k in distinct], index, self.places)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The different texts of a column, and which of them each row has."""
+
+    name: str
+    texts: list[str]
+    index: NDArray[np.int64]
+    places: Names
+
+    def counts(self) -> dict[str, int]:
+        found = np.bincount(self.index, minlength=len(self.texts))
+        return dict(zip(self.texts, found.tolist(), strict=True))
+
+    def first(self, wrong: NDArray[np.bool_]) -> tuple[str, str]:
+        """Place and text of the first row whose text is wrong (texts,)."""
+        row = int(np.flatnonzero(wrong[self.index])[0])
+        return self.places[row], self.texts[self.index[row]]

@@ -1,0 +1,224 @@
+"""What is learned of the columns of a table: which are numbers and how they are scaled, which are
+categories and what categories there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.series import MISSING, not_a_number, number_of
+from ensue.errors import DataError, unknown
+from ensue.tasks.rows.fixed_width import Arrays
+from ensue.tasks.table.cells import Column, Grid
+from ensue.tasks.table.settings import TableSettings
+
+MOST_NAMED = 10  # problems of one message
+MANY = 0.5  # rows of a category that is theirs alone: more are hardly categories
+ALIKE = 0.999  # correlation with the target that is too good to be true
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """(x − mean)/spread; indicator: a further column is 1 where the cell is empty."""
+
+    name: str
+    mean: float
+    spread: float
+    indicator: bool
+
+    @classmethod
+    def learn(cls, column: Column, settings: TableSettings) -> NumberColumn:
+        values = read_numbers(column, settings)[column.index]
+        known = values[~np.isnan(values)]
+        if not len(known):
+            raise DataError(f"column {column.name!r}: expected numbers, got empty cells only")
+        spread = float(known.std())
+        return cls(
+            column.name,
+            float(known.mean()),
+            spread if spread > 0 else 1.0,
+            len(known) < len(values),
+        )
+
+    def encode(self, column: Column, settings: TableSettings) -> list[NDArray[np.float64]]:
+        values = read_numbers(column, settings)[column.index]
+        gone = np.isnan(values)
+        scaled = np.where(gone, 0.0, (values - self.mean) / self.spread)
+        return [scaled, gone.astype(np.float64)] if self.indicator else [scaled]
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """categories: by falling count; their numbers begin at 1, and 0 is every other one."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    @classmethod
+    def learn(cls, column: Column, settings: TableSettings) -> CategoryColumn:
+        _no_gaps(column, settings)
+        counts = column.counts()
+        kept = [text for text, count in counts.items() if count >= settings.min_count]
+        return cls(column.name, tuple(sorted(kept, key=lambda text: (-counts[text], text))))
+
+    def encode(self, column: Column, settings: TableSettings) -> NDArray[np.int64]:
+        _no_gaps(column, settings)
+        known = {text: number for number, text in enumerate(self.categories, 1)}
+        table = np.array([known.get(text, 0) for text in column.texts], np.int64)
+        return table[column.index]
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns that a model reads."""
+
+    numbers: tuple[NumberColumn, ...]
+    categories: tuple[CategoryColumn, ...]
+
+    @classmethod
+    def learn(cls, grid: Grid, settings: TableSettings) -> TableColumns:
+        for name in (*settings.numeric, *settings.categorical, *settings.leave_out):
+            if name not in grid.columns:
+                raise DataError(f"{grid.places[0]}: {unknown('column', name, grid.columns)}")
+        numbers, categories, wrong = list[NumberColumn](), list[CategoryColumn](), list[str]()
+        for name in grid.columns:
+            if name in settings.leave_out:
+                continue
+            column = grid.column(name)
+            try:
+                if name in settings.numeric or (
+                    name not in settings.categorical and _all_numbers(column)
+                ):
+                    numbers.append(NumberColumn.learn(column, settings))
+                else:
+                    categories.append(CategoryColumn.learn(column, settings))
+            except DataError as error:
+                wrong.append(str(error))
+        _raise(wrong)
+        if not numbers and not categories:
+            raise DataError(
+                f"{grid.places[0]}: expected columns to learn from beside the target, got none"
+            )
+        return cls(tuple(numbers), tuple(categories))
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row is encoded as, beside its categories."""
+        return len(self.numbers) + sum(column.indicator for column in self.numbers)
+
+    def encode(self, grid: Grid, settings: TableSettings) -> dict[str, NDArray[Any]]:
+        """numbers (rows, width) float32 and categories (rows, columns) as ids."""
+        found, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
+        for column in self.numbers:
+            try:
+                found += column.encode(grid.column(column.name), settings)
+            except DataError as error:
+                wrong.append(str(error))
+        for name in self.categories:
+            try:
+                ids.append(name.encode(grid.column(name.name), settings))
+            except DataError as error:
+                wrong.append(str(error))
+        _raise(wrong)
+        return {
+            "numbers": np.stack([np.zeros(len(grid)), *found], 1)[:, 1:].astype(np.float32),
+            "categories": np.stack([np.zeros(len(grid), np.int64), *ids], 1)[:, 1:],
+        }
+
+    def remarks(self, arrays: Arrays, wanted: NDArray[np.float64] | None) -> list[str]:
+        """What a user should know. wanted: the target (rows,), where it is a number."""
+        rows, found = len(arrays["numbers"]), []
+        for k, column in enumerate(self.categories):
+            rare = float((arrays["categories"][:, k] == 0).mean())
+            if rare > MANY or len(column.categories) > MANY * rows:
+                found.append(
+                    f"column {column.name!r} has hardly two rows alike: if it is a name or a text, "
+                    "leave it out (model.leave_out)"
+                )
+        if wanted is None or rows < 3 or wanted.std() == 0:
+            return found
+        at = 0
+        for number in self.numbers:
+            values = arrays["numbers"][:, at]
+            at += 1 + number.indicator
+            if values.std() > 0 and abs(np.corrcoef(values, wanted)[0, 1]) > ALIKE:
+                found.append(
+                    f"column {number.name!r} tells the target almost exactly: is it known when "
+                    "the target is not? If not, leave it out"
+                )
+        return found
+
+    def dense(self, arrays: Arrays, most: int) -> NDArray[np.float64]:
+        """All as numbers: each column's `most` most frequent categories as zeros and ones."""
+        parts = [np.asarray(arrays["numbers"], np.float64)]
+        for k, column in enumerate(self.categories):
+            kinds = np.arange(1, min(len(column.categories), most) + 1)
+            parts.append((arrays["categories"][:, k, None] == kinds).astype(np.float64))
+        return np.concatenate(parts, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> TableColumns:
+        return cls(
+            tuple(NumberColumn(**column) for column in known["numbers"]),
+            tuple(
+                CategoryColumn(column["name"], tuple(column["categories"]))
+                for column in known["categories"]
+            ),
+        )
+
+
+def read_numbers(column: Column, settings: TableSettings) -> NDArray[np.float64]:
+    """The number of each text, NaN where the cell is empty; an error where that may not be."""
+    values = np.array([_number(text) for text in column.texts])
+    gone = _empty(column.texts)
+    if (wrong := np.isnan(values) & ~gone).any():
+        place, text = column.first(wrong)
+        raise DataError(f"{place}: {not_a_number(column.name, text)}")
+    if gone.any() and settings.missing == "error":
+        raise _gap(column, gone)
+    return values
+
+
+def _number(text: str) -> float:
+    found = number_of(text)
+    return np.nan if found is None else found
+
+
+def _empty(texts: Sequence[str]) -> NDArray[np.bool_]:
+    return np.array([text.lower() in MISSING for text in texts])
+
+
+def _all_numbers(column: Column) -> bool:
+    """Whether all cells that are not empty are numbers, and some are."""
+    there = [text for text in column.texts if text.lower() not in MISSING]
+    return bool(there) and all(number_of(text) is not None for text in there)
+
+
+def _no_gaps(column: Column, settings: TableSettings) -> None:
+    gone = np.array([not text for text in column.texts])
+    if gone.any() and settings.missing == "error":
+        raise _gap(column, gone)
+
+
+def _gap(column: Column, gone: NDArray[np.bool_]) -> DataError:
+    place, text = column.first(gone)
+    return DataError(
+        f"{place}: column {column.name!r}: expected a value, got {text!r}; fill it in, leave the "
+        "row out, or learn with gaps: model.missing = indicator"
+    )
+
+
+def _raise(wrong: Sequence[str]) -> None:
+    if len(wrong) == 1:
+        raise DataError(wrong[0])
+    if wrong:
+        more = [f"and {len(wrong) - MOST_NAMED} more"] * (len(wrong) > MOST_NAMED)
+        lines = [f"{len(wrong)} problems in the table", *wrong[:MOST_NAMED], *more]
+        raise DataError("\n  ".join(lines))

@@ -1,0 +1,61 @@
+"""What of a table's row is learned from: all columns but the target and the group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ensue.data.rows import Place, Row
+from ensue.data.settings import DataSettings
+from ensue.data.values import Unfit
+from ensue.errors import DataError
+from ensue.tasks.rows.collect import IN_MEMORY, Example
+from ensue.tasks.rows.content import Content
+from ensue.tasks.table.cells import Cells, Rows, cells_of, rows_of
+
+
+class TableContent(Content):
+    """The cells of a row, and its target."""
+
+    def value(self, row: Row, data: DataSettings) -> Cells:
+        try:
+            return cells_of(row.fields, "", {data.label, data.group})
+        except DataError as error:
+            raise Unfit(str(error).removeprefix(": ")) from None
+
+
+def rows_in_memory(rows: Rows, target: str) -> Iterator[Example]:
+    """Rows with the target among their columns."""
+    for number, row in enumerate(rows_of(rows), 1):
+        place = Place(IN_MEMORY, number)
+        if target not in row:
+            raise DataError(
+                f"{place}: expected a column {target!r}, the target, "
+                f"got {', '.join(row) or 'no column'}"
+            )
+        label = row[target]
+        if label is None or label == "" or (isinstance(label, float) and label != label):
+            raise DataError(f"{place}: expected a value of {target!r}, got {label!r}")
+        yield Example(cells_of(row, str(place), (target,)), label, place)
+
+
+def asked_in_memory(rows: Rows, target: str) -> Iterator[Example]:
+    """Rows whose target, if they have one, is of no interest."""
+    for number, row in enumerate(rows_of(rows), 1):
+        place = Place(IN_MEMORY, number)
+        yield Example(cells_of(row, str(place), (target,)), None, place)
+
+
+def row_of_line(line: str) -> Mapping[str, Any]:
+    """A row of a table as a line of JSON."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(
+            'standard input: expected a row as JSON, such as {"age": 39}, '
+            f"got {line[:60]!r}; or give a file with a header"
+        )
+    return found

@@ -1,0 +1,209 @@
+"""A column of a table from the others: a number with its interval, a class, several labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.options import require
+from ensue.errors import OptionError
+from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.model import Model
+from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
+from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.recognise import number_wanted
+from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.table.cells import texts_of
+from ensue.tasks.table.content import TableContent, asked_in_memory, row_of_line, rows_in_memory
+from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
+from ensue.tasks.table.network import TableNetwork
+from ensue.tasks.table.options import OPTIONS
+from ensue.tasks.table.settings import AUTO, TableSettings
+from ensue.tasks.targets.classes import SeveralTarget
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.target import TargetOutputs
+from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.training.devices import device_of_weights, moved
+
+AT_ONCE = 4096  # rows that the networks see together when they answer
+
+RowModel = Model[TableSettings, Part, LearnedTable]
+
+
+class Tabular(RowTask[TableSettings, LearnedTable]):
+    """A column of a table from the others."""
+
+    name = "table"
+    settings = TableSettings
+    train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10, "rate": 2e-3}
+    metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
+    options = OPTIONS
+    columns = ("target",)
+    content = TableContent()
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        """A column is to be predicted from others that are no texts: all others are numbers, or it
+        is a number itself and one of the others at least is a number or repeats."""
+        data = sample.data
+        if data.sequence or data.text or not data.label or data.label not in sample.columns:
+            return None
+        others = [name for name in sample.columns if name not in (data.label, data.group)]
+        numeric = [name for name in others if sample.numeric(name)]
+        if others and numeric == others:
+            return self.infer(sample)
+        half = len(sample.rows) // 2
+        few = [name for name in others if len(set(map(str, sample.values(name)))) <= half]
+        if (numeric or few) and sample.different_numbers(data.label) is not None:
+            return self.infer(sample)
+        return None
+
+    def infer(self, sample: Sample) -> Guess:
+        data = sample.data
+        if not data.label:
+            raise sample.no_label()
+        wanted = [name for name in (data.group, data.label) if name]
+        require(wanted, sample.columns, sample.rows[0].place)
+        kind = SeveralTarget.kind if data.separator else AUTO
+        if number_wanted(sample, data.label):
+            kind = NumberTarget.kind
+        why = f"{data.label} from {len(sample.columns) - len(wanted)} columns"
+        return Guess(why, {"label": data.label}, {"model": {"target": kind}})
+
+    # ------------------------------------------------------------- read
+    def given(
+        self,
+        rows: Any,
+        model: RowModel,
+        columns: Mapping[str, str],
+        before: Part | None = None,
+    ) -> Part:
+        """rows: by column name, or columns by name."""
+        known = model.learned.target_column if model.fitted else ""
+        target = columns.get("target", known)
+        if not target:
+            raise OptionError('target: expected the column to predict, target="price", got none')
+        examples = list(rows_in_memory(rows, target))
+        return self.collected(lambda: examples, model, before)
+
+    def asked(self, inputs: Any, model: RowModel, asked: Asked = NOTHING) -> Part:
+        """inputs: rows by column name, or columns by name."""
+        given = inputs if isinstance(inputs, Mapping) else list(inputs)
+        examples = list(asked_in_memory(given, model.learned.target_column))
+        return self.collected(lambda: examples, model)
+
+    def asked_lines(self, lines: Sequence[str], model: RowModel) -> Part:
+        """Each line is a row as JSON."""
+        return self.asked([row_of_line(line) for line in lines], model)
+
+    def tokenisers(self, rows: Rows, model: RowModel) -> Tokenisers:
+        return CELLS
+
+    def known_rows(self, train: Part, held: Part, model: RowModel) -> NDArray[np.int64] | None:
+        """A number can be any; a class must be one of training."""
+        number = kind_of(train, model.model) == NumberTarget.kind
+        return None if number else known_rows(held, train)
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
+        return LearnedTable.learn(train, model.model, model.roles.get("target", ""))
+
+    def remarks(self, train: Part, validation: Part, model: RowModel) -> list[str]:
+        return model.learned.remarks(train, model.model)
+
+    def build(self, model: RowModel) -> TableNetwork:
+        columns, target = model.learned.columns, model.learned.target
+        counts = [len(column.categories) for column in columns.categories]
+        return TableNetwork(columns.width, counts, target.width, target.cost, model.model)
+
+    def source(self, train: Part, model: RowModel, seed: int) -> RowSource:
+        arrays = model.learned.arrays(train, model.model)
+        return RowSource(arrays, seed=seed, batch_rows=model.model.batch_rows, names=train.names)
+
+    def validation(self, network: nn.Module, part: Part, model: RowModel) -> ScoredRows:
+        def score(arrays: Arrays) -> dict[str, float]:
+            target = model.learned.target
+            z = _outputs(network, arrays, target.width)
+            return target.score(z, torch.from_numpy(arrays["targets"]), model.train.watch)
+
+        return ScoredRows(score, model.learned.arrays(part, model.model))
+
+    # ------------------------------------------------------------- asked
+    def answers(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> list[Any]:
+        """`Estimated` of a number, `Classified` of classes."""
+        if not len(part):
+            return []
+        inputs, target = model.learned.inputs(part, model.model), model.learned.target
+        return target.answers([_outputs(net, inputs, target.width) for net in model.networks])
+
+    @torch.no_grad()
+    def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:
+        learned, texts = model.learned, part.numbers.token_names
+        inputs = learned.inputs(part, model.model)
+
+        def shown(row: int) -> tuple[str, str]:
+            return part.names[row], preview(texts_of(texts[k] for k in part.inputs.row(row)))
+
+        return learned.target.evaluate(
+            TargetOutputs(
+                [_outputs(net, inputs, learned.target.width) for net in model.networks],
+                {"linear model": learned.linear_outputs(inputs)},
+                part,
+                shown,
+                model.train.seed,
+            )
+        )
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedTable) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: RowModel) -> LearnedTable:
+        return LearnedTable.unpack(saved, model.model)
+
+    def describe(self, model: RowModel) -> str:
+        settings = model.model
+        units = " → ".join(map(str, settings.hidden))
+        return f"{units} units, {', '.join(settings.activations)}" if units else "linear"
+
+    def facts(self, model: RowModel) -> list[str]:
+        columns, target = model.learned.columns, model.learned.target
+        read = f"{len(columns.numbers)} columns of numbers, {len(columns.categories)} of categories"
+        return [f"{read} → {target.describe()}"]
+
+
+TASK = Tabular()
+
+
+class TableModel(Model[TableSettings, Part, LearnedTable]):
+    """A column of a table from the others.
+
+    model = TableModel().fit(rows, target="price")    # rows by column name, or columns by name
+    model.predict([{"area": 93, "town": "Delft"}])[0].value
+
+    Numbers are scaled, and categories known, by the training part alone."""
+
+    task = TASK
+
+
+@torch.no_grad()
+def _outputs(network: nn.Module, arrays: Arrays, width: int) -> Tensor:
+    """z (rows, width)."""
+    assert isinstance(network, TableNetwork)
+    rows = len(arrays["numbers"])
+    inputs = {name: values for name, values in arrays.items() if name != "targets"}
+    device = device_of_weights(network)
+    found = [
+        network.scores(moved(taken(inputs, slice(first, first + AT_ONCE)), device)).cpu()
+        for first in range(0, rows, AT_ONCE)
+    ]
+    return torch.cat(found) if found else torch.zeros(0, width)

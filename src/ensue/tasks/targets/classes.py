@@ -1,0 +1,221 @@
+"""One class of many that is predicted, or several labels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+from ensue.metrics import classes as metrics
+from ensue.metrics.answers import ClassAnswers
+from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
+from ensue.tasks.blocks.distributions import Bernoulli, Categorical, Distribution
+from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.calibration import reliability, reliability_lines
+from ensue.tasks.evaluation.mistakes import (
+    class_rows,
+    known_answers,
+    log_loss_of_known,
+    surest_mistakes,
+)
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.rows.labels import label_numbers, learned_labels, unknown_rows, with_unknown
+from ensue.tasks.rows.part import LabelledPart
+from ensue.tasks.targets.answers import Classified
+from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+
+Floats = NDArray[np.float64]
+THRESHOLD = 0.5  # of several labels, those more probable are there
+
+
+@dataclass(frozen=True)
+class LabelTarget:
+    """The labels that the training part has: z has a number for each."""
+
+    labels: Vocabulary
+    distribution: ClassVar[Distribution]
+    metrics: ClassVar[tuple[Metric, ...]] = CLASS_METRICS
+
+    @classmethod
+    def learn(cls, train: LabelledPart, settings: NumberSettings | None = None) -> Self:
+        return cls(learned_labels(train))
+
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
+    linear_width = width
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.cost(z, y)
+
+    def facts(self) -> dict[str, Any]:
+        return {"labels": self.labels.to_dict()}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
+        return cls(Vocabulary.from_dict(facts["labels"]))
+
+
+@dataclass(frozen=True)
+class ClassTarget(LabelTarget):
+    """One class of two or more."""
+
+    distribution: ClassVar[Distribution] = Categorical()
+    kind: ClassVar[str] = "class"
+    regression: ClassVar[str] = "softmax"
+
+    def encode(self, part: LabelledPart) -> NDArray[np.int64]:
+        return classes_of(part, self.labels.tokens)
+
+    def probabilities(self, outputs: Outputs) -> Floats:
+        """(rows, classes), the mean over the members."""
+        return np.asarray(np.mean([z.double().softmax(-1).numpy() for z in outputs], 0))
+
+    def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
+        answers = ClassAnswers(y.numpy(), z.argmax(-1).numpy(), self.probabilities([z]))
+        return scores_of(self.metrics, answers, watch)
+
+    def answers(self, outputs: Outputs) -> list[Classified]:
+        found = []
+        for p in self.probabilities(outputs):
+            shown = _by_probability(self.labels, p)
+            label = next(iter(shown))
+            found.append(Classified(label, (label,), shown))
+        return found
+
+    def evaluate(self, given: TargetOutputs) -> Evaluation:
+        part = given.part
+        names = with_unknown(part, self.labels)
+        gold = classes_of(part, names)
+        p = self.probabilities(given.outputs)
+        guess = p.argmax(1)
+        counts = metrics.row_counts(gold, guess, len(names))
+        right = np.stack([gold == guess, np.ones(len(gold))], 1)
+        others = log_loss_of_known(gold, p)
+        others["Brier"] = metrics.brier(gold, p)
+        if len(names) == 2 and len(set(gold.tolist())) == 2:
+            others["AUC"] = metrics.roc_auc(gold, p[:, 1])
+        others["calibration error"] = metrics.calibration_error(gold, p)
+        scores = {
+            "accuracy": bootstrap(right, metrics.ratio, seed=given.seed),
+            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=given.seed),
+        }
+        others |= further_scores(self.metrics, known_answers(gold, guess, p), scores)
+        most = int(np.argmax(self.labels.counts))
+        baselines = {"majority class": np.full_like(gold, most)}
+        baselines |= {name: z.argmax(-1).numpy() for name, z in given.baselines.items()}
+        return Evaluation(
+            rows=len(gold),
+            steps=len(gold),
+            scores=scores,
+            others=others,
+            baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            classes=class_rows(names, counts.sum(0)),
+            confusion=metrics.confusion(gold, guess, len(names)).tolist(),
+            worst=surest_mistakes(gold, guess, p, names, given.shown),
+            unknown=len(unknown_rows(part, self.labels.tokens)),
+            notes=reliability_lines(reliability(gold == guess, p.max(1))),
+        )
+
+    def describe(self) -> str:
+        return f"one of {_listed(self.labels)}"
+
+
+@dataclass(frozen=True)
+class SeveralTarget(LabelTarget):
+    """Any of two labels or more, each there or not."""
+
+    distribution: ClassVar[Distribution] = Bernoulli()
+    kind: ClassVar[str] = "several"
+    regression: ClassVar[str] = "logistic"
+
+    def encode(self, part: LabelledPart) -> NDArray[np.float32]:
+        return _marks(part, self.labels.tokens).astype(np.float32)
+
+    def probabilities(self, outputs: Outputs) -> Floats:
+        """(rows, labels), the mean over the members."""
+        return np.asarray(np.mean([z.double().sigmoid().numpy() for z in outputs], 0))
+
+    def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
+        gold, guess = ((values.numpy() > 0).astype(np.int64) for values in (y, z))
+        return scores_of(self.metrics, ClassAnswers(gold, guess, self.probabilities([z])), watch)
+
+    def answers(self, outputs: Outputs) -> list[Classified]:
+        found = []
+        for p in self.probabilities(outputs):
+            there = zip(self.labels.tokens, p > THRESHOLD, strict=True)
+            kept = tuple(name for name, holds in there if holds)
+            found.append(Classified("", kept, _by_probability(self.labels, p)))
+        return found
+
+    def evaluate(self, given: TargetOutputs) -> Evaluation:
+        part, known = given.part, len(self.labels)
+        names = with_unknown(part, self.labels)
+        gold = _marks(part, names)
+        p = np.pad(self.probabilities(given.outputs), ((0, 0), (0, len(names) - known)))
+        guess = (p > THRESHOLD).astype(np.int64)
+        counts = metrics.row_counts(gold, guess, len(names))
+        right = np.stack([(gold == guess).all(1), np.ones(len(gold))], 1)
+        baselines = {"no label": np.zeros_like(gold)}
+        for name, z in given.baselines.items():
+            baselines[name] = np.zeros_like(gold)
+            baselines[name][:, :known] = z.numpy() > 0
+        sure = np.where(guess > 0, p, 1 - p)
+        scores = {
+            "accuracy": bootstrap(right, metrics.ratio, seed=given.seed),
+            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=given.seed),
+        }
+        others = {"log loss": metrics.log_loss(gold[:, :known], p[:, :known])}
+        others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), scores)
+        return Evaluation(
+            rows=len(gold),
+            steps=len(gold),
+            scores=scores,
+            others=others,
+            baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
+            classes=class_rows(names, counts.sum(0)),
+            confusion=(),
+            worst=(),
+            unknown=len(unknown_rows(part, self.labels.tokens)),
+            notes=reliability_lines(reliability((gold == guess).ravel(), sure.ravel())),
+        )
+
+    def describe(self) -> str:
+        return f"any of {_listed(self.labels)}"
+
+
+def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
+    """(rows,): the number of each row's one label."""
+    assert part.labels is not None
+    if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
+        row = int(wrong[0])
+        raise DataError(
+            f"{part.names[row]}: expected one label, got {part.labels.lengths[row]}; for several "
+            "labels at once set model.target = several"
+        )
+    return label_numbers(part, labels)
+
+
+def _marks(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
+    """(rows, labels) of zeros and ones."""
+    assert part.labels is not None
+    found = np.zeros((len(part), len(labels)), np.int64)
+    rows = np.repeat(np.arange(len(part)), part.labels.lengths)
+    found[rows, label_numbers(part, labels)] = 1
+    return found
+
+
+def _by_probability(labels: Vocabulary, p: Floats) -> dict[str, float]:
+    return {labels.tokens[k]: float(p[k]) for k in np.argsort(-p, kind="stable")}
+
+
+def _listed(labels: Vocabulary) -> str:
+    names = labels.tokens
+    return ", ".join(names[:6]) + ", …" * (len(names) > 6)

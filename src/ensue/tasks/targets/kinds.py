@@ -1,0 +1,52 @@
+"""The kinds of target by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ensue.data.series import number_of
+from ensue.errors import unknown
+from ensue.tasks.rows.part import LabelledPart, counts_of
+from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.target import NumberSettings, Target
+
+FEW_NUMBERS = 20  # different whole numbers of a target that may be classes
+
+TARGETS: dict[str, type[Target]] = {
+    target.kind: target for target in (NumberTarget, ClassTarget, SeveralTarget)
+}
+
+
+def target_kind(train: LabelledPart) -> str:
+    """The kind of target that labels look like."""
+    assert train.labels is not None
+    if (train.labels.lengths != 1).any():
+        return SeveralTarget.kind
+    texts = list(counts_of(train.labels, train.numbers.labels))
+    return NumberTarget.kind if look_like_numbers(texts) else ClassTarget.kind
+
+
+def look_like_numbers(texts: Sequence[str]) -> bool:
+    """Whether labels are numbers to predict: all of them numbers, and more than a few different
+    ones, or some not whole."""
+    values = [number_of(text) for text in texts]
+    if any(value is None for value in values):
+        return False
+    whole = all(np.float64(value).is_integer() for value in values if value is not None)
+    return len(values) > FEW_NUMBERS or not whole
+
+
+def target_facts(target: Target) -> dict[str, Any]:
+    """A target with its kind, as JSON holds it."""
+    return {"kind": target.kind, **target.facts()}
+
+
+def target_of_facts(facts: Mapping[str, Any], settings: NumberSettings) -> Target:
+    """The inverse of `target_facts`."""
+    if facts["kind"] not in TARGETS:
+        raise unknown("kind of target", facts["kind"], TARGETS)
+    return TARGETS[facts["kind"]].of_facts(facts, settings)

@@ -1,0 +1,159 @@
+"""A number that is predicted, with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.series import number_of
+from ensue.errors import DataError
+from ensue.metrics import classes as metrics
+from ensue.metrics.answers import NumberAnswers
+from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
+from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
+from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.calibration import held, held_lines
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.rows.part import LabelledPart
+from ensue.tasks.targets.answers import Estimated
+from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+
+SHARES = (0.5, 0.8, 0.9, 0.95)  # whose intervals are checked
+DISTRIBUTIONS: Mapping[str, Callable[[NumberSettings], Distribution]] = {
+    "gaussian": lambda settings: Gaussian(),
+    "mixture": lambda settings: Mixture(settings.components),
+}
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """A number y, scaled by the training part: (y − mean)/spread. share: the probability that
+    the intervals of answers hold."""
+
+    mean: float
+    spread: float
+    distribution: Distribution
+    share: float
+
+    kind: ClassVar[str] = "number"
+    regression: ClassVar[str] = "linear"
+    metrics: ClassVar[tuple[Metric, ...]] = NUMBER_METRICS
+    linear_width: ClassVar[int] = 1
+
+    @classmethod
+    def learn(cls, train: LabelledPart, settings: NumberSettings) -> NumberTarget:
+        values = label_values(train)
+        if len(values) < 2 or not values.std():
+            raise DataError(
+                "the training part: expected a target with different numbers, got "
+                f"{'one only, ' + format(values[0], 'g') if len(values) else 'none'}"
+            )
+        found = DISTRIBUTIONS[settings.distribution](settings)
+        return cls(float(values.mean()), float(values.std()), found, settings.interval)
+
+    @property
+    def width(self) -> int:
+        return self.distribution.width(1)
+
+    def encode(self, part: LabelledPart) -> NDArray[np.float32]:
+        scaled = (label_values(part) - self.mean) / self.spread
+        return scaled.astype(np.float32)[:, None]
+
+    def cost(self, z: Tensor, y: Tensor) -> Tensor:
+        return self.distribution.cost(z, y)
+
+    def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
+        """The cost is that of the scaled number; the errors are in units of the data."""
+        gold, guess = self._restored(y), self._restored(self.distribution.mean(z))
+        answers = NumberAnswers(gold, guess, self.cost(z, y).double().numpy())
+        return scores_of(self.metrics, answers, watch)
+
+    def _restored(self, scaled: Tensor) -> NDArray[np.float64]:
+        return scaled[:, 0].double().numpy() * self.spread + self.mean
+
+    def means(self, outputs: Outputs) -> NDArray[np.float64]:
+        """(rows,): the expected values, of several members their mean."""
+        found = [self._restored(self.distribution.mean(z)) for z in outputs]
+        return np.asarray(np.mean(found, 0))
+
+    def intervals(self, outputs: Outputs, share: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Both ends (rows,) of the central intervals that hold so great a share of the
+        probability; of several members the mean of their ends."""
+        pairs = [self.distribution.interval(z.double(), share) for z in outputs]
+        low, high = ([self._restored(pair[k]) for pair in pairs] for k in (0, 1))
+        return np.asarray(np.mean(low, 0)), np.asarray(np.mean(high, 0))
+
+    def answers(self, outputs: Outputs) -> list[Estimated]:
+        low, high = self.intervals(outputs, self.share)
+        rows = zip(self.means(outputs), low, high, strict=True)
+        return [Estimated(float(m), float(a), float(b), self.share) for m, a, b in rows]
+
+    def evaluate(self, given: TargetOutputs) -> Evaluation:
+        gold, guess = label_values(given.part), self.means(given.outputs)
+        wrong = guess - gold
+        ones = np.ones(len(gold))
+        squares = np.stack([wrong**2, ones], 1)
+        scores = {
+            "rmse": bootstrap(squares, lambda sums: metrics.ratio(sums) ** 0.5, seed=given.seed),
+            "mae": bootstrap(np.stack([abs(wrong), ones], 1), metrics.ratio, seed=given.seed),
+        }
+        y = torch.from_numpy((gold - self.mean) / self.spread)[:, None]
+        cost = [self.cost(z.double(), y).mean() for z in given.outputs]
+        around = float(((gold - gold.mean()) ** 2).mean())
+        others = {"log loss": float(np.mean(cost)) + float(np.log(self.spread))}
+        if around:
+            others["r2"] = 1 - float((wrong**2).mean()) / around
+        shares = sorted({*SHARES, self.share})
+        kept = [held(gold, *self.intervals(given.outputs, share), share) for share in shares]
+        baselines = {"mean": np.full_like(gold, self.mean)}
+        baselines |= {name: self._restored(z) for name, z in given.baselines.items()}
+        return Evaluation(
+            rows=len(gold),
+            steps=len(gold),
+            scores=scores,
+            others=others,
+            baselines={
+                name: float(((values - gold) ** 2).mean() ** 0.5)
+                for name, values in baselines.items()
+            },
+            classes=(),
+            confusion=(),
+            worst=(),
+            higher_is_better=False,
+            notes=held_lines(kept),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        return {"mean": self.mean, "spread": self.spread, "share": self.share}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings) -> NumberTarget:
+        found = DISTRIBUTIONS[settings.distribution](settings)
+        return cls(facts["mean"], facts["spread"], found, facts["share"])
+
+    def describe(self) -> str:
+        return f"a number, {self.distribution.name}"
+
+
+def label_values(part: LabelledPart) -> NDArray[np.float64]:
+    """(rows,): each row's label as a number."""
+    assert part.labels is not None
+    if len(wrong := np.flatnonzero(part.labels.lengths != 1)):
+        row = int(wrong[0])
+        raise DataError(f"{part.names[row]}: expected one number, got {part.labels.lengths[row]}")
+    texts = list(part.numbers.labels)
+    table = np.array([np.nan if (n := number_of(text)) is None else n for text in texts])
+    found = table[part.labels.values]
+    if len(wrong := np.flatnonzero(np.isnan(found))):
+        row = int(wrong[0])
+        text = texts[part.labels.values[row]]
+        raise DataError(
+            f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
+        )
+    return np.asarray(found, np.float64)

@@ -1,0 +1,320 @@
+"""`Task`: what a task says of itself. Every verb is written once, over this."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.data.split import by_share
+from ensue.metrics.table import Metric
+from ensue.settings import Table
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.generation import Generates
+from ensue.tasks.options import Option
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.training import Source, Validation
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
+NOTHING: Asked = {}
+HELD_OUT = 0.1  # of the rows, where no validation is given
+
+
+class RowNames(Protocol):
+    """Where each row comes from."""
+
+    def __getitem__(self, row: int) -> str: ...
+
+
+class AnyPart(Protocol):
+    """Rows that belong together, as arrays: what a task reads, learns from and answers."""
+
+    @property
+    def names(self) -> RowNames: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: NDArray[np.int64]) -> Self: ...
+
+
+S = TypeVar("S", bound=Table)  # the [model] table
+P = TypeVar("P", bound=AnyPart)  # rows as arrays
+L = TypeVar("L")  # what was learned beside the weights
+P_co = TypeVar("P_co", bound=AnyPart, covariant=True)
+
+
+class PartFiles(Protocol[P_co]):
+    """The parts of a run's files."""
+
+    @property
+    def rejected(self) -> int:
+        """Rows of the last part that were left out."""
+        ...
+
+    def part(self, name: str, like: Any = None) -> P_co:
+        """train, validation or test. like: the training part, whose tokenisers, numbers or shape
+        the others share; a fitted model's own take its place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Questions(Generic[P]):
+    """Rows that answers are wanted for. shown: each as the answer is shown beside it; None where
+    answers are not those of rows."""
+
+    part: P
+    shown: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was learned, as files hold it: plain values, vocabularies, arrays."""
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    vocabularies: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a family that is solved rather than trained has found."""
+
+    networks: list[nn.Module]
+    reason: str
+    scores: Mapping[str, float]
+
+
+class Family(ABC, Generic[S]):
+    """One kind of network of a task: a row of its `families`."""
+
+    solved: ClassVar[bool] = False  # found in one go, by counting or by linear algebra
+
+    @abstractmethod
+    def build(self, model: Model[S, Any, Any]) -> nn.Module:
+        """A network with fresh weights, drawn from torch's generator."""
+
+    @abstractmethod
+    def describe(self, settings: S) -> str:
+        """In a few words: "2 × LSTM of 200"."""
+
+
+class Explains(Protocol):
+    """Where an answer comes from: an ability of some tasks."""
+
+    option: Option  # how the command line is given what is to be explained
+
+    def explain(self, model: Any, given: Any) -> Explanation: ...
+
+
+class Explanation(Protocol):
+    """found: a dataclass, the answer with its reasons."""
+
+    @property
+    def found(self) -> Any: ...
+
+    def as_text(self, width: int, colour: bool) -> str: ...
+
+    def as_svg(self) -> str: ...
+
+
+class Draws(Protocol):
+    """Answers as a picture: an ability of some tasks."""
+
+    def answers(self, model: Any, part: Any, asked: Asked) -> str:
+        """What was asked for, as SVG."""
+        ...
+
+    def evaluated(self, model: Any, part: Any) -> str:
+        """The end of a part beside what came, as SVG."""
+        ...
+
+
+class Task(ABC, Generic[S, P, L]):
+    """A task. Its first docstring line is its one sentence.
+
+    name: on the command line and in files; settings: its [model] table; text_defaults,
+    train_defaults: keys of the other tables whose default is another one here; metrics: what
+    validation reports, the first is watched; families: by the value of `model.family`; options:
+    its own words on the command line; columns: the roles that columns of its data have, as
+    keys of [data]."""
+
+    name: ClassVar[str]
+    settings: type[S]
+    text_defaults: ClassVar[Mapping[str, Any]] = {}
+    train_defaults: ClassVar[Mapping[str, Any]] = {}
+    metrics: ClassVar[tuple[Metric, ...]]
+    families: Mapping[str, Family[S]] = {}
+    options: ClassVar[tuple[Option, ...]] = ()
+    columns: ClassVar[tuple[str, ...]] = ("text", "label")
+    compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
+    needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
+    explains: ClassVar[Explains | None] = None
+    draws: ClassVar[Draws | None] = None
+    generates: ClassVar[Generates | None] = None
+
+    model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
+
+    @property
+    def sentence(self) -> str:
+        return (self.__doc__ or "").partition("\n")[0]
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        """Whether the data look like this task, and why; None where they do not."""
+        return None
+
+    @abstractmethod
+    def infer(self, sample: Sample) -> Guess:
+        """The task was named: what of its columns and settings the data tell. An error names what
+        they do not."""
+
+    def split_line(self, data: DataSettings, settings: S) -> str:
+        """By what the files are split, as a line for the person who reads it."""
+        by = f"the hash of {data.group or self.unit}"
+        if not data.validation and not data.test:
+            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
+        if not data.validation:
+            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
+        return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
+
+    unit: ClassVar[str] = "each row"  # what a split takes apart
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        """Whether a row's part depends on its place in the file, not on its content."""
+        return False
+
+    # ------------------------------------------------------------- read
+    @abstractmethod
+    def files(
+        self, data: DataSettings, model: Model[S, P, L], on_bad_row: Tell | None = None
+    ) -> PartFiles[P]:
+        """The parts of files. on_bad_row: callback for rejected rows."""
+
+    @abstractmethod
+    def given(
+        self,
+        rows: Any,
+        model: Model[S, P, L],
+        columns: Mapping[str, str],
+        before: P | None = None,
+    ) -> P:
+        """Rows in memory, with what is to be learned. columns: roles by name; before: the part
+        that the rows come after, whose tokenisers and numbers they share."""
+
+    @abstractmethod
+    def asked(self, inputs: Any, model: Model[S, P, L], asked: Asked = NOTHING) -> P:
+        """Inputs in memory that answers are wanted for."""
+
+    @abstractmethod
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: Model[S, P, L],
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+    ) -> Iterator[Questions[P]]:
+        """The rows of files that answers are wanted for, some at a time."""
+
+    def asked_lines(self, lines: Sequence[str], model: Model[S, P, L]) -> P:
+        """Lines of the standard input."""
+        return self.asked(list(lines), model)
+
+    def shown_line(self, line: str) -> Any:
+        """What of such a line is shown beside its answer."""
+        return line
+
+    def hold_out(self, part: P, model: Model[S, P, L]) -> tuple[P, P]:
+        """A tenth of the rows as the validation part, where none is given."""
+        shares = {"train": 1 - HELD_OUT, "validation": HELD_OUT}
+        split = by_share(len(part), shares, model.train.seed)
+        return part.take(split["train"]), part.take(split["validation"])
+
+    def known_rows(self, train: P, held: P, model: Model[S, P, L]) -> NDArray[np.int64] | None:
+        """The rows of `held` that can be answered by what training has; None: all."""
+        return None
+
+    def check(self, part: P, name: str) -> None:
+        """An error where a part cannot be learned from or evaluated."""
+
+    # ------------------------------------------------------------- learned
+    @abstractmethod
+    def learn(self, train: P, validation: P, model: Model[S, P, L]) -> L:
+        """Vocabularies, scales, labels and baselines, of the training part alone; the validation
+        part is for what is chosen by it."""
+
+    def remarks(self, train: P, validation: P, model: Model[S, P, L]) -> list[str]:
+        """What a user should know of the training part, if there is anything."""
+        return []
+
+    def family(self, settings: S) -> Family[S] | None:
+        name = getattr(settings, "family", None)
+        return self.families.get(name) if name is not None else None
+
+    def build(self, model: Model[S, P, L]) -> nn.Module:
+        """A network with fresh weights, drawn from torch's generator."""
+        family = self.family(model.model)
+        assert family is not None
+        return family.build(model)
+
+    @abstractmethod
+    def source(self, train: P, model: Model[S, P, L], seed: int) -> Source:
+        """The training part in batches, whose order follows from the seed."""
+
+    @abstractmethod
+    def validation(self, network: nn.Module, part: P, model: Model[S, P, L]) -> Validation:
+        """Scores of one network: those of `metrics`."""
+
+    def solve(self, train: P, validation: P, model: Model[S, P, L]) -> Solved:
+        """The networks of a family that is solved."""
+        raise NotImplementedError(f"{self.name}: no family of it is solved")
+
+    def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
+        """What was learned, with what is fitted to the validation part by the trained networks:
+        temperature, mixture with the baseline, widths of intervals."""
+        return model.learned
+
+    def refit(self, train: P, validation: P, model: Model[S, P, L]) -> P | None:
+        """What the networks learn anew from at the end, as long as was best; None: they stay."""
+        return None
+
+    # ------------------------------------------------------------- asked
+    @abstractmethod
+    def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> list[Any]:
+        """One answer a row, of all members together. An answer is a dataclass with
+        `as_line(shown)`."""
+
+    @abstractmethod
+    def evaluate(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Evaluation:
+        """Evaluation against gold labels."""
+
+    # ------------------------------------------------------------- kept
+    @abstractmethod
+    def pack(self, learned: L) -> Packed:
+        """As files hold it."""
+
+    @abstractmethod
+    def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
+        """The inverse of `pack`."""
+
+    # ------------------------------------------------------------- looked at
+    def describe(self, model: Model[S, P, L]) -> str:
+        """The network in a few words."""
+        family = self.family(model.model)
+        assert family is not None
+        return family.describe(model.model)
+
+    def facts(self, model: Model[S, P, L]) -> list[str]:
+        """Lines on a fitted model, beside its size."""
+        return []

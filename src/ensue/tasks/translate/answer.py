@@ -1,0 +1,36 @@
+"""What a translator answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line
+
+
+@dataclass(frozen=True)
+class Translated:
+    """text: the best translation found, of these tokens; score: its log p, the end included;
+    alternatives: the n best where more than one was asked for, the best one first; alignment:
+    how much each token of the source counted for each token said, where that was asked for."""
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    source: tuple[str, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    alignment: Weights | None = None
+
+    def as_line(self, shown: object) -> str:
+        return answer_line(self.text, self.alternatives, self.alignment)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A translation word by word, the end last: the probability of each given those before it,
+    and where it looked."""
+
+    source: tuple[str, ...]
+    tokens: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    alignment: Weights
+    text: str

@@ -1,0 +1,57 @@
+"""The kinds of networks that translate, by `model.family`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from ensue.tasks.model import Model
+from ensue.tasks.seq2seq.source import Taught
+from ensue.tasks.task import Family
+from ensue.tasks.translate.learned import LearnedPairs
+from ensue.tasks.translate.recurrent import RecurrentPairs
+from ensue.tasks.translate.settings import PairSettings
+from ensue.tasks.translate.transformer import TransformerPairs
+
+
+class PairFamily(Family[PairSettings]):
+    @abstractmethod
+    def attends(self, settings: PairSettings) -> bool:
+        """Whether the words of a translation look at those of the source."""
+
+
+class RecurrentTranslation(PairFamily):
+    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+        return Taught(RecurrentPairs(*_words(model.learned), model.model))
+
+    def describe(self, settings: PairSettings) -> str:
+        ways = "bidirectional " if settings.bidirectional else ""
+        looks = "no" if settings.attention == "none" else settings.attention
+        layers = f"{settings.layers} × {ways}{settings.cell} of {settings.hidden_size}"
+        return f"{layers}, {looks} attention"
+
+    def attends(self, settings: PairSettings) -> bool:
+        return settings.attention != "none"
+
+
+class TransformerFamily(PairFamily):
+    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+        return Taught(TransformerPairs(*_words(model.learned), model.model))
+
+    def describe(self, settings: PairSettings) -> str:
+        layers = settings.layers
+        return f"transformer, {layers} + {layers} layers of {settings.hidden_size}"
+
+    def attends(self, settings: PairSettings) -> bool:
+        return True
+
+
+FAMILIES: dict[str, PairFamily] = {
+    "recurrent": RecurrentTranslation(),
+    "transformer": TransformerFamily(),
+}
+
+
+def _words(learned: LearnedPairs) -> tuple[int, int]:
+    """How many words the vocabularies have, of the source and of the target."""
+    return len(learned.source_words), len(learned.target.words)

@@ -1,0 +1,127 @@
+"""What a translator learns from its training part, beside the weights of its networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import DataError
+from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered
+from ensue.tasks.saved import Saved
+from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import Packed
+
+
+@dataclass(frozen=True)
+class LearnedPairs:
+    """source_words: those of the target where both sides share one vocabulary."""
+
+    source_tokeniser: Tokeniser
+    source_words: Vocabulary
+    target: LearnedTarget
+
+    @classmethod
+    def learn(cls, train: Part, text: TextSettings, shared: bool) -> LearnedPairs:
+        source = counts_of(train.inputs, train.numbers.tokens)
+        target = counts_of(targets_of(train), train.numbers.labels)
+        if shared:
+            for word, count in source.items():
+                target[word] = target.get(word, 0) + count
+        words = text_vocabulary(target, len(train), text)
+        cut = train.tokenisers
+        assert cut.label is not None
+        return cls(
+            cut.input,
+            words if shared else text_vocabulary(source, len(train), text),
+            LearnedTarget(cut.label, words, most_frequent(train)),
+        )
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return Tokenisers(self.source_tokeniser, self.target.tokeniser)
+
+    @property
+    def shared(self) -> bool:
+        return self.source_words is self.target.words
+
+    def sources(self, part: Part) -> Ragged:
+        """The sources of a part by the vocabulary's numbers."""
+        return renumbered(part.inputs, part.numbers.tokens, self.source_words.numbers)
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        known = {"target": self.target.words.to_dict()}
+        if not self.shared:
+            known["source"] = self.source_words.to_dict()
+        facts = {
+            "tokeniser": self.source_tokeniser.to_dict(),
+            "target_tokeniser": self.target.tokeniser.to_dict(),
+            "frequent": list(self.target.frequent),
+        }
+        return Packed(facts, known)
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LearnedPairs:
+        facts, source = saved.facts, saved.vocabularies.get("source")
+        words = Vocabulary.from_dict(saved.vocabularies["target"])
+        cut = Tokeniser.from_dict(facts["target_tokeniser"])
+        return cls(
+            Tokeniser.from_dict(facts["tokeniser"]),
+            words if source is None else Vocabulary.from_dict(source),
+            LearnedTarget(cut, words, tuple(facts["frequent"])),
+        )
+
+
+def source_texts(part: Part) -> list[tuple[str, ...]]:
+    """The tokens of each source, as they were cut."""
+    names = part.numbers.token_names
+    return [tuple(names[k] for k in part.inputs.row(row)) for row in range(len(part))]
+
+
+def check_sides(part: Part, name: str) -> None:
+    """Every row has a source and a target, and none of them is empty."""
+    if not len(part) or part.labels is None:
+        where = f", the first without a target is {part.unlabelled}" if part.unlabelled else ""
+        raise DataError(
+            f"the {name} part: expected pairs of source and target, got {len(part)} rows{where}"
+        )
+    for side, rows in (("source", part.inputs), ("target", part.labels)):
+        empty = np.flatnonzero(rows.lengths == 0)
+        if len(empty):
+            many = "1 row has" if len(empty) == 1 else f"{len(empty):,} rows have"
+            raise DataError(
+                f"the {name} part: {many} an empty {side}, the first of them "
+                f"{part.names[int(empty[0])]}: nothing can be learned from it; leave it out"
+            )
+
+
+def short_pairs(part: Part, most: int | None) -> Part:
+    """Those of which no side has more tokens."""
+    if most is None:
+        return part
+    long = np.maximum(part.inputs.lengths, targets_of(part).lengths) > most
+    if long.all():
+        raise DataError(
+            f"all {len(part):,} pairs are longer than text.max_length, {most} tokens: "
+            "raise it, or leave it out"
+        )
+    return part.take(np.flatnonzero(~long)) if long.any() else part
+
+
+def long_pairs_line(part: Part, most: int | None) -> str:
+    """What a user should know of the pairs that `short_pairs` leaves out; "" where there are
+    none."""
+    if most is None:
+        return ""
+    long = np.flatnonzero(np.maximum(part.inputs.lengths, targets_of(part).lengths) > most)
+    if not len(long):
+        return ""
+    return (
+        f"{len(long):,} of {len(part):,} pairs left out, longer than text.max_length, "
+        f"{most} tokens, the first of them {part.names[int(long[0])]}"
+    )

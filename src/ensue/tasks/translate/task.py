@@ -1,0 +1,192 @@
+"""One sequence of words becomes another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.parallel import PAIR, parallel
+from ensue.data.ragged import Ragged
+from ensue.data.series import number_of
+from ensue.decoding import Hypothesis
+from ensue.tasks.model import Model
+from ensue.tasks.rows.content import PairContent
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.task import Rows, RowTask, tokeniser_of
+from ensue.tasks.sample import Guess, Sample
+from ensue.tasks.saved import Saved
+from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, evaluate_pairs
+from ensue.tasks.seq2seq.recognise import source_and_target
+from ensue.tasks.seq2seq.search import Search
+from ensue.tasks.seq2seq.source import PairSource
+from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, scoring
+from ensue.tasks.task import Packed
+from ensue.tasks.translate.answer import Explained, Translated
+from ensue.tasks.translate.explain import ExplainTranslation
+from ensue.tasks.translate.families import FAMILIES
+from ensue.tasks.translate.learned import (
+    LearnedPairs,
+    check_sides,
+    long_pairs_line,
+    short_pairs,
+    source_texts,
+)
+from ensue.tasks.translate.options import OPTIONS
+from ensue.tasks.translate.settings import PairSettings
+
+TranslatorModel = Model[PairSettings, Part, LearnedPairs]
+
+
+class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSettings, LearnedPairs]):
+    """One sequence of words becomes another: translation, transcription, normal forms."""
+
+    name = "translate"
+    settings = PairSettings
+    text_defaults: ClassVar[Mapping[str, Any]] = {"lower": False}
+    train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
+    families = FAMILIES
+    options = OPTIONS
+    explains = ExplainTranslation()
+    content = PairContent()
+    unit = "each source"
+    new_labels = True
+    no_attention = (
+        "this model has no attention, so that nothing shows where its words come from; train one "
+        "with --set model.attention=additive (dot, general, concat), or with "
+        "model.family=transformer"
+    )
+
+    # ------------------------------------------------------------- recognised
+    def recognise(self, sample: Sample) -> Guess | None:
+        """Two parallel files, or two texts by their names; a target that repeats is a class."""
+        data = sample.data
+        if data.sequence or not (parallel(data.train) or _two_texts(sample)):
+            return None
+        return self.infer(sample)
+
+    def infer(self, sample: Sample) -> Guess:
+        return Guess("pairs of texts", source_and_target(sample))
+
+    # ------------------------------------------------------------- read
+    def tokenisers(self, rows: Rows, model: TranslatorModel) -> Tokenisers:
+        """One for each side; subwords that are shared are learned from both."""
+        sources = (row.value for row in rows())
+        targets = (row.label for row in rows() if row.label is not None)
+        if model.model.shared:
+            both = tokeniser_of(model.text, chain(sources, targets))
+            return Tokenisers(both, both)
+        target = tokeniser_of(model.text, targets)
+        return Tokenisers(tokeniser_of(model.text, sources), target)
+
+    def check(self, part: Part, name: str) -> None:
+        check_sides(part, name)
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Part, validation: Part, model: TranslatorModel) -> LearnedPairs:
+        short = short_pairs(train, model.text.max_length)
+        return LearnedPairs.learn(short, model.text, model.model.shared)
+
+    def remarks(self, train: Part, validation: Part, model: TranslatorModel) -> list[str]:
+        line = long_pairs_line(train, model.text.max_length)
+        return [line] if line else []
+
+    def source(self, train: Part, model: TranslatorModel, seed: int) -> PairSource:
+        short, settings = short_pairs(train, model.text.max_length), model.model
+        return PairSource(
+            self.pair_columns(short, model),
+            short.names,
+            seed=seed,
+            budget=settings.batch_tokens,
+            most_rows=settings.batch_rows,
+        )
+
+    def sources(self, part: Part, model: TranslatorModel) -> Ragged:
+        return model.learned.sources(part)
+
+    def longest(self, settings: PairSettings) -> tuple[float, int]:
+        return settings.longest_factor, settings.longest_extra
+
+    def attends(self, settings: PairSettings) -> bool:
+        return FAMILIES[settings.family].attends(settings)
+
+    # ------------------------------------------------------------- asked
+    def answered(
+        self, found: Sequence[list[Hypothesis]], part: Part, how: Search, model: TranslatorModel
+    ) -> list[Translated]:
+        pairs = zip(found, source_texts(part), strict=True)
+        return [_answer(hypotheses, source, how, model) for hypotheses, source in pairs]
+
+    def shown(self, part: Part, model: TranslatorModel) -> tuple[list[str], NDArray[np.int64]]:
+        cut = model.learned.source_tokeniser
+        return [cut.text_of(tokens) for tokens in source_texts(part)], part.inputs.lengths
+
+    def evaluation(self, rows: Compared, model: TranslatorModel) -> PairEvaluation:
+        frequent = [model.learned.target.frequent_text] * len(rows.expected)
+        baselines = {"copied source": rows.sources, "frequent target": frequent}
+        return evaluate_pairs(rows, baselines, scoring(model))
+
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedPairs) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: TranslatorModel) -> LearnedPairs:
+        return LearnedPairs.unpack(saved)
+
+    def facts(self, model: TranslatorModel) -> list[str]:
+        learned = model.learned
+        target = f"{len(learned.target.words):,}"
+        sizes = f"{len(learned.source_words):,} source and {target} target"
+        return [f"{f'{target} shared' if learned.shared else sizes} tokens in the vocabulary"]
+
+
+TASK = Translate()
+
+
+class Translator(Model[PairSettings, Part, LearnedPairs]):
+    """p(target | source) = Π p(word | words before it, source), the end included.
+
+    model = Translator(text={"level": "characters"}).fit([("3 May 1997", "1997-05-03"), …])
+    model.predict(["5 June 2001"], beam=5)[0].text
+    """
+
+    task = TASK
+
+    def explain(self, text: str) -> Explained:
+        """The best translation, with the probability of each word and where it looked."""
+        return TASK.explains.explain(self, text).found
+
+
+def _answer(
+    found: list[Hypothesis], source: tuple[str, ...], how: Search, model: TranslatorModel
+) -> Translated:
+    best, target = found[0], model.learned.target
+    several = alternatives(found, target)
+    weights = None
+    if how.aligned:
+        rows = [] if best.watched is None else best.watched[:, : len(source)].tolist()
+        weights = tuple(tuple(row) for row in rows[: len(best.content)])
+    return Translated(
+        several[0].text,
+        best.log_probability,
+        tuple(target.words.tokens_of(best.content)),
+        source,
+        several if how.n_best > 1 else (),
+        weights,
+    )
+
+
+def _two_texts(sample: Sample) -> bool:
+    """Whether the columns that are named, or called source and target, hold texts, and the second
+    hardly repeats."""
+    data = sample.data
+    if data.separator:
+        return False
+    source, target = data.text or PAIR[0], data.label or PAIR[1]
+    sources, targets = sample.values(source), sample.values(target)
+    if not all(isinstance(v, str) and number_of(v) is None for v in (*sources, *targets)):
+        return False
+    return len(set(targets)) > max(2, len(targets) // 2)

@@ -1,0 +1,132 @@
+"""What must be the same for a run to go on as it began, and what has changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from ensue import __version__
+from ensue.errors import RunError, unknown
+from ensue.training.devices import device_of_weights
+from ensue.training.processes import Team
+from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
+from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
+
+# A change of these is told and accepted: the results differ in their last bits only.
+NOT_BIT_EXACT = ("threads", "processes", "device", "ensue")
+# Where files are is not what they hold, which `data` and `validation` tell.
+PATHS = ("data.train", "data.validation", "data.test")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """values: the whole configuration by `table.key`, which must not change within a run;
+    upgraded: the same of a run that an older version began, under the keys of this one."""
+
+    values: Mapping[str, Any]
+    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | RunSettings | None) -> RunSettings:
+        return given if isinstance(given, RunSettings) else cls(given or {})
+
+
+def facts(
+    trainee: Trainee,
+    source: Source,
+    validation: Validation | None,
+    settings: TrainSettings,
+    team: Team,
+    config: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What must be the same for a run to go on as it began. config: the whole configuration, by
+    `table.key`; the training settings are always among it."""
+    table = {f"train.{name}": value for name, value in settings.table().items()}
+    table = {**table, **config}
+    for name in (*(f"train.{own}" for own in WITHOUT_EFFECT), *PATHS):
+        table.pop(name, None)
+    shapes = ((n, tuple(t.shape), str(t.dtype)) for n, t in trainee.state_dict().items())
+    fingerprinted = isinstance(validation, Fingerprinted)
+    found = {
+        "config": table,
+        "data": source.fingerprint,
+        "validation": cast(Fingerprinted, validation).fingerprint if fingerprinted else None,
+        "model": "; ".join(f"{name} {shape} {dtype}" for name, shape, dtype in shapes),
+        "ensue": __version__,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "processes": team.world,
+        "device": device_of_weights(trainee).type,
+    }
+    return dict(json.loads(json.dumps(found)))  # as a checkpoint gives it back
+
+
+def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """What has changed, each as `was …, now …`; the keys of the configuration one by one. A run
+    that another version began is compared in the settings that both versions have."""
+    if "device" in now:
+        was = {"device": "cpu", **was}  # 0.1.0 knew no other
+    names = [name for name in _names(was, now) if name not in PATHS]
+    if was.get("ensue") != now.get("ensue"):
+        known = was.get("config", {}).keys() ^ now.get("config", {}).keys()
+        names = [name for name in names if name not in known]
+    flat = [{**table, **table.get("config", {})} for table in (was, now)]
+    before, after = ({name: table.get(name) for name in names} for table in flat)
+    found = {}
+    for name in names:
+        if before[name] != after[name]:
+            if name == "model":
+                found[name] = _first_difference(str(before[name]), str(after[name]))
+            else:
+                found[name] = f"was {_shown(before[name])}, now {_shown(after[name])}"
+    return found
+
+
+def _names(*facts: Mapping[str, Any]) -> list[str]:
+    """The names of the facts, and of the keys of the configuration among them."""
+    flat = [{**table, **table.get("config", {})} for table in facts]
+    return list(dict.fromkeys(name for table in flat for name in table if name != "config"))
+
+
+def check_allowed(allow: Collection[str], *facts: Mapping[str, Any]) -> None:
+    """Each name that is allowed to have changed is one that can change."""
+    known = {*_names(*facts), *(f"train.{name}" for name in WITHOUT_EFFECT)}
+    for name in allow:
+        if name not in known:
+            raise unknown("name of what may have changed", name, known)
+
+
+def _first_difference(was: str, now: str) -> str:
+    """Of two lists of weights, the first entry that is not in both at its place."""
+    one, other = was.split("; "), now.split("; ")
+    at = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if at is None:
+        return f"was {len(one)} weights, now {len(other)}"
+    return f"was {one[at]}, now {other[at]}"
+
+
+def _shown(value: object) -> str:
+    return "not there" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def check_same(
+    path: Path, was: Mapping[str, Any], now: Mapping[str, Any], allow: Collection[str]
+) -> list[str]:
+    """Lines on the changes that are accepted; RunError on the others, all of them."""
+    changed = differences(was, now)
+    refused = {n: text for n, text in changed.items() if n not in {*allow, *NOT_BIT_EXACT}}
+    if refused:
+        lines = [f"  {name}: {text}" for name, text in refused.items()]
+        many = "1 change" if len(lines) == 1 else f"{len(lines)} changes"
+        raise RunError(
+            f"{path}: {many} since this run began\n" + "\n".join(lines) + "\n"
+            "Undo them, name another run folder, or allow them by name: "
+            + " ".join(f"--allow {name}" for name in refused)
+        )
+    exact = {True: "not bit-exact", False: "allowed"}
+    return [f"{name}: {text}: {exact[name in NOT_BIT_EXACT]}" for name, text in changed.items()]

@@ -1,0 +1,382 @@
+"""The laws of tasks, each over every row of the table: models in memory."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
+
+from ensue.cells import Cell
+from ensue.errors import ConfigError, OptionError, RunError
+from ensue.metrics.table import METRICS
+from ensue.tasks import TASKS
+from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
+from ensue.training import Said, Stopped, Update
+
+pytestmark = pytest.mark.usefixtures("ninth_task")
+CLOSE = 1e-5
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Row], tuple[AnyModel, Path]]:
+    """Each model of the table, fitted once, and the folder of its run."""
+    known: dict[Row, tuple[AnyModel, Path]] = {}
+
+    def of(row: Row) -> tuple[AnyModel, Path]:
+        if row not in known:
+            folder = tmp_path_factory.mktemp("run") / "run"
+            known[row] = row.fitted(folder), folder
+        return known[row]
+
+    return of
+
+
+Fitted = Callable[[Row], tuple[AnyModel, Path]]
+
+
+def weights(model: AnyModel) -> list[torch.Tensor]:
+    return [tensor for network in model.networks for tensor in network.state_dict().values()]
+
+
+def assert_same(one: AnyModel, other: AnyModel) -> None:
+    """The same bits: of the weights, and of everything else that was learned."""
+    pairs = zip(weights(one), weights(other), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    packed, again = (model.task.pack(model.learned) for model in (one, other))
+    assert packed.facts == again.facts
+    assert packed.vocabularies == again.vocabularies
+    assert packed.arrays.keys() == again.arrays.keys()
+    assert all(np.array_equal(packed.arrays[n], again.arrays[n]) for n in packed.arrays)
+
+
+def plain(answer: Any, drawn: Sequence[str] = ()) -> Any:
+    """An answer as JSON has it; drawn: keys to leave out."""
+
+    def kept(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: kept(own) for key, own in value.items() if key not in drawn}
+
+    return kept(asdict(answer))
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """Equal values; numbers within CLOSE."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_close(one[key], other[key])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            assert_close(a, b)
+    elif isinstance(one, float):
+        assert other == pytest.approx(one, rel=CLOSE, abs=CLOSE)
+    else:
+        assert one == other
+
+
+# --- the table -------------------------------------------------------------------------------
+
+
+def test_every_task_has_rows_and_one_with_files() -> None:
+    assert {row.task for row in TABLE} == {*TASKS}
+    assert [row.task for row in FILED] == [*dict.fromkeys(row.task for row in TABLE)]
+    assert any(row.members > 1 for row in TABLE)
+
+
+def test_every_family_encoder_and_solved_kind_has_a_row() -> None:
+    for name in TASKS:
+        rows = [row for row in TABLE if row.task == name]
+        families = {row.new().model.family for row in rows} if TASKS[name].families else set()
+        assert families == {*TASKS[name].families}, name
+
+
+def test_exemptions_name_laws_with_their_reasons() -> None:
+    import test_task_commands  # noqa: F401 — has the others
+
+    for row in TABLE:
+        assert row.exempt.keys() <= LAWS, row
+        assert all(row.exempt.values())
+
+
+# --- training --------------------------------------------------------------------------------
+
+
+@law()
+def test_the_seed_decides_the_weights(row: Row, fitted: Fitted) -> None:
+    """And nothing that anybody has drawn before."""
+    model, _ = fitted(row)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(99)
+        np.random.seed(99)
+        assert_same(model, row.fitted())
+    other = row.fitted(model=row.new(seed=7))
+    assert not all(map(torch.equal, weights(model), weights(other)))
+
+
+class Stop:
+    """A signal comes at the so-manieth update."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def __call__(self, row: Any) -> None:
+        self.left -= isinstance(row, Update)
+        if not self.left:
+            self.left = 10**9
+            signal.raise_signal(signal.SIGTERM)
+
+
+def histories(folder: Path) -> dict[str, bytes]:
+    paths = folder.rglob("history.jsonl")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def last_update(folder: Path) -> int:
+    """Of the first member."""
+    rows = (folder / "history.jsonl").read_text("utf-8").splitlines()
+    return int(json.loads(rows[-1])["update"])
+
+
+@law()
+def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_path: Path) -> None:
+    """Of two members, in the second one."""
+    model, folder = fitted(row)
+    after = 2 if row.members == 1 else last_update(folder) + 2
+    place = tmp_path / "run"
+    with pytest.raises(Stopped):
+        row.fitted(place, [Stop(after)])
+    assert len(histories(place)) >= row.members
+    assert histories(place) != histories(folder)
+    again = row.fitted(place)
+    assert_same(again, model)
+    assert histories(place) == histories(folder)
+
+
+@law(lambda row: row.classes)
+def test_validation_rows_with_new_labels_are_left_out_and_named(row: Row, fitted: Fitted) -> None:
+    validation, said = row.parts()[1], list[str]()
+
+    def renamed(found: Any) -> Any:
+        if isinstance(found, dict):
+            return {**found, row.data.columns["target"]: "unheard-of"}
+        one = "unheard-of" if isinstance(found[1], str) else ["unheard-of"] * len(found[1])
+        return found[0], one
+
+    held = [renamed(validation[0]), *validation, renamed(validation[1])]
+    model = row.fitted(
+        watchers=[lambda own: said.append(own.text) if isinstance(own, Said) else None], held=held
+    )
+    assert_same(model, fitted(row)[0])
+    (line,) = [text for text in said if "left out" in text]
+    assert line.startswith("2 rows of the validation part left out")
+    assert line.endswith(f": row:1, row:{len(held)}")
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+@law()
+def test_a_saved_model_answers_the_same(row: Row, fitted: Fitted, tmp_path: Path) -> None:
+    model, _ = fitted(row)
+    model.save(tmp_path / "model")
+    again = type(model).load(tmp_path / "model")
+    assert_same(model, again)
+    assert again.predict(row.questions()) == model.predict(row.questions())
+    test = row.parts()[2]
+    assert again.evaluate(test, **row.data.columns) == model.evaluate(test, **row.data.columns)
+    assert again.summary() == model.summary()
+    assert again.config() == model.config()
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} == {".json", ".safetensors"}
+
+
+@law()
+def test_rows_together_are_rows_alone(row: Row, fitted: Fitted) -> None:
+    """However long those beside them are, and in whatever order they come."""
+    model, questions = fitted(row)[0], row.questions()
+    together, backwards = model.predict(questions), model.predict(questions[::-1])[::-1]
+    assert len(together) == len(questions)
+    for question, one, other in zip(questions, together, backwards, strict=True):
+        (alone,) = model.predict([question])
+        assert_close(plain(alone), plain(one))
+        assert_close(plain(alone), plain(other))
+
+
+@law()
+def test_the_order_of_rows_changes_no_score(row: Row, fitted: Fitted) -> None:
+    model = fitted(row)[0]
+    part = model.task.given(row.parts()[2], model, row.data.columns)
+    order = np.random.default_rng(1).permutation(len(part))
+    one, other = (model.evaluate_part(own, {}) for own in (part, part.take(order)))
+    assert_close(
+        {name: score.value for name, score in one.scores.items()},
+        {name: score.value for name, score in other.scores.items()},
+    )
+    for name in ("others", "baselines", "classes", "confusion", "rows", "steps"):
+        assert_close(getattr(one, name), getattr(other, name))
+
+
+@law()
+def test_an_evaluation_has_a_baseline_and_a_score_that_can_be_watched(
+    row: Row, fitted: Fitted
+) -> None:
+    model = fitted(row)[0]
+    found = model.evaluate(row.parts()[2], **row.data.columns)
+    assert found.baselines
+    assert found.main in {metric.name for metric in model.task.metrics}
+    higher = next(own.higher_is_better for own in model.task.metrics if own.name == found.main)
+    assert found.higher_is_better == higher
+    assert all(score.low <= score.value <= score.high for score in found.scores.values())
+    assert all(name in found.as_text() for name in (*found.scores, *found.baselines))
+
+
+@law(lambda row: row.members > 1)
+def test_members_answer_together(row: Row, fitted: Fitted, tmp_path: Path) -> None:
+    model = fitted(row)[0]
+    model.save(tmp_path / "model")
+    saved = {path.name for path in (tmp_path / "model").glob("network-*")}
+    assert saved == {f"network-{k}.safetensors" for k in range(1, row.members + 1)}
+    again = type(model).load(tmp_path / "model")
+    assert len(again.networks) == row.members
+    answers, members = answered(row, model), again.networks
+    again.networks = members[::-1]
+    assert_close(answers, answered(row, again))
+    for member in members:
+        again.networks = [member]
+        assert answered(row, again) != answers
+
+
+def answered(row: Row, model: AnyModel) -> list[Any]:
+    return [plain(answer, row.drawn) for answer in model.predict(row.questions())]
+
+
+# --- what a task says of itself --------------------------------------------------------------
+
+
+@every_task
+def test_a_task_is_told_in_a_sentence_and_its_options_too(row: Row) -> None:
+    task = TASKS[row.task]
+    told = [task.sentence, task.model_class.__doc__.partition("\n")[0]]  # type: ignore[union-attr]
+    told += [option.help for option in TASKS.options(row.task)]
+    for text in told:
+        assert text[0].isupper() or text.startswith("p("), text
+        assert text.endswith("."), text
+        assert len(text) > 10
+    assert task.name == row.task
+    assert task.options == TASKS.options(row.task)
+    for option in task.options:
+        assert option.flag.startswith("--")
+        assert {*option.verbs} <= {TRAIN, EVALUATE, PREDICT, EXPLAIN}
+        assert option.verbs
+
+
+@every_task
+def test_only_the_metrics_of_a_task_can_be_watched(row: Row) -> None:
+    names = [metric.name for metric in TASKS[row.task].metrics]
+    assert row.new().train.watch in names
+    for name in METRICS:
+        if name in names:
+            assert row.new(watch=name).train.watch == name
+        else:
+            with pytest.raises(OptionError) as told:
+                row.new(watch=name)
+            assert f"train.watch: expected one of {', '.join(names)}, got {name!r}" in str(
+                told.value
+            )
+
+
+@every_task
+def test_a_setting_that_there_is_not_is_told_with_the_one_that_was_meant(row: Row) -> None:
+    key = max(TASKS[row.task].settings.model_fields, key=len)
+    with pytest.raises(ConfigError) as told:
+        row.new({f"{key[:-1]}": 1})
+    assert str(told.value) == f"model.{key[:-1]}: unknown key, did you mean {key}?"
+
+
+@every_task
+def test_a_model_that_was_not_fitted_says_so(row: Row, tmp_path: Path) -> None:
+    expected = f"this {row.task} model has not been fitted: call fit or load first"
+    model = row.new()
+    for asked in (
+        lambda: model.predict(row.questions()),
+        lambda: model.evaluate(row.parts()[2], **row.data.columns),
+        lambda: model.save(tmp_path / "model"),
+    ):
+        with pytest.raises(OptionError) as told:
+            asked()
+        assert str(told.value) == expected
+    assert not (tmp_path / "model").exists()
+    assert type(model).__name__ in model.summary()
+
+
+@every_task
+def test_a_question_has_no_other_words_than_those_of_its_task(row: Row, fitted: Fitted) -> None:
+    model = fitted(row)[0]
+    for verb, ask in (
+        (PREDICT, lambda: model.predict(row.questions(), nonsense=1)),
+        (EVALUATE, lambda: model.evaluate(row.parts()[2], **row.data.columns, nonsense=1)),
+    ):
+        with pytest.raises(OptionError, match=f"word of {verb}.*nonsense"):
+            ask()
+
+
+# --- a cell of one's own, in Python ------------------------------------------------------------
+
+SOURCE = """
+from ensue.cells import Cell
+from ensue.equations import Matrix, Vector, tanh
+
+class MyCell(Cell):
+    W, U, b = Matrix("x"), Matrix("h"), Vector()
+
+    def step(self, x, h):
+        return 0.3 * h + 0.7 * tanh(self.W @ x + self.U @ h + self.b)
+"""
+
+
+def cell_without_file() -> type[Cell]:
+    """As a notebook defines one."""
+    names: dict[str, Any] = {"__name__": "notebook"}
+    exec(SOURCE, names)
+    return names["MyCell"]  # type: ignore[no-any-return]
+
+
+def has_cell(row: Row) -> bool:
+    return row.filed and row.task not in ("table", "image")
+
+
+@law(has_cell)
+def test_a_cell_handed_over_in_python_is_handed_over_again(
+    row: Row, fitted: Fitted, tmp_path: Path
+) -> None:
+    kind = cell_without_file()
+    model = row.fitted(model=row.new({"cell": kind()}))
+    assert not all(
+        a.shape == b.shape and torch.equal(a, b)
+        for a, b in zip(weights(model), weights(fitted(row)[0]), strict=False)
+    )
+    model.save(tmp_path / "model")
+    with pytest.raises(RunError, match=r"MyCell.*hand the class over: load\(folder, cell=MyCell\)"):
+        type(model).load(tmp_path / "model")
+    again = type(model).load(tmp_path / "model", cell=kind)
+    assert_same(model, again)
+    assert again.predict(row.questions()) == model.predict(row.questions())
+    other = cell_without_file()
+    other.step = lambda self, x, h: self.W @ x + self.U @ h + self.b  # type: ignore[method-assign]
+    with pytest.raises(OptionError, match="other equations than the cell"):
+        type(model).load(tmp_path / "model", cell=other)
+
+
+def test_the_law_is_about_every_task_with_a_cell() -> None:
+    assert {row.task for row in FILED if has_cell(row)} == {
+        name for name in TASKS if "cell" in TASKS[name].settings.model_fields
+    }
