@@ -508,6 +508,17 @@ def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> No
     assert again.best() == first.best()
 
 
+def test_a_run_of_another_task_is_refused_in_one_line(tmp_path: Path) -> None:
+    data = {"train": [str(reviews(tmp_path / "r.csv"))]}
+    config, folder = run_of(tmp_path / "a", data)
+    train_run(config, folder)
+    other = infer(data, "language", SMALL).config
+    assert refused(lambda: settle(folder, other)) == (
+        f"{folder.path}: this folder holds a run to classify, and this command is one to "
+        "language; name another folder with --run"
+    )
+
+
 def test_a_folder_cut_off_while_its_configuration_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,8 +57,14 @@ def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) ->
 
 
 def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
-    """By key, the settings that the folder has otherwise."""
-    before, now = RunConfig.read(folder.config).flat(), config.flat()
+    """By key, the settings that the folder has otherwise; a run of another task is refused."""
+    there = RunConfig.read(folder.config)
+    if there.task != config.task:
+        raise RunError(
+            f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
+            f"{config.task}; name another folder with --run"
+        )
+    before, now = there.flat(), config.flat()
     return {
         key: f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
         for key in dict.fromkeys([*before, *now])

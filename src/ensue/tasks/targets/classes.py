@@ -16,7 +16,7 @@ from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical, Distribution
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
 from ensue.tasks.evaluation.calibration import reliability, reliability_lines
 from ensue.tasks.evaluation.mistakes import (
     class_rows,
@@ -103,10 +103,7 @@ class ClassTarget(LabelTarget):
         if len(names) == 2 and len(set(gold.tolist())) == 2:
             others["AUC"] = metrics.roc_auc(gold, p[:, 1])
         others["calibration error"] = metrics.calibration_error(gold, p)
-        scores = {
-            "accuracy": bootstrap(right, metrics.ratio, seed=given.seed),
-            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=given.seed),
-        }
+        scores = _scores(right, counts, given.seed)
         others |= further_scores(self.metrics, known_answers(gold, guess, p), scores)
         most = int(np.argmax(self.labels.counts))
         baselines = {"majority class": np.full_like(gold, most)}
@@ -168,10 +165,7 @@ class SeveralTarget(LabelTarget):
             baselines[name] = np.zeros_like(gold)
             baselines[name][:, :known] = z.numpy() > 0
         sure = np.where(guess > 0, p, 1 - p)
-        scores = {
-            "accuracy": bootstrap(right, metrics.ratio, seed=given.seed),
-            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=given.seed),
-        }
+        scores = _scores(right, counts, given.seed)
         others = {"log loss": metrics.log_loss(gold[:, :known], p[:, :known])}
         others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), scores)
         return Evaluation(
@@ -189,6 +183,14 @@ class SeveralTarget(LabelTarget):
 
     def describe(self) -> str:
         return f"any of {_listed(self.labels)}"
+
+
+def _scores(right: NDArray[Any], counts: NDArray[np.int64], seed: int) -> dict[str, Interval]:
+    """right (rows, 2): whether a row is right, and 1; counts (rows, 3, classes)."""
+    return {
+        "accuracy": bootstrap(right, metrics.ratio, seed=seed),
+        "macro_f1": bootstrap(counts, metrics.macro_f1, seed=seed),
+    }
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
