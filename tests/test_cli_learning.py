@@ -114,7 +114,8 @@ def test_the_same_command_goes_on_and_another_is_refused(ensue: Ensue, tmp_path:
     assert "  train.rate: was 0.001, now 0.5\n" in err
     code, _, err = ensue(*TRAIN, *settings(), "--task", "label")
     assert code == 2
-    assert "  task: was 'classify', now 'label'\n" in err
+    told = "this folder holds a run to classify, and this command is one to label"
+    assert f"RunError: r1: {told}; name another folder with --run\n" in err
 
 
 def test_more_epochs_go_on_with_the_run(ensue: Ensue, tmp_path: Path) -> None:
