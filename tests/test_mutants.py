@@ -298,7 +298,7 @@ def test_a_mutant_is_undone_and_never_mistaken_for_the_one_before(
     tests = [reach.Test("tests/test_tiny.py::test_add", 0.1)]
     for _ in range(2):  # two changes of one length within a second
         assert run.try_mutation(tree, one, tests, 10, "src").outcome == "caught"
-        assert tree.test([tests[0].name], 30, "src").outcome == "survived"
+        assert tree.run_tests([tests[0].name], 30, "src").outcome == "survived"
 
 
 def test_tests_beyond_the_seconds_are_left_out() -> None:

@@ -18,6 +18,7 @@ from ensue.cells import Cell
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.tasks import TASKS
+from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
 from ensue.training import Said, Stopped, Update
 
@@ -98,6 +99,8 @@ def test_every_family_encoder_and_solved_kind_has_a_row() -> None:
         rows = [row for row in TABLE if row.task == name]
         families = {row.new().model.family for row in rows} if TASKS[name].families else set()
         assert families == {*TASKS[name].families}, name
+    encoders = {getattr(row.new().model, "encoder", "") for row in TABLE}
+    assert {*ENCODERS} <= encoders
 
 
 def test_exemptions_name_laws_with_their_reasons() -> None:

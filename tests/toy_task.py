@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -96,12 +97,12 @@ class Tallied:
         return f"{self.count}\t{self.expected:.4f}\t{shown}"
 
 
-class RateNetwork(nn.Module):
+class RateNetwork(nn.Module, ABC):
     """A count is Poisson-distributed: cost = rate − count·log(rate), summed over the rows."""
 
+    @abstractmethod
     def rates(self, batch: SequenceBatch) -> Tensor:
         """(batch,), each > 0."""
-        raise NotImplementedError
 
     def forward(
         self, batch: SequenceBatch, carried: Mapping[str, Tensor]

@@ -66,7 +66,7 @@ class Reach:
             if test in self.seconds or test in self.files
         }
 
-    def tests(self, mutation: Mutation, readers: Readers) -> list[Test]:
+    def seen_by(self, mutation: Mutation, readers: Readers) -> list[Test]:
         """The tests that can see a mutation, the fastest first; then the others of their files,
         which may use what one of them or the import has made.
 

@@ -65,7 +65,7 @@ def try_mutation(
     try:
         for batch in tried:
             patience = STARTING + PATIENCE * sum(test.seconds for test in batch)
-            ending = tree.test([test.name for test in batch], patience, source)
+            ending = tree.run_tests([test.name for test in batch], patience, source)
             if ending.outcome != "survived":
                 return ending
         return Ending("survived", left_out=len(tests) - sum(map(len, tried)))
@@ -152,7 +152,7 @@ def try_all(
                 return
             began = time.monotonic()
             with reading:
-                tests = found.tests(mutation, names)
+                tests = found.seen_by(mutation, names)
             ending = try_mutation(tree, mutation, tests, asked.seconds, asked.source)
             if not stopping.is_set():
                 took = time.monotonic() - began

@@ -105,7 +105,7 @@ class Tree:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def test(self, tests: Sequence[str], seconds: float, source: str) -> Ending:
+    def run_tests(self, tests: Sequence[str], seconds: float, source: str) -> Ending:
         """Runs these tests until one fails."""
         asked = self.folder / "tests.txt"
         asked.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
@@ -114,7 +114,9 @@ class Tree:
         code, output = self.run(command, seconds, **self.environment(source))
         without = list(dict.fromkeys(test.partition("[")[0] for test in tests))
         if code == NOT_FOUND and without != list(tests):
-            return self.test(without, seconds, source)  # names that the mutant itself has changed
+            return self.run_tests(
+                without, seconds, source
+            )  # names that the mutant itself has changed
         if code in (0, NO_TESTS):
             return Ending("survived")
         failed = FAILED.search(output)

@@ -6,24 +6,39 @@ import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
 
+from ensue.cli.data import names_of
 from ensue.errors import ConfigError, OptionError, unknown
 from ensue.tasks import TASKS
 from ensue.tasks.options import Option
 
 PREFIX = "task_option_"
 NAMES = "TASKS"  # in a help text: the tasks that there are when it is read
-KINDS: Mapping[str, tuple[Any, Any]] = {
-    "text": (str | None, None),
-    "number": (int | None, None),
-    "fraction": (float | None, None),
-    "switch": (bool, False),
-    "names": (str | None, None),
-    "files": (list[str] | None, None),
+
+
+def _as_given(value: Any) -> Any:
+    return value
+
+
+class OptionKind(NamedTuple):
+    """type, default: as Typer takes them; value: of what was typed."""
+
+    type: Any
+    default: Any = None
+    value: Callable[[Any], Any] = _as_given
+
+
+KINDS: Mapping[str, OptionKind] = {
+    "text": OptionKind(str | None),
+    "number": OptionKind(int | None),
+    "fraction": OptionKind(float | None),
+    "switch": OptionKind(bool, False),
+    "names": OptionKind(str | None, value=names_of),
+    "files": OptionKind(list[str] | None),
 }
 _COMMANDS: list[tuple[Callable[..., None], str]] = []  # those that have such options, by verb
 
@@ -68,7 +83,11 @@ def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[...
         def filled(**given: Any) -> None:
             values = {name: given.pop(name) for name in list(given) if name.startswith(PREFIX)}
             options = {PREFIX + own.name: own for own in options_by_task(verb)}
-            said = {options[n]: _value(options[n], v) for n, v in values.items() if _was_given(v)}
+            said = {
+                options[n]: KINDS[options[n].kind].value(v)
+                for n, v in values.items()
+                if _was_given(v)
+            }
             command(**given, given=said)
 
         plain = [p for p in signature(command).parameters.values() if p.name != "given"]
@@ -92,7 +111,7 @@ def offer_task_options() -> None:
 
 
 def _parameter(option: Option, names: list[str]) -> Parameter:
-    kind, default = KINDS[option.kind]
+    kind = KINDS[option.kind]
     shown = typer.Option(
         option.flag,
         help=option.help,
@@ -102,8 +121,8 @@ def _parameter(option: Option, names: list[str]) -> Parameter:
     return Parameter(
         PREFIX + option.name,
         Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, shown],
+        default=kind.default,
+        annotation=Annotated[kind.type, shown],
     )
 
 
@@ -111,12 +130,6 @@ def _was_given(value: Any) -> bool:
     """0 and an empty text are values; an option that was left out is None, false or an empty
     list."""
     return not (value is None or value is False or value == [])
-
-
-def _value(option: Option, value: Any) -> Any:
-    if option.kind == "names":
-        return [name.strip() for name in value.split(",") if name.strip()]
-    return value
 
 
 def task_of(given: Mapping[Option, Any], verb: str, task: str) -> str:

@@ -277,8 +277,8 @@ class Task(ABC, Generic[S, P, L]):
         """Scores of one network: those of `metrics`."""
 
     def solve(self, train: P, validation: P, model: Model[S, P, L]) -> Solved:
-        """The networks of a family that is solved."""
-        raise NotImplementedError(f"{self.name}: no family of it is solved")
+        """The networks of a family that is solved: for tasks that have one."""
+        raise AssertionError(f"{self.name}: a family is called solved, and no solve says how")
 
     def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
         """What was learned, with what is fitted to the validation part by the trained networks:

@@ -5,6 +5,7 @@ Costs are negative log-likelihoods, one for each target, not yet summed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -19,18 +20,14 @@ from ensue.errors import ShapeError
 from ensue.tasks.blocks.embeddings import check_rates
 
 
-class OutputHead(nn.Module):
+class OutputHead(nn.Module, ABC):
     """What a network's last numbers z say. classes: how many numbers of z a row has."""
 
     classes: int
 
+    @abstractmethod
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """(rows,): −log p of the targets."""
-        raise NotImplementedError
-
-    def log_probabilities(self, logits: Tensor) -> Tensor:
-        """(rows, classes), of heads that choose among classes."""
-        raise NotImplementedError
 
 
 class TargetHead(OutputHead):
@@ -57,6 +54,10 @@ class Head(OutputHead):
         _check_weights(classes, class_weights)
         self.classes, self.smoothing = classes, smoothing
         self.register_buffer("class_weights", class_weights, persistent=False)
+
+    @abstractmethod
+    def log_probabilities(self, logits: Tensor) -> Tensor:
+        """(rows, classes)."""
 
 
 class CategoricalHead(Head):

@@ -11,7 +11,7 @@ from torch.nn.functional import dropout
 from ensue.errors import OptionError, ShapeError
 from ensue.tasks.blocks.embeddings import Embed, check_rates
 from ensue.tasks.blocks.encoders import Encoder, RecurrentEncoder
-from ensue.tasks.blocks.heads import OutputHead, weighted_sum
+from ensue.tasks.blocks.heads import Head, OutputHead, weighted_sum
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.batch import SequenceBatch, targets_of
@@ -125,6 +125,7 @@ class PooledNetwork(nn.Module):
 
     def log_probabilities(self, batch: SequenceBatch) -> Tensor:
         """(batch, classes): of each class, or of each label being there."""
+        assert isinstance(self.head, Head)
         return self.head.log_probabilities(self.scores(batch))
 
     def attention(self, batch: SequenceBatch) -> Tensor:

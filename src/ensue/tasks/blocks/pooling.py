@@ -6,8 +6,10 @@ Each takes y (time, batch, width), final (batch, final width) and lengths (batch
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
+from pydantic import AfterValidator
 from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
@@ -122,3 +124,6 @@ def known_pooling(pooling: str) -> str:
         if name not in POOLINGS:
             raise ValueError(str(unknown("pooling", name, POOLINGS)))
     return pooling
+
+
+PoolingName = Annotated[str, AfterValidator(known_pooling)]  # as a setting

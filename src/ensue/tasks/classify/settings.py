@@ -7,14 +7,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ensue.settings import Rate
-from ensue.tasks.blocks.pooling import known_pooling
+from ensue.tasks.blocks.pooling import PoolingName
 from ensue.tasks.settings import LabelSettings
 
 
 class ClassifierSettings(LabelSettings):
     """Its encoder, and what stands on top of it."""
 
-    pooling: str = "max"
+    pooling: PoolingName = "max"
     ngrams: Annotated[int, Field(ge=0, le=3)] = 0  # longest n-gram beside the network; 0 is none
     ngram_dropout: Rate = 0.5
     ngram_l2: float = Field(0.0, ge=0)
@@ -36,8 +36,3 @@ class ClassifierSettings(LabelSettings):
         if self.ngram_share and not self.ngrams:
             raise ValueError("ngram_share: expected model.ngrams ≥ 1 beside it, got 0")
         return self
-
-    @field_validator("pooling")
-    @classmethod
-    def _known_pooling(cls, pooling: str) -> str:
-        return known_pooling(pooling)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import field_validator
-
-from ensue.tasks.blocks.pooling import known_pooling
+from ensue.tasks.blocks.pooling import PoolingName
 from ensue.tasks.settings import LabelSettings
 from ensue.tasks.targets.target import NumberSettings
 
@@ -19,10 +17,5 @@ class MatcherSettings(LabelSettings, NumberSettings):
 
     compare: Literal["vectors", "attention"] = "vectors"
     compared_size: int = 64  # of the layer above what is compared
-    pooling: str = "max"
+    pooling: PoolingName = "max"
     target: Literal["auto", "class", "number"] = "auto"  # a class, or a score
-
-    @field_validator("pooling")
-    @classmethod
-    def _known_pooling(cls, pooling: str) -> str:
-        return known_pooling(pooling)

@@ -19,7 +19,7 @@ from ensue.metrics.answers import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
-from ensue.tasks.rows.part import Names, Numbers
+from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.seq2seq.answer import Alternative
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring
 from ensue.tasks.seq2seq.network import PairNetwork
@@ -31,18 +31,9 @@ from ensue.tasks.settings import SearchSettings
 from ensue.tasks.task import NOTHING, Asked, Task
 
 
-class TargetPart(Protocol):
+class TargetPart(LabelledPart, Protocol):
     """Rows of which the label is a text: the tokens of the target."""
 
-    @property
-    def labels(self) -> Ragged | None: ...
-    @property
-    def names(self) -> Names: ...
-    @property
-    def numbers(self) -> Numbers: ...
-    @property
-    def unlabelled(self) -> str: ...
-    def __len__(self) -> int: ...
     def take(self, rows: NDArray[np.int64]) -> Self: ...
 
 
