@@ -8,6 +8,7 @@ from html import escape
 from torch import Tensor
 
 from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, STATES, Colour, Drawing, Point
+from ensue.drawing.theme import PAPER
 from ensue.study.foundations.backprop import Backpropagation, LayerTrace
 from ensue.study.foundations.backprop_text import NAMES, SLOPE_TEXTS, first_equation, heading
 
@@ -19,7 +20,9 @@ DELTA = Colour("#b45309", "#fff6e5")
 
 STYLE = """
 :root { --ink: #1e293b; --quiet: #64748b; --rule: #e2e8f0; --paper: #ffffff; --pale: #f8fafc;
-  --forward: #2563eb; --back: #b45309; }
+  --forward: #2563eb; --back: #b45309; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e5e9ef; --quiet: #98a1af; --rule: #232d39;
+  --paper: #11151c; --pale: #0b0e13; --forward: #8da9e5; --back: #e0955d; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--pale); color: var(--ink);
   font: 15px/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif; }
@@ -51,7 +54,7 @@ def as_page(found: Backpropagation) -> str:
     """The whole page."""
     parts = [
         f"<h1>Backpropagation, number by number</h1><p class='quiet'>{escape(heading(found))}</p>",
-        f"<figure>{_network(found)}</figure>",
+        f"<figure>{network_picture(found)}</figure>",
         "<h2>Forward</h2>",
         *(_forward(found, layer, k) for k, layer in enumerate(found.layers, 1)),
         f"<p>The cost is <b>C = {found.cost:.6f}</b>.</p>",
@@ -133,8 +136,8 @@ def _list(values: Tensor) -> list[float]:
 # --- the picture -----------------------------------------------------------------------------
 
 
-def _network(found: Backpropagation) -> str:
-    """Units as circles with a above and δ below, weights as lines."""
+def network_picture(found: Backpropagation) -> str:
+    """As SVG: units as circles with a above and δ below, weights as lines."""
     drawing, most = Drawing(), max(found.widths)
     high = 2 * MARGIN + DOWN * (most - 1) + 30
     wide = 2 * MARGIN + ACROSS * (len(found.widths) - 1)
@@ -191,5 +194,5 @@ def _edges(
         (x, y), (to_x, to_y) = ends[i, j]
         at = (x + NEAR * (to_x - x), y + NEAR * (to_y - y))
         text = f"{float(layer.weight[i, j]):.3g}".replace("-", "−")
-        drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour("#ffffff", "#ffffff"))
+        drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour(PAPER, PAPER))
         drawing.words(at, text, 12, colours[i, j], weight=600)
