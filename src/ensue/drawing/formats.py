@@ -6,6 +6,7 @@ text of its PDF files can be searched and copied.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ from ensue.files.disk import write_whole
 if TYPE_CHECKING:
     from types import ModuleType
 
-DOTS_PER_INCH = 144  # of a PNG: twice as many as the picture has units
+DOTS_PER_INCH = 144  # of a PNG: each unit of the picture is two pixels wide
+MOST_PIXELS = 1 << 27  # of a PNG: half a gigabyte of memory
+SIZE = re.compile(r'<svg\b[^>]*? width="(\d+)" height="(\d+)"')
 SMALLEST = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
@@ -33,6 +36,9 @@ def _converter() -> ModuleType:
 
 
 def _png(svg: str) -> bytes:
+    size = SIZE.search(svg)
+    if size and 4 * int(size[1]) * int(size[2]) > MOST_PIXELS:  # the converter would abort
+        raise RuntimeError(f"at most {MOST_PIXELS:,} pixels, got {size[1]} × {size[2]} × 4")
     return bytes(_converter().svg_to_png(svg, ppi=DOTS_PER_INCH))
 
 
@@ -55,8 +61,16 @@ def write(svg: str, path: str | Path, theme: str = "auto") -> None:
     path = Path(path)
     check(path)
     ending = path.suffix.lower()
-    theme = "light" if theme == "auto" and ending in FIXED else theme
-    write_whole(path, FORMATS[ending](themed(svg, theme)))
+    picture = themed(svg, "light" if theme == "auto" and ending in FIXED else theme)
+    try:
+        data = FORMATS[ending](picture)
+    except RuntimeError as problem:
+        why = str(problem).splitlines()[0]
+        raise OptionError(
+            f"{path}: expected a picture that a {ending[1:].upper()} can hold: {why}; name a file "
+            "that ends in .svg"
+        ) from problem
+    write_whole(path, data)
 
 
 def check(path: Path) -> None:
