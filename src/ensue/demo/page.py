@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ensue import __version__
 from ensue.demo.trial import DemoTrial, Share, lengths_beside
-from ensue.drawing.chart import COLOURS, Axis, Panel
-from ensue.drawing.svg import Drawing
+from ensue.drawing.chart import Axis, Panel, colour_of
+from ensue.drawing.svg import INK, QUIET, RULE, Drawing
+from ensue.drawing.theme import PAPER, css_variables
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -20,12 +21,11 @@ EXAMPLES = ("Mittwoch, der 24. Oktober 2012", "Fri., Aug. 7, 1981", "el cinco de
 MISTAKES = 12
 WIDE, HIGH = 640.0, 280.0  # the learning curve, in pixels
 
+COLOURS = css_variables(
+    ink=INK, quiet=QUIET, line=RULE, paper=PAPER, back="#f8fafc", blue="#1e40af", wrong="#b91c1c",
+    bar=colour_of(0), other=colour_of(1),
+)  # fmt: skip
 STYLE = """
-:root { color-scheme: light dark; --ink: #1e293b; --quiet: #64748b; --line: #e2e8f0;
-  --blue: #1e40af; --paper: #fff; --back: #f8fafc; --bar: #3b82f6; --other: #d97706;
-  --wrong: #b91c1c }
-@media (prefers-color-scheme: dark) { :root { --ink: #e5e9ef; --quiet: #98a1af; --line: #232d39;
-  --blue: #8da9e5; --paper: #11151c; --back: #0b0e13; --wrong: #e89a9a } }
 * { box-sizing: border-box } svg { display: block; max-width: 100%; height: auto }
 body { margin: 0; color: var(--ink); background: var(--back);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif }
@@ -77,7 +77,7 @@ def page(
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Ensue: dates</title><style>{STYLE}</style></head><body><main>"
+        f"<title>Ensue: dates</title><style>{COLOURS}{STYLE}</style></head><body><main>"
         "<h1>Dates as people write them</h1>"
         f'<p class="quiet">{escape(model.summary().splitlines()[0])}</p>'
         + "\n".join(sections)
@@ -143,5 +143,5 @@ def _curve(run: Path) -> str:
     panel = Panel(Drawing(), x, Axis(0, 100, HIGH - 52, 40))
     best = max(share for _, share in points)
     panel.axes("updates", f"validation dates exactly right, %; the best {best:.1f}")
-    panel.curve(points, COLOURS[0], 2.4)
+    panel.curve(points, colour_of(0), 2.4)
     return panel.drawing.svg(WIDE, HIGH, "Learning curve")

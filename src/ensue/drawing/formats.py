@@ -55,8 +55,10 @@ def write(svg: str, path: str | Path, theme: str = "auto") -> None:
     as it was before. theme: `light`, `dark`, or `auto`: an SVG follows its reader, others are
     light.
 
+    >>> from tempfile import TemporaryDirectory
     >>> from ensue.cells import GRU
-    >>> write(GRU().equations().svg(), "gru.svg")
+    >>> with TemporaryDirectory() as folder:
+    ...     write(GRU().equations().svg(), f"{folder}/gru.svg", theme="dark")
     """
     path = Path(path)
     check(path)

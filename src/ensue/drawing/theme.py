@@ -25,7 +25,11 @@ _STYLE = re.compile(r"<style>.*?</style>\n", re.DOTALL)
 
 
 def themed(svg: str, theme: str) -> str:
-    """A picture for `light` or for `dark` paper alone; `auto` is the picture as it is, for both."""
+    """A picture for `light` or for `dark` paper alone; `auto` is the picture as it is, for both.
+
+    >>> themed('<rect fill="#ffffff"/>', "dark")
+    '<rect fill="#11151c"/>'
+    """
     if theme not in THEMES:
         raise unknown("theme", theme, THEMES)
     if theme == "auto":
@@ -41,6 +45,18 @@ def style_of(body: str) -> str:
         for what, colour in sorted(set(_PAINT.findall(body)))
     ]
     return "<style>@media (prefers-color-scheme:dark){\n" + "\n".join(rules) + "\n}</style>\n"
+
+
+def css_variables(**colours: str) -> str:
+    """A style for pages: var(--ink) is the colour called ink, and follows the reader."""
+    light, night = (
+        " ".join(f"--{name}: {of(colour)};" for name, colour in colours.items())
+        for of in (str, dark)
+    )
+    return (
+        f":root {{ color-scheme: light dark; {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {night} }} }}\n"
+    )
 
 
 @cache

@@ -7,8 +7,8 @@ from html import escape
 
 from torch import Tensor
 
-from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, STATES, Colour, Drawing, Point
-from ensue.drawing.theme import PAPER
+from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, RULE, STATES, Colour, Drawing, Point
+from ensue.drawing.theme import PAPER, css_variables
 from ensue.study.foundations.backprop import Backpropagation, LayerTrace
 from ensue.study.foundations.backprop_text import NAMES, SLOPE_TEXTS, first_equation, heading
 
@@ -18,11 +18,10 @@ MOST_EDGES, NEAR = 40, 0.26  # with their numbers on them, and where on the way
 PLUS, MINUS = "#0f766e", "#be185d"
 DELTA = Colour("#b45309", "#fff6e5")
 
+COLOURS = css_variables(
+    ink=INK, quiet=QUIET, rule=RULE, paper=PAPER, pale="#f8fafc", back=DELTA.line
+)
 STYLE = """
-:root { --ink: #1e293b; --quiet: #64748b; --rule: #e2e8f0; --paper: #ffffff; --pale: #f8fafc;
-  --forward: #2563eb; --back: #b45309; color-scheme: light dark; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e5e9ef; --quiet: #98a1af; --rule: #232d39;
-  --paper: #11151c; --pale: #0b0e13; --forward: #8da9e5; --back: #e0955d; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--pale); color: var(--ink);
   font: 15px/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif; }
@@ -68,7 +67,7 @@ def as_page(found: Backpropagation) -> str:
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Backpropagation</title><style>{STYLE}</style></head>\n<body><main>\n"
+        f"<title>Backpropagation</title><style>{COLOURS}{STYLE}</style></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
     )

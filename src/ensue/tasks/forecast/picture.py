@@ -92,7 +92,7 @@ def _panel(
     panel.curve(ahead(view.point), MODEL, 2.4)
     if view.actual is not None:
         for at in panel.curve(ahead(view.actual), INK, 1.8, DOTTED)[1:]:
-            drawing.mark(at, 0, INK, 3.2)
+            drawing.mark(at, 0, INK, 2.8)
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
