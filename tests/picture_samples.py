@@ -152,8 +152,9 @@ def forecaster(*targets: str) -> tuple[Forecaster, dict[str, Any]]:
     return Forecaster(model=settings).fit(columns), columns
 
 
-def forecast_picture(held_out: bool, *targets: str) -> str:
+def forecast_picture(held_out: bool, *targets: str, clock: str = "") -> str:
     model, columns = forecaster(*targets)
+    columns["month"] = [month + clock for month in columns["month"]]
     return model.picture(columns, held_out=held_out)
 
 
@@ -169,6 +170,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "bench": lambda: draw_bench(bench_report()),
     "forecast": lambda: forecast_picture(False, "passengers"),
     "held-out": lambda: forecast_picture(True, "passengers", "freight", "mail"),
+    "long times": lambda: forecast_picture(True, "passengers", clock="-01 12:00:00"),
     "letters": lambda: alignment_picture(letters()),
     "words": lambda: alignment_picture(words()),
     "gaze": lambda: gaze_picture(gaze(), shapes(1, "test", 1)[0].picture),

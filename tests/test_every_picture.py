@@ -25,6 +25,7 @@ from ensue.cli import app
 from ensue.drawing import themed
 from ensue.drawing.svg import text_width
 from ensue.drawing.theme import DARK_PAPER, PAPER, contrast
+from ensue.tasks.forecast.picture import BAND
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUNS = Path(__file__).parent / "version_0_1_0"
@@ -138,7 +139,7 @@ def test_every_target_has_a_panel_over_the_same_times(count: int) -> None:
     assert f"{count} targets, 12 steps ahead" in words
     panels = {2: 1, 5: 2, 14: 3}[count]  # beside each other: times stand below the lowest
     assert words.count("month") == words.count("1957-01") == panels
-    bands = re.findall(r'<path d="M[^"]*Z" fill="#cfe4f3"/>', svg)
+    bands = re.findall(f'<path d="M[^"]*Z" fill="{BAND}"/>', svg)
     assert len(bands) == count
     alone = model.picture(columns, "target 1", held_out=True)
     assert "target 0" not in alone

@@ -18,7 +18,7 @@ from ensue.files.disk import write_whole
 if TYPE_CHECKING:
     from types import ModuleType
 
-DOTS_PER_INCH = 144  # of a PNG: each unit of the picture is two pixels wide
+SCALE = 2  # of a PNG: pixels for each unit of the picture
 MOST_PIXELS = 1 << 27  # of a PNG: half a gigabyte of memory
 SIZE = re.compile(r'<svg\b[^>]*? width="(\d+)" height="(\d+)"')
 SMALLEST = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
@@ -37,9 +37,11 @@ def _converter() -> ModuleType:
 
 def _png(svg: str) -> bytes:
     size = SIZE.search(svg)
-    if size and 4 * int(size[1]) * int(size[2]) > MOST_PIXELS:  # the converter would abort
-        raise RuntimeError(f"at most {MOST_PIXELS:,} pixels, got {size[1]} × {size[2]} × 4")
-    return bytes(_converter().svg_to_png(svg, ppi=DOTS_PER_INCH))
+    if size:
+        wide, high = (SCALE * int(own) for own in size.groups())
+        if wide * high > MOST_PIXELS:  # without memory the converter would end the process
+            raise RuntimeError(f"at most {MOST_PIXELS:,} pixels, got {wide:,} × {high:,}")
+    return bytes(_converter().svg_to_png(svg, ppi=72 * SCALE))
 
 
 def _pdf(svg: str) -> bytes:
@@ -67,7 +69,7 @@ def write(svg: str, path: str | Path, theme: str = "auto") -> None:
     try:
         data = FORMATS[ending](picture)
     except RuntimeError as problem:
-        why = str(problem).splitlines()[0]
+        why = str(problem).partition("\n")[0]  # a backtrace follows
         raise OptionError(
             f"{path}: expected a picture that a {ending[1:].upper()} can hold: {why}; name a file "
             "that ends in .svg"

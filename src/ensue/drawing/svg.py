@@ -144,7 +144,10 @@ class Drawing:
         weight: int = 400,
         turn: float = 0,
     ) -> None:
-        """Plain text, centred on the height of `at`. turn: degrees to the right, around `at`."""
+        """Plain text, if there is any, centred on the height of `at`. turn: degrees to the right,
+        around `at`."""
+        if not text:
+            return
         turned = f' transform="rotate({number(turn)} {number(at[0])} {number(at[1])})"'
         self._body.append(
             f'<text x="{number(at[0])}" y="{number(at[1] + 0.35 * size)}" '

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 AXIS, BETWEEN = 56.0, 34.0  # room left of a panel for its numbers; between two columns
 ALONE, HIGH, ABOVE = 300.0, 130.0, 44.0  # height of a panel alone and of several; above each
-BAND, DOTTED, DASHED = "#cfe4f3", "0.5 4", "5 4"
+BAND, DOTTED, DASHED = "#c3def1", "0.5 4", "5 4"
 MODEL, BASELINE = COLOURS[:2]
 
 
@@ -96,7 +96,9 @@ def _panel(
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
-    """As many times as fit beside each other."""
-    room = max(text_width(time, 11) for time in times) + 24
-    every = max(1, math.ceil(len(times) * room / (x.end - x.start)))
-    yield from ((step, times[step]) for step in range(0, len(times), every))
+    """As many times as fit beside each other, and on the paper."""
+    wide = max(text_width(time, 11) for time in times)
+    every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
+    for step in range(0, len(times), every):
+        if x(step) + wide / 2 <= x.end + BETWEEN:
+            yield step, times[step]
