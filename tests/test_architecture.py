@@ -68,6 +68,7 @@ OPTIONAL = {
     "tensorboard",
     "tokenizers",
     "uvicorn",
+    "vl_convert",
     "ziglang",
 }
 MOST_PACKAGES = 16

@@ -262,7 +262,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["graph", "x", "--at", "x=1,y=2"], "unknown variable 'y'"),
         (["graph", "x", "--at", "x=inf"], "x: expected a finite number, got inf"),
         (["lab", "--rates", "fast"], "--rates: expected numbers with commas between"),
-        (["lab", "--picture", "lab.png"], "lab.png: expected a file name that ends in .svg"),
+        (["lab", "--picture", "lab.gif"], "lab.gif: expected a file name that ends in .svg"),
     ],
 )
 def test_wrong_commands_are_told(

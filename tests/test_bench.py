@@ -36,7 +36,7 @@ from ensue.bench.case import (
 from ensue.bench.contenders import NotTheSame, check_loop
 from ensue.bench.loop import torch_loop, write_loop
 from ensue.bench.peers import PYTHON, PeerFailed, Peers, request_for
-from ensue.bench.picture import draw, tile_colour
+from ensue.bench.picture import EQUAL, draw, tile_colour
 from ensue.bench.report import Report, Result, geometric_mean, work_of
 from ensue.bench.saved import as_json, from_json, read, save
 from ensue.bench.spelling import Jax, Torch
@@ -575,7 +575,7 @@ def test_many_shapes_become_a_map() -> None:
 
 
 def test_colours_of_tiles() -> None:
-    assert tile_colour(1.0) == "#f7f7f7"
+    assert tile_colour(1.0) == EQUAL
     assert tile_colour(4.0) == tile_colour(9.0) != tile_colour(2.0)
     red, green = (int(tile_colour(0.5)[k : k + 2], 16) for k in (1, 3))
     assert red > green
@@ -658,7 +658,7 @@ def test_ctrl_c_shows_what_there_is(capsys: Out, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--picture", "b.png"), "expected a file name that ends in .svg"),
+        (("--picture", "b.gif"), "expected a file name that ends in .svg"),
         (("--json", "nowhere/b.json"), "nowhere is not a folder"),
         (("--against", "jaxx"), "unknown opponent 'jaxx'"),
         (("--read", "nowhere.json"), "cannot be read"),

@@ -144,8 +144,8 @@ def test_a_picture_is_written(tmp_path: Path, capsys: Out) -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("lstm.png", "expected a file name that ends in .svg"),
-        ("nowhere/lstm.svg", "cannot be written: No such file or directory"),
+        ("lstm.gif", "expected a file name that ends in .svg, .png, .pdf, got '.gif'"),
+        ("nowhere/lstm.svg", "nowhere is not a folder"),
     ],
 )
 def test_a_picture_that_cannot_be_written(

@@ -277,8 +277,8 @@ def test_questions_that_a_model_cannot_answer(ensue: Ensue, walked: Path) -> Non
     assert mistaken(ensue, "explain", run, "--text", "") == (
         "OptionError: explain: expected a text with at least one token, got none\n"
     )
-    assert mistaken(ensue, "explain", run, "--text", "a", "--picture", "a.png") == (
-        "OptionError: a.png: expected a file name that ends in .svg\n"
+    assert mistaken(ensue, "explain", run, "--text", "a", "--picture", "a.gif") == (
+        "OptionError: a.gif: expected a file name that ends in .svg, .png, .pdf, got '.gif'\n"
     )
     assert mistaken(ensue, "predict", run, "--beam", "2", "--nbest", "3", stdin=b"a\n") == (
         "OptionError: --nbest: expected at most --beam, 2, got 3\n"

@@ -218,13 +218,13 @@ def test_the_picture_is_sound_and_holds_what_it_should(tmp_path: Path) -> None:
     model = Forecaster(
         model={"targets": ["passengers"], "time": "month", "family": "linear", "look_back": 12}
     ).fit(columns)
-    for held_out, words in ((True, "what came"), (False, "1961-")):
+    for held_out, words in ((True, "actual"), (False, "1961-")):
         text = model.picture(columns, held_out=held_out)
         ElementTree.fromstring(text)
         assert "passengers, 12 steps ahead" in text
         assert words in text
         assert model.picture(columns, held_out=held_out) == text
-    assert "what came" not in model.picture(columns)
+    assert "actual" not in model.picture(columns)
 
 
 def test_an_answer_is_a_line_and_the_summary_says_what_it_is() -> None:

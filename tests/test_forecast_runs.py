@@ -93,7 +93,7 @@ def test_pictures_show_the_part_that_was_asked_for(
     assert ensue("evaluate", run, "--validation", "--picture", picture).exit_code == 0
     drawn = picture.read_text("utf-8")
     ElementTree.fromstring(drawn)
-    assert "what came" in drawn
+    assert "actual" in drawn
     assert "1959" not in drawn  # the test part stays sealed
     assert ensue("predict", run, "--picture", picture).exit_code == 0
     assert "1961-" in picture.read_text("utf-8")
@@ -135,7 +135,7 @@ def test_options_of_reading_count_for_every_command(
     scores = [json.loads(said.stdout)["scores"] for said in (plain, other)]
     assert scores[0] == scores[1]
     assert drawn[0].read_text("utf-8") == drawn[1].read_text("utf-8")
-    assert "what came" in drawn[0].read_text("utf-8")
+    assert "actual" in drawn[0].read_text("utf-8")
 
 
 def test_what_is_known_ahead_is_read_as_the_series_is(ensue: Ensue, tmp_path: Path) -> None:

@@ -19,5 +19,5 @@ def test_each_file_needs_a_folder(tmp_path: Path) -> None:
         with pytest.raises(OptionError) as caught:
             check_files(*given)
         assert str(caught.value) == f"{wrong} cannot be written: {wrong.parent} is not a folder"
-    with pytest.raises(OptionError, match=r"expected a file name that ends in \.svg"):
-        check_files(None, tmp_path / "a.png")
+    with pytest.raises(OptionError, match=r"expected a file name that ends in \.svg, \.png, \.pdf"):
+        check_files(None, tmp_path / "a.gif")

@@ -22,7 +22,7 @@ from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.study.selection import Selection, select, selection
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
-from ensue.study.selection.picture import Axis, beside, round_steps
+from ensue.study.selection.picture import beside
 from ensue.study.selection.selection import Entry, Pace, WinnerVerdict, earlier_seconds
 from ensue.study.selection.table import as_text
 from ensue.tasks import TASKS
@@ -343,19 +343,6 @@ def test_names_cover_neither_marks_nor_one_another() -> None:
     heights = sorted(y for _, y in labels.values())
     assert all(b - a >= 12.5 for a, b in pairwise(heights))
     assert all(y >= places[name][1] for name, (_, y) in labels.items())
-
-
-@pytest.mark.parametrize("values", [[3.0], [1.0, 1000.0], [5.0, 5.0], [0.91, 0.912]])
-@pytest.mark.parametrize("logarithmic", [False, True])
-def test_every_value_lies_on_its_axis(values: list[float], logarithmic: bool) -> None:
-    axis = Axis.over(values, 100, 50, logarithmic)
-    assert all(50 < axis(value) < 100 for value in values)
-    ticks = axis.ticks([[1, 10, 100]])
-    assert len(ticks) >= 2
-    assert all(50 <= axis(tick) <= 100 for tick in ticks)
-    steps = list(round_steps(axis.low, axis.high))
-    assert 3 <= len(steps) <= 11
-    assert all(axis.low <= step <= axis.high for step in steps)
 
 
 def test_the_pace_leaves_evaluations_out(monkeypatch: pytest.MonkeyPatch) -> None:

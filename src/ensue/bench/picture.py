@@ -15,27 +15,29 @@ from dataclasses import dataclass, field
 from ensue.bench.case import FOUR_SHAPES, Case
 from ensue.bench.report import Report, Result
 from ensue.bench.targets import SHARES
-from ensue.drawing.svg import FAINT, INK, QUIET, Drawing, number, text_width
+from ensue.drawing.chart import MARGIN, WIDE, Axis, Key, heading, legend
+from ensue.drawing.svg import INK, QUIET, RULE, Drawing, text_width
+from ensue.drawing.theme import mixed
 
-WIDE, MARGIN = 1060.0, 36.0
 NAME, SHAPE = 182.0, 118.0  # columns of words
 BARS = (MARGIN + NAME + SHAPE, 700.0)  # from, to
 LIMIT = (772.0, 972.0)
 PAUSE = 12.0  # between cells
 BAR, GAP, BETWEEN, LEAST = 9.0, 2.0, 9.0, 15.0  # height, between bars, between rows, of a row
 MANY = 12  # shapes of one cell: more than these are a map
-TRACK, RULE, GOAL, BEHIND = "#eef2f6", "#e2e8f0", "#b45309", "#dc2626"
+TRACK, GOAL, BEHIND = "#eef2f6", "#b45309", "#dc2626"
 OPPONENTS = {
     "torch.nn": ("torch.nn", "#2563eb"),
     "padded": ("torch.nn, padded", "#2563eb"),
     "autocast": ("torch.nn, autocast", "#2563eb"),
     "packed": ("torch.nn, packed", "#7c3aed"),
     "loop": ("torch loop", "#0d9488"),
-    "float32": ("native, float32", "#94a3b8"),
+    "float32": ("native, float32", "#64748b"),
     "jax": ("JAX scan", "#d97706"),
     "onnx": ("ONNX Runtime", "#be185d"),
 }
 LIMIT_COLOUR = "#475569"
+EQUAL, FASTER, SLOWER = "#f5f7f9", "#68c3a3", "#e9847d"  # tiles
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 SECTIONS = (
     ("dense", "train", "Training"),
@@ -45,23 +47,6 @@ SECTIONS = (
     ("bf16", "train", "bfloat16, training"),
     ("bf16", "infer", "bfloat16, inference"),
 )
-
-
-class Chart(Drawing):
-    """A drawing with bars and rules."""
-
-    def bar(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        radius = min(2.5, width / 2, height / 2)
-        self._body.append(
-            f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" '
-            f'height="{number(height)}" rx="{number(radius)}" fill="{colour}"/>'
-        )
-
-    def rule(self, x: float, y: float, to_x: float, to_y: float, colour: str, thick: float) -> None:
-        self._body.append(
-            f'<path d="M{number(x)} {number(y)}L{number(to_x)} {number(to_y)}" '
-            f'stroke="{colour}" stroke-width="{number(thick)}"/>'
-        )
 
 
 def draw(report: Report) -> str:
@@ -85,10 +70,8 @@ def ratio_text(ratio: float) -> str:
 
 def tile_colour(ratio: float) -> str:
     """From red (half as fast) through near white (equal) to green (four times as fast)."""
-    amount = max(-1.0, min(1.0, math.log2(ratio) / (2 if ratio > 1 else 1)))
-    end = (22, 163, 118) if amount > 0 else (220, 60, 50)
-    parts = [round(247 + (part - 247) * abs(amount) * 0.85) for part in end]
-    return "#" + "".join(f"{part:02x}" for part in parts)
+    amount = math.log2(ratio) / (2 if ratio > 1 else 1)
+    return mixed(EQUAL, FASTER if amount > 0 else SLOWER, abs(amount))
 
 
 @dataclass
@@ -122,7 +105,7 @@ class _Section:
 
 class _Picture:
     def __init__(self, report: Report) -> None:
-        self.report, self.chart = report, Chart()
+        self.report, self.drawing = report, Drawing()
         self.maps: list[list[Result]] = []
         self.sections = list(self._sections())
 
@@ -147,31 +130,27 @@ class _Picture:
             y = self._section(section, y)
         for results in self.maps:
             y = self._map(results, y)
-        return self.chart.svg(WIDE, y + 8, "The speed of the native engine")
+        return self.drawing.svg(WIDE, y + 8, "The speed of the native engine")
 
     def _heading(self) -> float:
-        here, chart = self.report.environment, self.chart
-        chart.words(
-            (MARGIN, 38), "The native engine beside its peers", 22, INK, "start", weight=600
-        )
+        here, lines = self.report.environment, []
         processor = str(here["processor"]).split(":")[0]
         words = f"{processor}, {here['threads']} threads, torch {here['torch']}"
-        words += f", medians of {self.report.runs} interleaved runs"
-        chart.words((MARGIN, 64), words, 13, QUIET, "start")
+        lines.append(f"{words}, medians of {self.report.runs} interleaved runs")
         limits = [
             f"{max(rates.values()) / 1e9:.0f} GF/s in {dtype}"
             for dtype, rates in self.report.gemm.items()
         ]
         if limits:
-            words = f"limit: torch.mm reaches {' and '.join(limits)}"
-            chart.words((MARGIN, 84), words, 13, QUIET, "start")
-        return 104.0
+            lines.append(f"limit: torch.mm reaches {' and '.join(limits)}")
+        return heading(self.drawing, "The native engine beside its peers", *lines)
 
     # ---------------------------------------------------------------- bars
     def _section(self, section: _Section, top: float) -> float:
-        chart = self.chart
-        chart.words((MARGIN, top + 20), section.title, 16, INK, "start", weight=600)
-        self._legend(section, top + 20)
+        drawing = self.drawing
+        drawing.words((MARGIN, top + 20), section.title, 16, INK, "start", weight=600)
+        keys = [Key(*OPPONENTS[name], shape="area") for name in section.opponents]
+        legend(drawing, keys, BARS[0], top + 20, WIDE)
         body = top + 78
         heights = [section.height(r) for r in section.results]
         pauses = section.pauses()
@@ -181,46 +160,36 @@ class _Picture:
         for k, result in enumerate(section.results):
             if pauses[k]:
                 middle = y + PAUSE / 2
-                chart.rule(MARGIN, middle, LIMIT[1] + 52, middle, RULE, 1)
+                drawing.line([(MARGIN, middle), (LIMIT[1] + 52, middle)], RULE)
                 y += PAUSE
             self._row(section, result, y + BETWEEN / 2, heights[k], scale, section.is_first(k))
             y += heights[k] + BETWEEN
         return bottom + 34
 
-    def _legend(self, section: _Section, y: float) -> None:
-        x = BARS[0]
-        for name in section.opponents:
-            label, colour = OPPONENTS[name]
-            self.chart.bar(x, y - 5, 18, 10, colour)
-            self.chart.words((x + 25, y), label, 12.5, INK, "start")
-            x += 25 + text_width(label, 12.5) + 22
-
-    def _scale(self, section: _Section, top: float, bottom: float) -> tuple[float, float]:
-        """Draws both axes; (x of 1×, pixels for a factor of e)."""
-        chart = self.chart
+    def _scale(self, section: _Section, top: float, bottom: float) -> Axis:
+        """Draws both axes; that of the ratios."""
+        drawing = self.drawing
         ratios = [ratio for r in section.results for _, ratio in section.bars(r)] or [1.0]
         low = max((t for t in TICKS if t <= min(*ratios, 1.0)), default=TICKS[0])
         high = min((t for t in TICKS if t >= max(*ratios, 2.0)), default=TICKS[-1])
-        unit = (BARS[1] - BARS[0] - 34) / math.log(high / low)
-        one = BARS[0] - unit * math.log(low)
-        heading = "how many times as long they take as native"
-        chart.words((BARS[0], top - 30), heading, 12, QUIET, "start")
-        for tick in (t for t in TICKS if low <= t <= high):
-            x = one + unit * math.log(tick)
-            strong = tick == 1.0
-            chart.rule(x, top - 6, x, bottom, INK if strong else RULE, 1.2 if strong else 1)
-            chart.words((x, top - 14), f"{tick:g}×", 11, INK if strong else FAINT)
+        x = Axis(low, high, BARS[0], BARS[1] - 34, logarithmic=True)
+        words = "time beside native's: how many times as long they take"
+        drawing.words((BARS[0], top - 30), words, 12, QUIET, "start")
+        for tick in x.ticks(TICKS):
+            ink, thick = (INK, 1.2) if tick == 1.0 else (RULE, 1)
+            drawing.line([(x(tick), top - 6), (x(tick), bottom)], ink, thick)
+            drawing.words((x(tick), top - 14), f"{tick:g}×", 11, INK if tick == 1.0 else QUIET)
         if any(not math.isnan(self.report.share(r)) for r in section.results):
-            chart.words((LIMIT[0], top - 30), "native, share of the limit", 12, QUIET, "start")
+            drawing.words((LIMIT[0], top - 30), "native, share of the limit", 12, QUIET, "start")
             if any(goal_of(r.case) for r in section.results):
-                x = LIMIT[1] - text_width("goal", 12)
-                chart.rule(x - 7, top - 36, x - 7, top - 24, GOAL, 2)
-                chart.words((x, top - 30), "goal", 12, QUIET, "start")
+                at = LIMIT[1] - text_width("goal", 12)
+                drawing.line([(at - 7, top - 36), (at - 7, top - 24)], GOAL, 2)
+                drawing.words((at, top - 30), "goal", 12, QUIET, "start")
             for share in (0.0, 0.5, 1.0):
-                x = LIMIT[0] + share * (LIMIT[1] - LIMIT[0])
-                chart.rule(x, top - 6, x, bottom, RULE, 1)
-                chart.words((x, top - 14), f"{100 * share:.0f} %", 11, FAINT)
-        return one, unit
+                at = LIMIT[0] + share * (LIMIT[1] - LIMIT[0])
+                drawing.line([(at, top - 6), (at, bottom)], RULE)
+                drawing.words((at, top - 14), f"{100 * share:.0f} %", 11, QUIET)
+        return x
 
     def _row(
         self,
@@ -228,16 +197,16 @@ class _Picture:
         result: Result,
         y: float,
         height: float,
-        scale: tuple[float, float],
+        scale: Axis,
         first: bool,
     ) -> None:
-        chart, case = self.chart, result.case
+        drawing, case = self.drawing, result.case
         middle = y + height / 2
-        chart.begin(self._tooltip(result))
+        drawing.begin(self._tooltip(result))
         if first:
-            chart.words((MARGIN, middle), case.cell, 13, INK, "start", weight=600)
+            drawing.words((MARGIN, middle), case.cell, 13, INK, "start", weight=600)
         sizes = case.sizes if case.kind != "step" else f"B{case.batch} H{case.hidden}"
-        chart.words((MARGIN + NAME, middle), sizes, 12, QUIET, "start")
+        drawing.words((MARGIN + NAME, middle), sizes, 12, QUIET, "start")
         bars = section.bars(result)
         line = middle - (len(bars) * BAR + (len(bars) - 1) * GAP) / 2
         for name, ratio in bars:
@@ -247,30 +216,27 @@ class _Picture:
             self._share(result, middle)
         elif case.kind == "step":
             words = f"{1e6 * result.native:.1f} µs"
-            chart.words((LIMIT[0], middle), words, 12, INK, "start", weight=600)
-        chart.end()
+            drawing.words((LIMIT[0], middle), words, 12, INK, "start", weight=600)
+        drawing.end()
 
-    def _bar(self, scale: tuple[float, float], ratio: float, y: float, colour: str) -> None:
-        one, unit = scale
-        shown = min(max(ratio, TICKS[0]), TICKS[-1])
-        x = one + unit * math.log(shown)
-        self.chart.bar(min(one, x), y, max(abs(x - one), 1.0), BAR, colour)
-        behind = ratio < 0.95
-        words, where = ratio_text(ratio), max(one, x) + 5
-        middle = y + BAR / 2
-        self.chart.words((where, middle), words, 10.5, BEHIND if behind else INK, "start")
+    def _bar(self, scale: Axis, ratio: float, y: float, colour: str) -> None:
+        one, x = scale(1.0), scale(ratio)
+        self.drawing.bar(min(one, x), y, max(abs(x - one), 1.0), BAR, colour)
+        ink = BEHIND if ratio < 0.95 else INK
+        at = (max(one, x) + 5, y + BAR / 2)
+        self.drawing.words(at, ratio_text(ratio), 10.5, ink, "start")
 
     def _share(self, result: Result, middle: float) -> None:
         left, right = LIMIT
         share, goal = self.report.share(result), goal_of(result.case)
         length = (right - left) * min(share, 1.1)
-        self.chart.bar(left, middle - 5.5, right - left, 11, TRACK)
-        self.chart.bar(left, middle - 5.5, max(length, 1.0), 11, LIMIT_COLOUR)
+        self.drawing.bar(left, middle - 5.5, right - left, 11, TRACK)
+        self.drawing.bar(left, middle - 5.5, max(length, 1.0), 11, LIMIT_COLOUR)
         if goal is not None:
             x = left + goal * (right - left)
-            self.chart.rule(x, middle - 9, x, middle + 9, GOAL, 2)
+            self.drawing.line([(x, middle - 9), (x, middle + 9)], GOAL, 2)
         words = f"{100 * share:.0f} %"
-        self.chart.words((max(right, left + length) + 8, middle), words, 11.5, INK, "start")
+        self.drawing.words((max(right, left + length) + 8, middle), words, 11.5, INK, "start")
 
     def _tooltip(self, result: Result) -> str:
         times = [
@@ -282,13 +248,14 @@ class _Picture:
     # ---------------------------------------------------------------- maps
     def _map(self, results: Sequence[Result], top: float) -> float:
         """Tiles: rows are hidden sizes, columns are steps and batches."""
-        chart, cases = self.chart, [r.case for r in results]
+        drawing, cases = self.drawing, [r.case for r in results]
         words = {"train": "training", "infer": "inference"}[cases[0].mode]
         title = f"{cases[0].cell}, {words}"
-        chart.words((MARGIN, top + 20), title, 16, INK, "start", weight=600)
-        note = "how many times as long torch.nn takes; below it native's share of the limit"
+        drawing.words((MARGIN, top + 20), title, 16, INK, "start", weight=600)
+        note = "how many times as long torch.nn takes, and native's share of the limit; "
+        note += "T steps, B rows, H units"
         at = MARGIN + text_width(title, 18) + 16
-        chart.words((at, top + 21), note, 12, QUIET, "start")
+        drawing.words((at, top + 21), note, 12, QUIET, "start")
         columns = sorted({(c.steps, c.batch) for c in cases})
         rows = sorted({c.hidden for c in cases})
         groups = sorted({steps for steps, _ in columns})
@@ -302,24 +269,24 @@ class _Picture:
         for steps in groups:
             own = [x for (t, _), x in xs.items() if t == steps]
             middle = (own[0] + own[-1] + wide) / 2
-            chart.words((middle, top + 52), f"T {steps}", 12, INK, weight=600)
+            drawing.words((middle, top + 52), f"T {steps}", 12, INK, weight=600)
         for (_, batch), x in xs.items():
-            chart.words((x + wide / 2, top + 71), f"B {batch}", 11, QUIET)
+            drawing.words((x + wide / 2, top + 71), f"B {batch}", 11, QUIET)
         for hidden, y in ys.items():
-            chart.words((left - 10, y + high / 2), f"H {hidden}", 12, QUIET, "end")
+            drawing.words((left - 10, y + high / 2), f"H {hidden}", 12, QUIET, "end")
         for result in results:
             case = result.case
             self._tile(result, xs[case.steps, case.batch], ys[case.hidden], wide, high)
         return top + 84 + len(rows) * high + 26
 
     def _tile(self, result: Result, x: float, y: float, wide: float, high: float) -> None:
-        chart, ratio, share = self.chart, result.ratio("torch.nn"), self.report.share(result)
-        chart.begin(self._tooltip(result))
-        chart.bar(x + 1, y + 1, wide - 2, high - 2, tile_colour(ratio) if ratio else TRACK)
+        drawing, ratio, share = self.drawing, result.ratio("torch.nn"), self.report.share(result)
+        drawing.begin(self._tooltip(result))
+        drawing.bar(x + 1, y + 1, wide - 2, high - 2, tile_colour(ratio) if ratio else TRACK)
         middle = x + wide / 2
         if ratio:
             weight = 700 if ratio < 0.95 else 500
-            chart.words((middle, y + 11.5), ratio_text(ratio), 11.5, INK, weight=weight)
+            drawing.words((middle, y + 11.5), ratio_text(ratio), 11.5, INK, weight=weight)
         if not math.isnan(share):
-            chart.words((middle, y + 23), f"{100 * share:.0f} %", 9, "#334155")
-        chart.end()
+            drawing.words((middle, y + 23), f"{100 * share:.0f} %", 9, "#334155")
+        drawing.end()

@@ -58,6 +58,13 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Picture = Annotated[
+    Path | None, typer.Option("--picture", help="Draw into a file: .svg, .png or .pdf.")
+]
+Dark = Annotated[
+    bool,
+    typer.Option("--dark", help="Draw on dark paper; without it an .svg follows its reader."),
+]
 Device = Annotated[
     str,
     typer.Option("--device", help="Where to compute: auto (a GPU if there is one), cpu or cuda."),
@@ -121,21 +128,19 @@ def _numbers(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def write_picture(path: Path, svg: str) -> None:
-    """Write the file and say so on stderr."""
-    if path.suffix != ".svg":
-        raise OptionError(f"{path}: expected a file name that ends in .svg")
-    try:
-        path.write_text(svg, encoding="utf-8")
-    except OSError as problem:
-        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
-    print(f"wrote {path}", file=sys.stderr)
+def write_picture(path: Path, svg: str, dark: bool) -> None:
+    """Write the file as its ending says, and say so on stderr."""
+    from ensue.drawing import write
+
+    write(svg, path, "dark" if dark else "auto")
+    say(f"wrote {path}")
 
 
 def check_files(json_file: Path | None, picture: Path | None) -> None:
     """Whether results can be written, before hours are spent on them."""
-    if picture is not None and picture.suffix != ".svg":
-        raise OptionError(f"{picture}: expected a file name that ends in .svg")
-    for path in (json_file, picture):
-        if path is not None and not path.parent.is_dir():
-            raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
+    from ensue.drawing.formats import check
+
+    if json_file is not None and not json_file.parent.is_dir():
+        raise OptionError(f"{json_file} cannot be written: {json_file.parent} is not a folder")
+    if picture is not None:
+        check(picture)

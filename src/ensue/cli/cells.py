@@ -1,13 +1,13 @@
 """`ensue cell …`: the built-in cells and your own, as their equations."""
 
 import json
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, group, write_picture
+from ensue.cli.app import AsJson, Dark, Picture, check_files, group, write_picture
+from ensue.cli.grouped import grouped
 
 if TYPE_CHECKING:
     from ensue.cells import Cell
@@ -29,47 +29,51 @@ def list_cells(
     print(json.dumps(rows, ensure_ascii=False) if as_json else as_table(rows))
 
 
-@cells.command("show")
-def show_cell(
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions:
     cell: Annotated[
         str, typer.Argument(help="Name of a cell, or a Python file: mine.py, mine.py:MyCell.")
-    ],
-    input_size: InputSize = 32,
-    hidden_size: HiddenSize = 64,
-    latex: Annotated[
-        bool, typer.Option("--latex", help="Print only the equations, as LaTeX.")
-    ] = False,
+    ]
+    input_size: InputSize = 32
+    hidden_size: HiddenSize = 64
+    latex: Annotated[bool, typer.Option("--latex", help="Print only the equations, as LaTeX.")] = (
+        False
+    )
     gradient: Annotated[
         bool, typer.Option("--gradient", help="Print the derivative of the step as well.")
-    ] = False,
-    code: Annotated[
-        bool, typer.Option("--code", help="Print only the C++ code of its kernel.")
-    ] = False,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the graph of the step into an .svg file.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = False
+    code: Annotated[bool, typer.Option("--code", help="Print only the C++ code of its kernel.")] = (
+        False
+    )
+    picture: Picture = None
+    dark: Dark = False
+    as_json: AsJson = False
+
+
+@cells.command("show")
+@grouped
+def show_cell(options: ShowOptions) -> None:
     """Show a cell: equations, convention, parameters, flops.
 
-    A Python file is imported, so its code is executed.
+    A Python file is imported, so its code is executed. --picture draws the graph of the step.
     """
     from ensue.cells.describe import as_text, describe
     from ensue.cells.load import load_cell
 
-    loaded = load_cell(cell)
-    found = describe(loaded, input_size, hidden_size)
-    if picture is not None:
-        write_picture(picture, loaded.equations(input_size, hidden_size).svg())
+    check_files(None, options.picture)
+    cell, sizes = load_cell(options.cell), (options.input_size, options.hidden_size)
+    found = describe(cell, *sizes)
+    if options.picture is not None:
+        write_picture(options.picture, cell.equations(*sizes).svg(), options.dark)
     facts: dict[str, object] = asdict(found)
-    if code:
-        facts["code"] = kernel_code(loaded, input_size, hidden_size)
-    if as_json:
+    if options.code:
+        facts["code"] = kernel_code(cell, *sizes)
+    if options.as_json:
         print(json.dumps(facts, ensure_ascii=False))
-    elif code:
+    elif options.code:
         print(facts["code"], end="")
     else:
-        print(found.latex if latex else as_text(found, gradient))
+        print(found.latex if options.latex else as_text(found, options.gradient))
 
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:

@@ -5,12 +5,18 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from ensue.cli.app import AsJson, Device, app, as_json_text, check_files, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Device,
+    Picture,
+    app,
+    as_json_text,
+    check_files,
+    write_picture,
+)
 from ensue.cli.learning import Run, TrustCell, trusted
 from ensue.cli.task_options import TaskCommand, options_by_task, with_task_options
 from ensue.errors import OptionError, RunError
@@ -21,9 +27,8 @@ from ensue.tasks.options import EXPLAIN, Option
 @with_task_options(EXPLAIN)
 def explain(
     run: Run,
-    picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the attention into an .svg file.")
-    ] = None,
+    picture: Picture = None,
+    dark: Dark = False,
     device: Device = "auto",
     trust_cell: TrustCell = False,
     as_json: AsJson = False,
@@ -56,7 +61,7 @@ def explain(
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         print(found.as_text(shutil.get_terminal_size().columns, colour))
     if picture is not None:
-        write_picture(picture, found.as_svg())
+        write_picture(picture, found.as_svg(), dark)
 
 
 def _known() -> str:

@@ -8,15 +8,12 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, check_files, write_picture
+from ensue.cli.app import AsJson, Dark, Picture, app, check_files, write_picture
 from ensue.cli.grouped import grouped
 from ensue.cli.study import write_json
 from ensue.errors import OptionError
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
-Picture = Annotated[
-    Path | None, typer.Option("--picture", help="Draw the result into an .svg file.")
-]
 
 
 @app.command()
@@ -29,6 +26,7 @@ def lab(
         Path | None, typer.Option("--json", help="Write results and curves to a JSON file.")
     ] = None,
     picture: Picture = None,
+    dark: Dark = False,
 ) -> None:
     """Run five small experiments on learning, around sin 10x + x.
 
@@ -46,7 +44,7 @@ def lab(
     if json_file is not None:
         write_json(json_file, as_json(found))
     if picture is not None:
-        write_picture(picture, draw(found))
+        write_picture(picture, draw(found), dark)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +77,8 @@ class BackpropOptions:
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a self-contained HTML page.")
     ] = None
+    picture: Picture = None
+    dark: Dark = False
     as_json: AsJson = False
 
 
@@ -92,8 +92,9 @@ def backprop(options: BackpropOptions) -> None:
     """
     from ensue.study.foundations import backprop_text
     from ensue.study.foundations.backprop import walk_through
-    from ensue.study.foundations.backprop_page import as_page
+    from ensue.study.foundations.backprop_page import as_page, network_picture
 
+    check_files(None, options.picture)
     found = walk_through(
         whole_numbers("--widths", options.widths),
         activation=options.activation,
@@ -110,6 +111,8 @@ def backprop(options: BackpropOptions) -> None:
         print(backprop_text.as_text(found))
     if options.html is not None:
         write_page(options.html, as_page(found))
+    if options.picture is not None:
+        write_picture(options.picture, network_picture(found), options.dark)
 
 
 @app.command()
@@ -120,6 +123,7 @@ def graph(
         typer.Option("--at", help="Values of the variables, 1 if not given: x=1.5,y=2."),
     ] = "",
     picture: Picture = None,
+    dark: Dark = False,
     as_json: AsJson = False,
 ) -> None:
     """Show an expression as a graph, with every derivative."""
@@ -128,6 +132,7 @@ def graph(
     from ensue.study.foundations.expression import as_text, examine, variables
     from ensue.study.foundations.expression_picture import draw
 
+    check_files(None, picture)
     given = assignments(at) if at else dict.fromkeys(variables(expression), 1.0)
     found = examine(expression, given)
     if as_json:
@@ -138,7 +143,7 @@ def graph(
     else:
         print(as_text(found))
     if picture is not None:
-        write_picture(picture, draw(found))
+        write_picture(picture, draw(found), dark)
 
 
 def numbers(option: str, text: str) -> list[float]:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Device, app, as_json_text, check_files, say, teller, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Device,
+    Picture,
+    app,
+    as_json_text,
+    check_files,
+    say,
+    teller,
+    write_picture,
+)
 from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
 from ensue.cli.request import Given, Request, configured, requested
@@ -23,9 +34,6 @@ Run = Annotated[Path, typer.Argument(help="Run folder.")]
 TrustCell = Annotated[
     bool,
     typer.Option("--trust-cell", help="Allow the run's own cell, a Python file, to be executed."),
-]
-Picture = Annotated[
-    Path | None, typer.Option("--picture", help="Draw the answers into an .svg file.")
 ]
 
 
@@ -111,6 +119,7 @@ class EvaluateOptions(TolerantOptions):
         ),
     ] = False
     picture: Picture = None
+    dark: Dark = False
     device: Device = "auto"
     trust_cell: TrustCell = False
     as_json: AsJson = False
@@ -144,7 +153,7 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
     )
     found = evaluation.evaluate_run(folder, request, teller())
     if options.picture is not None:
-        write_picture(options.picture, found.svg)
+        write_picture(options.picture, found.svg, options.dark)
     if options.as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
         print(as_json_text({**found.evaluation.as_json(), **facts}))
@@ -163,6 +172,7 @@ class PredictOptions(TolerantOptions):
         typer.Argument(help="Files like the training files; without any, lines of standard input."),
     ] = None
     picture: Picture = None
+    dark: Dark = False
     device: Device = "auto"
     trust_cell: TrustCell = False
     as_json: AsJson = False
@@ -203,7 +213,7 @@ def predict(options: PredictOptions, given: Given) -> None:
         else:
             print(answer.as_line(shown))
     if options.picture is not None:
-        write_picture(options.picture, prediction.picture())
+        write_picture(options.picture, prediction.picture(), options.dark)
     if bad.count:
         say("\n  ".join(["left out", *bad.lines()]))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, check_files, write_picture
+from ensue.cli.app import AsJson, Dark, Picture, app, check_files, write_picture
 from ensue.cli.grouped import grouped
 
 
@@ -77,9 +77,8 @@ class BenchOptions:
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write the measurements to a JSON file.")
     ] = None
-    picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the results into an .svg file.")
-    ] = None
+    picture: Picture = None
+    dark: Dark = False
     earlier: Annotated[
         Path | None,
         typer.Option("--read", help="Show the measurements of a JSON file instead of measuring."),
@@ -118,6 +117,6 @@ def bench(options: BenchOptions) -> None:
     if options.picture is not None:
         from ensue.bench.picture import draw
 
-        write_picture(options.picture, draw(report))
+        write_picture(options.picture, draw(report), options.dark)
     if options.earlier is None and not report.finished:
         raise KeyboardInterrupt

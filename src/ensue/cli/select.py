@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app, say, teller
+from ensue.cli.app import AsJson, Dark, Picture, app, check_files, say, teller, write_picture
 from ensue.cli.request import Given, Request, configured, requested
 from ensue.cli.task_options import TaskCommand
 from ensue.errors import OptionError
@@ -27,6 +27,8 @@ class SelectOptions(Request):
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print one line per model, no progress.")
     ] = False
+    picture: Picture = None
+    dark: Dark = False
     as_json: AsJson = False
 
 
@@ -39,6 +41,7 @@ def select(wanted: SelectOptions, given: Given) -> None:
     the winner is evaluated on the test part. Each is a run folder below --run, beside
     selection.json and selection.svg. The same command resumes an interrupted selection.
     """
+    check_files(None, wanted.picture)
     say(
         f"selecting a model{' among ' + wanted.models if wanted.models else ''}"
     )  # torch takes seconds to load
@@ -64,5 +67,7 @@ def select(wanted: SelectOptions, given: Given) -> None:
     )
     print(json.dumps(found.as_json(), ensure_ascii=False) if wanted.as_json else found)
     say(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
+    if wanted.picture is not None and found.winner:
+        write_picture(wanted.picture, found.picture(), wanted.dark)
     if found.winner:
         say(f"next: ensue predict {wanted.run / found.winner.folder} FILE")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import app, check_files, write_picture
+from ensue.cli.app import Dark, Picture, app, check_files, write_picture
 from ensue.cli.grouped import grouped
 from ensue.errors import OptionError
 from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
@@ -73,9 +73,8 @@ class MemoryOptions:
         Path | None,
         typer.Option("--json", help="Write results and learning curves to a JSON file."),
     ] = None
-    picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the results into an .svg file.")
-    ] = None
+    picture: Picture = None
+    dark: Dark = False
 
 
 @app.command()
@@ -115,7 +114,7 @@ def memory(options: MemoryOptions) -> None:
     if options.json_file is not None:
         write_json(options.json_file, as_json(report))
     if options.picture is not None and report.trials:
-        write_picture(options.picture, draw(report))
+        write_picture(options.picture, draw(report), options.dark)
     if not report.finished:
         raise KeyboardInterrupt
 

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ensue.demo.console import begin, heading, indented, note, one_thread
+from ensue.drawing import write
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:
@@ -232,11 +233,11 @@ def _say_pictures(console: Console, folder: Path) -> None:
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, (svg, _) in pictures.items():
-            (folder / name).write_text(svg, encoding="utf-8")
     except OSError as problem:
         said = f"{folder} cannot be written: {problem.strerror}; name another folder with --out"
         raise OptionError(said) from problem
+    for name, (svg, _) in pictures.items():
+        write(svg, folder / name)
     lines = Table.grid(padding=(0, 2))
     for name, (_, what) in pictures.items():
         lines.add_row(Text(str(folder / name), style="cyan"), what)

@@ -10,36 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 from ensue import __version__
 from ensue.demo.trial import DemoTrial, Share, lengths_beside
-from ensue.drawing.svg import INK, QUIET, Drawing, number
+from ensue.drawing.chart import Axis, Panel, colour_of
+from ensue.drawing.svg import INK, QUIET, RULE, Drawing
+from ensue.drawing.theme import PAPER, css_variables
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
 EXAMPLES = ("Mittwoch, der 24. Oktober 2012", "Fri., Aug. 7, 1981", "el cinco de mayo de 1997")
 MISTAKES = 12
-WIDE, HIGH, LEFT, BELOW = 640.0, 240.0, 52.0, 36.0  # the learning curve, in pixels
+WIDE, HIGH = 640.0, 280.0  # the learning curve, in pixels
 
+COLOURS = css_variables(
+    ink=INK, quiet=QUIET, line=RULE, paper=PAPER, back="#f8fafc", blue="#1e40af", wrong="#b91c1c",
+    bar=colour_of(0), other=colour_of(1),
+)  # fmt: skip
 STYLE = """
-:root { color-scheme: light; --ink: #1e293b; --quiet: #64748b; --line: #e2e8f0; --blue: #1e40af }
 * { box-sizing: border-box } svg { display: block; max-width: 100%; height: auto }
-body { margin: 0; color: var(--ink); background: #f8fafc;
+body { margin: 0; color: var(--ink); background: var(--back);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif }
 main { max-width: 980px; margin: 0 auto; padding: 40px 24px 80px }
 h1 { font-size: 30px; margin: 0 0 4px } h2 { font-size: 20px; margin: 44px 0 12px }
 p { max-width: 70ch } .quiet { color: var(--quiet) }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(200px, 1fr)); gap: 14px }
-.card { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 16px 18px }
+.card, .sheet { background: var(--paper); border: 1px solid var(--line); border-radius: 10px }
+.card { padding: 16px 18px } .sheet { padding: 14px 18px; overflow-x: auto; margin-bottom: 14px }
 .card b { display: block; font-size: 28px; color: var(--blue) }
 .card span { color: var(--quiet); font-size: 14px }
-.sheet { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 14px 18px;
-  overflow-x: auto; margin-bottom: 14px }
 table { border-collapse: collapse; width: 100%; font-size: 15px }
 th { text-align: left; color: var(--quiet); font-weight: 600 }
 td, th { padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line) }
 tr:last-child td { border-bottom: 0 }
 .number { text-align: right; font-variant-numeric: tabular-nums }
-.bar { display: inline-block; height: 9px; border-radius: 3px; background: #3b82f6 }
-.bar.other { background: #d97706 } .wrong { color: #b91c1c } code { font-size: 14px }
+.bar { display: inline-block; height: 9px; border-radius: 3px; background: var(--bar) }
+.bar.other { background: var(--other) } .wrong { color: var(--wrong) } code { font-size: 14px }
 """
 
 
@@ -54,8 +58,9 @@ def page(
         "<h2>Learning</h2>",
         f'<div class="sheet">{_curve(run)}</div>',
         "<h2>Where it looks</h2>",
-        '<p class="quiet">Each row is a letter that it writes, with its probability; the darker a '
-        "square, the more it looked at the letter above. Nobody told it which belong together.</p>",
+        '<p class="quiet">Each row is a letter that it writes, with its probability; the stronger '
+        "the colour of a square, the more it looked at the letter above. Nobody told it which "
+        "belong together.</p>",
         *(
             f'<div class="sheet">{explains.explain(model, text).as_svg()}</div>'
             for text in EXAMPLES
@@ -72,7 +77,7 @@ def page(
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Ensue: dates</title><style>{STYLE}</style></head><body><main>"
+        f"<title>Ensue: dates</title><style>{COLOURS}{STYLE}</style></head><body><main>"
         "<h1>Dates as people write them</h1>"
         f'<p class="quiet">{escape(model.summary().splitlines()[0])}</p>'
         + "\n".join(sections)
@@ -129,32 +134,14 @@ def _formats(shares: Sequence[Share]) -> str:
 # --- the learning curve ----------------------------------------------------------------------
 
 
-class _Curve(Drawing):
-    def line(self, points: Sequence[tuple[float, float]], colour: str, thick: float) -> None:
-        path = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-        self._body.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{thick}" '
-            'stroke-linejoin="round"/>'
-        )
-
-
 def _curve(run: Path) -> str:
     """The share of validation dates that are exactly right, against updates."""
     lines = (run / "history.jsonl").read_text("utf-8").splitlines()
     found = [own for own in map(json.loads, lines) if own["row"] == "evaluation"]
-    points = [(0, 0.0), *((own["update"], own["scores"]["exact"]) for own in found)]
-    last = max(points[-1][0], 1)
-    chart = _Curve()
-
-    def place(update: float, share: float) -> tuple[float, float]:
-        return LEFT + update / last * (WIDE - LEFT - 20), 14 + (1 - share) * (HIGH - BELOW - 14)
-
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
-        chart.line([place(0, tick), place(last, tick)], "#e2e8f0", 1)
-        chart.words((LEFT - 8, place(0, tick)[1]), f"{tick:.0%}", 12, QUIET, "end")
-    chart.line([place(*point) for point in points], "#2563eb", 2.4)
-    chart.words((LEFT, HIGH - 14), "0", 12, QUIET, "start")
-    chart.words((WIDE - 20, HIGH - 14), f"{last:,} updates", 12, QUIET, "end")
-    best = f"validation dates exactly right, best {max(y for _, y in points):.1%}"
-    chart.words((WIDE / 2, HIGH - 14), best, 12, INK, "middle")
-    return chart.svg(WIDE, HIGH, "Learning curve")
+    points = [(0, 0.0), *((own["update"], 100 * own["scores"]["exact"]) for own in found)]
+    x = Axis(0, max(points[-1][0], 1), 52, WIDE - 24)
+    panel = Panel(Drawing(), x, Axis(0, 100, HIGH - 52, 40))
+    best = max(share for _, share in points)
+    panel.axes("updates", f"validation dates exactly right, %; the best {best:.1f}")
+    panel.curve(points, colour_of(0), 2.4)
+    return panel.drawing.svg(WIDE, HIGH, "Learning curve")

@@ -27,6 +27,7 @@ from ensue.demo.console import (
     one_thread_each,
 )
 from ensue.demo.trial import DemoTrial, lengths_beside
+from ensue.drawing import write
 from ensue.errors import OptionError, RunError
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _say_alignment(console: Console, model: AnyModel, out: Path) -> None:
     colour = console.is_terminal and not console.no_color
     drawn = found.as_text(console.width - 6, colour)
     indented(console, Text.from_ansi(drawn) if colour else Text(drawn))
-    (out / "alignment.svg").write_text(found.as_svg(), encoding="utf-8")
+    write(found.as_svg(), out / "alignment.svg")
     note(
         console,
         """Each row is a letter it writes, with its probability; the shades are the weights α of

@@ -1,21 +1,39 @@
 """Pictures as SVG text: a few shapes, arrows, and labels with subscripts.
 
 Numbers are rounded and nothing depends on time, chance or addresses, so the same picture
-is the same text. All words are escaped.
+is the same text. All words are escaped. Colours are those of light paper, written #rrggbb, and
+follow the reader to dark paper (theme.py); a colour with a name, such as black, stays.
 """
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from ensue.drawing.theme import PAPER, style_of
 
 Point = tuple[float, float]
 
-INK, QUIET, FAINT, PAPER = "#1e293b", "#64748b", "#94a3b8", "#ffffff"
+INK, QUIET, FAINT, RULE = "#1e293b", "#64748b", "#94a3b8", "#e2e8f0"  # FAINT: lines, no words
 SANS = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
-SERIF = "'STIX Two Text', 'Cambria', 'Liberation Serif', 'Times New Roman', serif"
+# the last one is for machines without any serif font
+SERIF = (
+    "'STIX Two Text', 'Cambria', 'Liberation Serif', 'Times New Roman', serif, 'Liberation Sans'"
+)
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# corners, half turns, relative size: round, square, triangle, diamond, triangle, pentagon, …
+MARKS = (
+    (24, 0.0, 1.0),
+    (4, 0.25, 1.2),
+    (3, 0.0, 1.35),
+    (4, 0.0, 1.2),
+    (3, 1.0, 1.35),
+    (5, 0.0, 1.1),
+    (6, 0.0, 1.1),
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,11 @@ STATES = (
     Colour("#be185d", "#fdf0f6"),
     Colour("#4d7c0f", "#f4fae6"),
 )
+
+
+def escape(text: str) -> str:
+    """Words as XML; characters that XML cannot hold become a question mark in a diamond."""
+    return html.escape(NOT_XML.sub("\ufffd", text))
 
 
 def number(value: float) -> str:
@@ -79,6 +102,30 @@ class Drawing:
             f'stroke="{colour.line}" stroke-width="1.4"/>'
         )
 
+    def bar(
+        self, x: float, y: float, width: float, height: float, colour: str, radius: float = 2.5
+    ) -> None:
+        """A rectangle by its left upper corner."""
+        radius = min(radius, width / 2, height / 2)
+        self._body.append(
+            f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" '
+            f'height="{number(height)}" rx="{number(radius)}" fill="{colour}"/>'
+        )
+
+    def area(self, points: Sequence[Point], colour: str) -> None:
+        self._body.append(f'<path d="M{_path(points)}Z" fill="{colour}"/>')
+
+    def mark(self, at: Point, kind: int, colour: str, size: float = 4.6) -> None:
+        """A polygon around the point, with a rim of paper."""
+        corners, turn, relative = MARKS[kind % len(MARKS)]
+        turn, size = turn * math.pi, relative * size
+        points = " ".join(
+            f"{number(at[0] + size * math.sin(turn + 2 * math.pi * k / corners))},"
+            f"{number(at[1] - size * math.cos(turn + 2 * math.pi * k / corners))}"
+            for k in range(corners)
+        )
+        self._body.append(f'<polygon points="{points}" fill="{colour}" stroke="{PAPER}"/>')
+
     def begin(self, tooltip: str) -> None:
         """What follows, up to `end`, is one thing; its tooltip says which."""
         self._body.append(f"<g><title>{escape(tooltip)}</title>")
@@ -95,13 +142,17 @@ class Drawing:
         colour: str = INK,
         anchor: str = "middle",
         weight: int = 400,
+        turn: float = 0,
     ) -> None:
-        """Plain text, centred on the height of `at`."""
-        y = at[1] + 0.35 * size
+        """Plain text, if there is any, centred on the height of `at`. turn: degrees to the right,
+        around `at`."""
+        if not text:
+            return
+        turned = f' transform="rotate({number(turn)} {number(at[0])} {number(at[1])})"'
         self._body.append(
-            f'<text x="{number(at[0])}" y="{number(y)}" font-family="{SANS}" '
+            f'<text x="{number(at[0])}" y="{number(at[1] + 0.35 * size)}" '
             f'font-size="{number(size)}" font-weight="{weight}" fill="{colour}" '
-            f'text-anchor="{anchor}">{escape(text)}</text>'
+            f'text-anchor="{anchor}"{turned if turn else ""}>{escape(text)}</text>'
         )
 
     def name(
@@ -121,6 +172,15 @@ class Drawing:
         )
 
     # ---------------------------------------------------------------- lines
+    def line(
+        self, points: Sequence[Point], colour: str, thick: float = 1, dashes: str = ""
+    ) -> None:
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        self._body.append(
+            f'<path d="M{_path(points)}" fill="none" stroke="{colour}" stroke-width='
+            f'"{number(thick)}" stroke-linejoin="round" stroke-linecap="round"{dashed}/>'
+        )
+
     def curve(self, points: Sequence[Point], colour: str, thick: float = 1.5) -> None:
         """An arrow through the points that enters and leaves each of them horizontally."""
         (x, y), *rest = points
@@ -176,20 +236,20 @@ class Drawing:
 
     # ---------------------------------------------------------------- the whole
     def svg(self, width: float, height: float, title: str) -> str:
-        """A picture that stands by itself, on white paper."""
+        """A picture that stands by itself, on paper of its own."""
         w, h = math.ceil(width), math.ceil(height)
-        heads = "\n".join(self._heads[name] for name in sorted(self._heads))
-        return "\n".join(
-            [
-                f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" '
-                f'viewBox="0 0 {w} {h}" role="img" aria-label="{escape(title)}">',
-                f"<title>{escape(title)}</title>",
-                f"<defs>\n{heads}\n</defs>",
-                f'<rect width="{w}" height="{h}" fill="{PAPER}"/>',
-                *self._body,
-                "</svg>\n",
-            ]
+        paper = f'<rect width="{w}" height="{h}" fill="{PAPER}"/>'
+        heads = [self._heads[name] for name in sorted(self._heads)]
+        body = "\n".join(["<defs>", *heads, "</defs>", paper, *self._body, "</svg>\n"])
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="ensue" width="{w}" height="{h}" '
+            f'viewBox="0 0 {w} {h}" font-family="{SANS}" role="img" aria-label="{escape(title)}">\n'
+            f"<title>{escape(title)}</title>\n{style_of(body)}{body}"
         )
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "L".join(f"{number(x)} {number(y)}" for x, y in points)
 
 
 def _towards(start: Point, end: Point, distance: float) -> Point:

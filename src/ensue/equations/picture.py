@@ -17,7 +17,6 @@ from ensue.drawing.svg import (
     FAINT,
     GREY,
     INK,
-    PAPER,
     QUIET,
     STATES,
     VIOLET,
@@ -27,6 +26,7 @@ from ensue.drawing.svg import (
     name_width,
     text_width,
 )
+from ensue.drawing.theme import PAPER
 from ensue.equations.outline import Item, Outline
 
 if TYPE_CHECKING:

@@ -56,8 +56,11 @@ def write_whole(path: Path, data: bytes) -> None:
     """The file with all of its content, or no file."""
     beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
     with disk_errors(path, len(data)):
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        try:
+            with open(beside, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)

@@ -14,7 +14,6 @@ from ensue.drawing.svg import (
     BLUE,
     GREY,
     INK,
-    PAPER,
     QUIET,
     STATES,
     VIOLET,
@@ -24,6 +23,7 @@ from ensue.drawing.svg import (
     name_width,
     text_width,
 )
+from ensue.drawing.theme import PAPER
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from html import escape
 
 from torch import Tensor
 
-from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, STATES, Colour, Drawing, Point
+from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, RULE, STATES, Colour, Drawing, Point
+from ensue.drawing.theme import PAPER, css_variables
 from ensue.study.foundations.backprop import Backpropagation, LayerTrace
 from ensue.study.foundations.backprop_text import NAMES, SLOPE_TEXTS, first_equation, heading
 
@@ -17,9 +18,10 @@ MOST_EDGES, NEAR = 40, 0.26  # with their numbers on them, and where on the way
 PLUS, MINUS = "#0f766e", "#be185d"
 DELTA = Colour("#b45309", "#fff6e5")
 
+COLOURS = css_variables(
+    ink=INK, quiet=QUIET, rule=RULE, paper=PAPER, pale="#f8fafc", back=DELTA.line
+)
 STYLE = """
-:root { --ink: #1e293b; --quiet: #64748b; --rule: #e2e8f0; --paper: #ffffff; --pale: #f8fafc;
-  --forward: #2563eb; --back: #b45309; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--pale); color: var(--ink);
   font: 15px/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif; }
@@ -51,7 +53,7 @@ def as_page(found: Backpropagation) -> str:
     """The whole page."""
     parts = [
         f"<h1>Backpropagation, number by number</h1><p class='quiet'>{escape(heading(found))}</p>",
-        f"<figure>{_network(found)}</figure>",
+        f"<figure>{network_picture(found)}</figure>",
         "<h2>Forward</h2>",
         *(_forward(found, layer, k) for k, layer in enumerate(found.layers, 1)),
         f"<p>The cost is <b>C = {found.cost:.6f}</b>.</p>",
@@ -65,7 +67,7 @@ def as_page(found: Backpropagation) -> str:
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Backpropagation</title><style>{STYLE}</style></head>\n<body><main>\n"
+        f"<title>Backpropagation</title><style>{COLOURS}{STYLE}</style></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
     )
@@ -133,8 +135,8 @@ def _list(values: Tensor) -> list[float]:
 # --- the picture -----------------------------------------------------------------------------
 
 
-def _network(found: Backpropagation) -> str:
-    """Units as circles with a above and δ below, weights as lines."""
+def network_picture(found: Backpropagation) -> str:
+    """As SVG: units as circles with a above and δ below, weights as lines."""
     drawing, most = Drawing(), max(found.widths)
     high = 2 * MARGIN + DOWN * (most - 1) + 30
     wide = 2 * MARGIN + ACROSS * (len(found.widths) - 1)
@@ -191,5 +193,5 @@ def _edges(
         (x, y), (to_x, to_y) = ends[i, j]
         at = (x + NEAR * (to_x - x), y + NEAR * (to_y - y))
         text = f"{float(layer.weight[i, j]):.3g}".replace("-", "−")
-        drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour("#ffffff", "#ffffff"))
+        drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour(PAPER, PAPER))
         drawing.words(at, text, 12, colours[i, j], weight=600)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from ensue.drawing.arrange import Box, arrange
 from ensue.drawing.svg import (
     BLUE,
-    FAINT,
     GREY,
     INK,
-    PAPER,
     QUIET,
     STATES,
     VIOLET,
@@ -16,6 +14,7 @@ from ensue.drawing.svg import (
     Drawing,
     text_width,
 )
+from ensue.drawing.theme import PAPER
 from ensue.study.foundations.expression import Expression, TextSpan
 
 MARGIN, TITLE = 36.0, 84.0
@@ -38,12 +37,12 @@ def draw(found: Expression) -> str:
     drawing.words((MARGIN, 32), found.text, 20, INK, "start", weight=600)
     drawing.words((MARGIN, 58), "value", 13, FORWARD, "start", weight=600)
     note = "derivative of the result by it"
-    drawing.words((MARGIN + 50, 58), note, 13, BACK, "start", weight=600)
+    drawing.words((MARGIN + 58, 58), note, 13, BACK, "start", weight=600)
     for (source, to), way in zip(edges, placed.ways, strict=True):
         begin = (centres[source][0] + _shape(places[source]) / 2, centres[source][1])
         end = (centres[to][0] - _shape(places[to]) / 2 - 1, centres[to][1])
         passed = [(x + shift[0], y + shift[1]) for x, y in way]
-        drawing.curve([begin, *passed, end], FAINT)
+        drawing.curve([begin, *passed, end], QUIET)
     for own, centre in zip(places, centres, strict=True):
         _draw(drawing, own, centre, own is found.places[-1])
     wide = max(placed.width + 2 * shift[0], text_width(found.text, 22) + 2 * MARGIN, 340.0)

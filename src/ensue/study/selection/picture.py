@@ -2,78 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ensue.drawing.svg import FAINT, INK, QUIET, Point, text_width
-from ensue.study.memory.picture import COLOURS, RULE, SOLVED, Chart
+from ensue.drawing.chart import GOOD, MARGIN, WIDE, Axis, Panel, colour_of, heading
+from ensue.drawing.svg import FAINT, INK, Drawing, Point, text_width
 from ensue.study.selection.table import score_text, size_text, time_text
 
 if TYPE_CHECKING:
     from ensue.study.selection.selection import Entry, Selection
 
-WIDE, MARGIN, BETWEEN = 1060.0, 36.0, 40.0
-AXIS, HIGH = 58.0, 330.0  # room left of a panel for its numbers; its height
+BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; room left of one; its height
 ROOM = 0.12  # of an axis, beyond the outermost marks
-MINUTE, HOUR = 60, 3600
-# what the numbers of an axis are taken from: few of them, or more where it is short
-SECONDS = (
-    (0.01, 0.1, 1, 10, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, 100 * HOUR),
-    (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, MINUTE, 2 * MINUTE, 5 * MINUTE,
-     10 * MINUTE, 20 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 5 * HOUR, 10 * HOUR, 20 * HOUR),
-)  # fmt: skip
-BYTES = (
-    tuple(10.0**k for k in range(1, 13)),
-    tuple(m * 10.0**k for k in range(1, 13) for m in (1, 2, 5)),
-)
+# times that stand at an axis: few of them, or more where it is short
+FEW = {0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h",
+       36_000: "10 h", 360_000: "100 h"}  # fmt: skip
+MORE = {0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s", 20: "20 s",
+        30: "30 s", 120: "2 min", 300: "5 min", 1200: "20 min", 1800: "30 min", 7200: "2 h",
+        18_000: "5 h", 72_000: "20 h"}  # fmt: skip
 LABEL = 12.5  # height of a name beside its mark
 Box = tuple[float, float, float, float]  # left, right, top, bottom
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Values to places from `start` to `end`; by their logarithms, or as they are."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    logarithmic: bool
-
-    @classmethod
-    def over(
-        cls, values: Sequence[float], start: float, end: float, logarithmic: bool = False
-    ) -> Axis:
-        """With room beyond the outermost, also where all are the same."""
-        scaled = [math.log(own) for own in values] if logarithmic else list(values)
-        low, high = min(scaled), max(scaled)
-        room = ROOM * (high - low) or 0.5 * abs(high) or 1.0
-        return cls(low - room, high + room, start, end, logarithmic)
-
-    def __call__(self, value: float) -> float:
-        scaled = math.log(value) if self.logarithmic else value
-        return self.start + (self.end - self.start) * (scaled - self.low) / (self.high - self.low)
-
-    def inside(self, value: float) -> bool:
-        return self.low <= (math.log(value) if self.logarithmic else value) <= self.high
-
-    def ticks(self, wanted: Sequence[Sequence[float]]) -> list[float]:
-        """Those that are inside, of the first list that has two of them; else both ends."""
-        for own in wanted:
-            found = [value for value in own if self.inside(value)]
-            if len(found) >= 2:
-                return found
-        ends = (0.9 * self.low + 0.1 * self.high, 0.1 * self.low + 0.9 * self.high)
-        return [math.exp(own) if self.logarithmic else own for own in ends]
-
-
-def round_steps(low: float, high: float) -> Iterator[float]:
-    """Four to ten numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(power * k for k in (5, 2, 1) if (high - low) / (power * k) >= 4)
-    yield from (step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1))
 
 
 def draw(selection: Selection) -> str:
@@ -83,7 +31,7 @@ def draw(selection: Selection) -> str:
 
 class _Panels:
     def __init__(self, selection: Selection) -> None:
-        self.selection, self.chart = selection, Chart()
+        self.selection, self.drawing = selection, Drawing()
         self.rows = [row for row in selection.rows if row.score is not None]
         names = sorted(row.name for row in self.rows)
         self.styles = {name: k for k, name in enumerate(names)}
@@ -91,20 +39,11 @@ class _Panels:
 
     def svg(self) -> str:
         title = f"Models for {self.selection.task}: quality, size and time"
-        self.chart.words((MARGIN, 38), title, 22, INK, "start", weight=600)
-        y = 64.0
-        for line in self._lines():
-            self.chart.words((MARGIN, y), line, 13, QUIET, "start")
-            y += 20
-        for k, (what, value, wanted, words) in enumerate(
-            (
-                ("size of what was learned", _size, BYTES, size_text),
-                ("time to train", _seconds, SECONDS, time_text),
-            )
-        ):
-            left = MARGIN + k * (self.wide + BETWEEN)
-            self._panel(left, y + 34, what, value, wanted, words)
-        return self.chart.svg(WIDE, y + 34 + HIGH + 64, title)
+        top = heading(self.drawing, title, *self._lines()) + 34
+        left = MARGIN + self.wide + BETWEEN
+        self._panel(MARGIN, top, "size of what was learned", _size, _size_ticks)
+        self._panel(left, top, "time to train", _seconds, _time_ticks)
+        return self.drawing.svg(WIDE, top + HIGH + 64, title)
 
     def _lines(self) -> list[str]:
         test, best = self.selection.test, self.rows[0]
@@ -121,43 +60,32 @@ class _Panels:
         top: float,
         what: str,
         value: Callable[[Entry], float],
-        wanted: Sequence[Sequence[float]],
-        words: Callable[[float], str],
+        ticks: Callable[[Axis], Sequence[tuple[float, str]]],
     ) -> None:
         better = "higher" if self.selection.higher_is_better else "lower"
         title = f"validation {self.selection.measure} ({better} is better)"
-        self.chart.words((left, top - 20), title, 12, QUIET, "start")
-        across = Axis.over([value(row) for row in self.rows], left + AXIS, left + self.wide, True)
-        up = Axis.over([row.score or 0.0 for row in self.rows], top + HIGH, top)
-        for score in round_steps(up.low, up.high):
-            self.chart.line([(across.start, up(score)), (across.end, up(score))], RULE, 1)
-            self.chart.words((across.start - 9, up(score)), f"{score:.4g}", 11, QUIET, "end")
-        bottom = top + HIGH
-        self.chart.line([(across.start, bottom), (across.end, bottom)], FAINT, 1)
-        for tick in across.ticks(wanted):
-            x = across(tick)
-            self.chart.line([(x, bottom), (x, bottom + 5)], FAINT, 1)
-            self.chart.words((x, bottom + 18), words(tick), 11, QUIET)
-        self.chart.words(((across.start + across.end) / 2, bottom + 42), what, 12, QUIET)
-        places = {row.name: (across(value(row)), up(row.score or 0.0)) for row in self.rows}
-        labels = beside(places, across.end)
+        ends = left + AXIS, left + self.wide
+        x = Axis.over(map(value, self.rows), *ends, logarithmic=True, room=ROOM)
+        y = Axis.over([row.score or 0.0 for row in self.rows], top + HIGH, top, room=ROOM)
+        panel = Panel(self.drawing, x, y)
+        panel.axes(what, title, ticks(x))
+        places = {row.name: panel.at(value(row), row.score or 0.0) for row in self.rows}
+        labels = beside(places, x.end)
         for row in reversed(self.rows):  # the best one lies on top
             self._mark(row, places[row.name], labels[row.name])
 
     def _mark(self, row: Entry, at: Point, label: Point) -> None:
-        style = self.styles[row.name]
-        colour = COLOURS[style % len(COLOURS)]
-        first = row is self.rows[0]
-        self.chart.begin(
+        style, first = self.styles[row.name], row is self.rows[0]
+        self.drawing.begin(
             f"{row.name}: {score_text(row.score)}, {size_text(row.size)}, {time_text(row.seconds)}"
         )
         if label[1] != at[1]:
             near = -4.0 if label[0] > at[0] else 4.0
-            self.chart.line([at, (label[0] + near, label[1])], FAINT, 0.8)
-        anchor, ink = "start" if label[0] > at[0] else "end", SOLVED if first else INK
-        self.chart.words(label, row.name, LABEL, ink, anchor, weight=600 if first else 400)
-        self.chart.mark(at, style, colour, 7.5 if first else 5.6)
-        self.chart.end()
+            self.drawing.line([at, (label[0] + near, label[1])], FAINT, 0.8)
+        anchor, ink = "start" if label[0] > at[0] else "end", GOOD if first else INK
+        self.drawing.words(label, row.name, LABEL, ink, anchor, weight=600 if first else 400)
+        self.drawing.mark(at, style, colour_of(style), 7.5 if first else 5.6)
+        self.drawing.end()
 
 
 def beside(places: Mapping[str, Point], end: float) -> dict[str, Point]:
@@ -191,3 +119,13 @@ def _size(row: Entry) -> float:
 
 def _seconds(row: Entry) -> float:
     return max(row.seconds, 1e-3)
+
+
+def _size_ticks(axis: Axis) -> list[tuple[float, str]]:
+    return [(size, size_text(size)) for size in axis.ticks()]
+
+
+def _time_ticks(axis: Axis) -> list[tuple[float, str]]:
+    words = {**FEW, **MORE}
+    found = axis.ticks(list(FEW), sorted(words))
+    return [(seconds, words.get(seconds) or time_text(seconds)) for seconds in found]

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ensue.drawing import write as write_picture
 from ensue.errors import DataError, EnsueError, OptionError, RunError
 from ensue.files.disk import write_whole
 from ensue.metrics.table import METRICS
@@ -255,11 +256,9 @@ def _tested(
 def write(place: Path, selection: Selection) -> None:
     """selection.json and the picture, each whole or not at all."""
     text = json.dumps(selection.as_json(), ensure_ascii=False, indent=1) + "\n"
-    files = {FILE: text}
+    write_whole(place / FILE, text.encode())
     if selection.winner:
-        files[PICTURE] = selection.picture()
-    for name, content in files.items():
-        write_whole(place / name, content.encode())
+        write_picture(selection.picture(), place / PICTURE)
 
 
 def _read(place: Path, now: Selection) -> Selection | None:

@@ -10,7 +10,7 @@ import numpy as np
 from ensue.data.layout import cut, printable, width_of
 from ensue.data.pictures.images import Picture
 from ensue.data.pictures.png import encode_png
-from ensue.drawing.svg import FAINT, INK, QUIET, Drawing, number
+from ensue.drawing.svg import INK, QUIET, Drawing, number
 from ensue.tasks.caption.answer import Gaze
 from ensue.tasks.seq2seq.shades import shaded
 
@@ -18,7 +18,6 @@ TILE, GAP, TOP, MARGIN = 120.0, 16.0, 66.0, 24.0  # pixels of the drawing
 LONGEST_NAME = 16  # cells of a word
 MOST_BESIDE = 5  # tiles in a row
 VEIL = 0.68  # how dark a region is that nothing looks at
-NIGHT, FRAME = "#0f172a", "#f59e0b"
 
 
 # --- in the terminal -------------------------------------------------------------------------
@@ -69,16 +68,17 @@ class _Tiles(Drawing):
         )
 
     def veil(self, x: float, y: float, width: float, height: float, dark: float) -> None:
-        # wider by a hair: between neighbours no bright line stays
+        # crisp: no bright line between neighbours; black: on dark paper too
         self._body.append(
-            f'<rect x="{number(x)}" y="{number(y)}" width="{number(width + 0.2)}" '
-            f'height="{number(height + 0.2)}" fill="{NIGHT}" fill-opacity="{dark:.2f}"/>'
+            f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" '
+            f'height="{number(height)}" fill="black" fill-opacity="{dark:.2f}" '
+            'shape-rendering="crispEdges"/>'
         )
 
     def frame(self, x: float, y: float, width: float, height: float) -> None:
         self._body.append(
             f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" '
-            f'height="{number(height)}" rx="2" fill="none" stroke="{FRAME}" stroke-width="2"/>'
+            f'height="{number(height)}" rx="2" fill="none" stroke="orange" stroke-width="2"/>'
         )
 
 
@@ -86,33 +86,33 @@ def gaze_picture(found: Gaze, picture: Picture) -> str:
     """The picture (channels, height, width), and once more for each word with its probability: what
     the word did not look at lies in the dark, and the region that it looked at most is framed.
     Weights are numbers under the pointer."""
-    chart = _Tiles()
+    drawing = _Tiles()
     content = "data:image/png;base64,"
     content += b64encode(encode_png(np.moveaxis(picture, 0, -1))).decode("ascii")
-    chart.words((MARGIN, MARGIN + 6), found.text, 17, INK, "start", weight=600)
+    drawing.words((MARGIN, MARGIN + 6), found.text, 17, INK, "start", weight=600)
     tiles = len(found.tokens) + 1
     beside = min(tiles, MOST_BESIDE)
     high = TILE + 40
     for k in range(tiles):
         x = MARGIN + k % beside * (TILE + GAP)
         y = TOP + k // beside * high + 18
-        chart.image(x, y, content)
+        drawing.image(x, y, content)
         if k == 0:
-            chart.words((x, y - 12), "the picture", 13, QUIET, "start")
+            drawing.words((x, y - 12), "the picture", 13, QUIET, "start")
             continue
         word, probability = printable(found.tokens[k - 1]), found.probabilities[k - 1]
-        chart.words((x, y - 12), cut(word, LONGEST_NAME), 14, INK, "start", weight=600)
-        chart.words((x + TILE, y - 12), f"{probability:.0%}", 11, QUIET, "end")
-        _shade(chart, found, k - 1, x, y)
+        drawing.words((x, y - 12), cut(word, LONGEST_NAME), 14, INK, "start", weight=600)
+        drawing.words((x + TILE, y - 12), f"{probability:.0%}", 11, QUIET, "end")
+        _shade(drawing, found, k - 1, x, y)
     lines = -(-tiles // beside)
     bottom = TOP + lines * high + 14
     told = "the brighter, the more a word looked there; framed: where it looked most"
-    chart.words((MARGIN, bottom), told, 11, FAINT, "start")
+    drawing.words((MARGIN, bottom), told, 11, QUIET, "start")
     wide = 2 * MARGIN + beside * (TILE + GAP) - GAP
-    return chart.svg(wide, bottom + MARGIN, "Where each word looks")
+    return drawing.svg(wide, bottom + MARGIN, "Where each word looks")
 
 
-def _shade(chart: _Tiles, found: Gaze, word: int, x: float, y: float) -> None:
+def _shade(drawing: _Tiles, found: Gaze, word: int, x: float, y: float) -> None:
     """The veil over a tile, region by region."""
     tall, wide = found.grid
     height, width = TILE / tall, TILE / wide
@@ -120,9 +120,9 @@ def _shade(chart: _Tiles, found: Gaze, word: int, x: float, y: float) -> None:
     most = max(weights)
     for region, weight in enumerate(weights):
         row, column = divmod(region, wide)
-        chart.begin(f"{found.tokens[word]}: {weight:.3f}")
+        drawing.begin(f"{found.tokens[word]}: {weight:.3f}")
         dark = VEIL * (1 - weight / most)
-        chart.veil(x + column * width, y + row * height, width, height, dark)
-        chart.end()
+        drawing.veil(x + column * width, y + row * height, width, height, dark)
+        drawing.end()
     row, column = divmod(max(range(len(weights)), key=weights.__getitem__), wide)
-    chart.frame(x + column * width, y + row * height, width, height)
+    drawing.frame(x + column * width, y + row * height, width, height)

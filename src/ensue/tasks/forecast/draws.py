@@ -13,7 +13,7 @@ SHOWN_BEFORE = 3  # horizons, or seasons, of history in a picture
 
 
 class ForecastDraws:
-    """The first target, as SVG."""
+    """Every target, as SVG."""
 
     def answers(self, model: ForecastModel, part: SeriesPart, asked: Asked) -> str:
         return drawn_ahead(model, part.series)
@@ -23,40 +23,44 @@ class ForecastDraws:
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
-    """The steps after a series. target: the first, if none is named."""
+    """The steps after a series. target: all, if none is named."""
     return draw(_view(model, series, next_window(model, series), target))
 
 
 def drawn_end(model: ForecastModel, series: Series, target: str = "") -> str:
-    """The last horizon of a series, with what came."""
+    """The last horizon of a series, with the actual values."""
     now = enough(model, len(series) - model.model.horizon)
-    return draw(_view(model, series, NextWindow(series, now), target, came=True))
+    return draw(_view(model, series, NextWindow(series, now), target, is_known=True))
 
 
 def _view(
-    model: ForecastModel, series: Series, window: NextWindow, target: str, came: bool = False
+    model: ForecastModel, series: Series, window: NextWindow, target: str, is_known: bool = False
 ) -> View:
     settings, baselines, now = model.model, model.learned.baselines, window.now
-    name = target or settings.targets[0]
-    if name not in settings.targets:
-        raise unknown("target", name, settings.targets)
-    k = settings.targets.index(name)
-    point, low, high = (y[:, 0, k] for y in forecasts(model, window.series, window.origins))
+    if target and target not in settings.targets:
+        raise unknown("target", target, settings.targets)
+    names = [target] if target else settings.targets
+    columns = [settings.targets.index(name) for name in names]
+    point, low, high = (y[:, 0, columns] for y in forecasts(model, window.series, window.origins))
     best_name, best = list(baselines.forecasts(window.series, window.origins).items())[-1]
     shown = SHOWN_BEFORE * max(settings.horizon, baselines.season)
-    before = series.values[max(0, now - shown) : now, k]
+    before = series.values[max(0, now - shown) : now, columns]
     times = [*series.times[:now], *times_ahead(series.until(now), settings.horizon)]
     if not series.times:
         times = [str(step) for step in range(1, now + settings.horizon + 1)]
+    what = names[0] if len(names) == 1 else f"{len(names)} targets"
     return View(
-        f"{name}, {settings.horizon} steps ahead",
-        f"{model.task.describe(model)}; {100 * settings.interval:g} % interval",
-        times[-len(before) - settings.horizon :],
-        before,
-        point,
-        low,
-        high,
-        best[:, 0, k],
-        best_name,
-        series.values[now:, k] if came else None,
+        title=f"{what}, {settings.horizon} steps ahead",
+        about=model.task.describe(model),
+        targets=names,
+        time=settings.time or "step",
+        times=times[-len(before) - settings.horizon :],
+        before=before,
+        point=point,
+        low=low,
+        high=high,
+        interval=settings.interval,
+        baseline=best[:, 0, columns],
+        baseline_name=best_name,
+        actual=series.values[now:, columns] if is_known else None,
     )

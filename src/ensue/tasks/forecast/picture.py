@@ -1,144 +1,104 @@
-"""A forecast as a picture: what came before, what is expected, and between which bounds."""
+"""Forecasts as a picture: for each target what came before, what is expected, and the interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.drawing.svg import FAINT, INK, QUIET, Drawing, Point, number, text_width
+from ensue.drawing.chart import COLOURS, MARGIN, WIDE, Axis, Key, Panel, heading, legend
+from ensue.drawing.svg import FAINT, INK, RULE, Drawing, text_width
 
 Array = NDArray[np.float64]
 
-WIDE, HIGH, MARGIN = 1060.0, 460.0, 36.0
-LEFT, RIGHT, TOP, BOTTOM = MARGIN + 56, WIDE - MARGIN, 118.0, HIGH - 56
-RULE, NOW = "#e2e8f0", "#cbd5e1"
-MODEL, BAND, BASELINE, TRUTH = "#0072b2", "#d6e8f5", "#d55e00", "#1e293b"
-MOST_TICKS = 7
-STEPS = (1, 2, 5, 10)
+AXIS, BETWEEN = 56.0, 34.0  # room left of a panel for its numbers; between two columns
+ALONE, HIGH, ABOVE = 300.0, 130.0, 44.0  # height of a panel alone and of several; above each
+BAND, DOTTED, DASHED = "#c3def1", "0.5 4", "5 4"
+MODEL, BASELINE = COLOURS[:2]
 
 
 @dataclass(frozen=True)
 class View:
-    """One target: before (steps,); point, low, high, baseline (horizon,); truth too, if it is
-    known. times: of all of them, as words."""
+    """before (steps, targets); point, low, high, baseline (horizon, targets); actual too, if it is
+    known. times: of all steps, as words; time: what they are."""
 
     title: str
     about: str
+    targets: Sequence[str]
+    time: str
     times: Sequence[str]
     before: Array
     point: Array
     low: Array
     high: Array
+    interval: float
     baseline: Array
     baseline_name: str
-    truth: Array | None = None
-
-
-class Chart(Drawing):
-    """A drawing with lines and areas."""
-
-    def line(self, points: Sequence[Point], colour: str, thick: float, dashes: str = "") -> None:
-        path = "L".join(f"{number(x)} {number(y)}" for x, y in points)
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        self._body.append(
-            f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="{number(thick)}" '
-            f'stroke-linejoin="round" stroke-linecap="round"{dashed}/>'
-        )
-
-    def area(self, points: Sequence[Point], colour: str) -> None:
-        path = "L".join(f"{number(x)} {number(y)}" for x, y in points)
-        self._body.append(f'<path d="M{path}Z" fill="{colour}"/>')
-
-    def dot(self, at: Point, colour: str) -> None:
-        self._body.append(
-            f'<circle cx="{number(at[0])}" cy="{number(at[1])}" r="2.6" fill="{colour}"/>'
-        )
-
-
-def ticks_of(low: float, high: float, most: int = MOST_TICKS) -> list[float]:
-    """Round numbers from low to high.
-
-    >>> ticks_of(97, 640)
-    [100, 200, 300, 400, 500, 600]
-    """
-    rough = max(high - low, 1e-12) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * power for size in STEPS if size * power >= rough)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [k * step for k in range(first, last + 1)]
+    actual: Array | None = None
 
 
 def draw(view: View) -> str:
-    """The picture as SVG."""
-    return _Picture(view).svg()
+    """The picture as SVG: a panel for each target, all over the same steps."""
+    drawing = Drawing()
+    top = heading(drawing, view.title, view.about) + 10
+    top = legend(drawing, _keys(view), MARGIN, top, WIDE - MARGIN) + ABOVE
+    count = len(view.targets)
+    columns = 1 if count <= 4 else 2 if count <= 12 else 3
+    lines = math.ceil(count / columns)
+    wide = (WIDE - 2 * MARGIN + BETWEEN) / columns - BETWEEN
+    high = ALONE if count == 1 else HIGH
+    for k in range(count):
+        line, column = divmod(k, columns)
+        left, upper = MARGIN + column * (wide + BETWEEN), top + line * (high + ABOVE)
+        x = Axis(0, max(len(view.times) - 1, 1), left + AXIS, left + wide)
+        _panel(drawing, view, k, x, (upper, upper + high), is_lowest=k + columns >= count)
+    return drawing.svg(WIDE, top + lines * (high + ABOVE) + 20, view.title)
 
 
-class _Picture:
-    def __init__(self, view: View) -> None:
-        self.view, self.chart = view, Chart()
-        lines = [view.before, view.point, view.low, view.high, view.baseline]
-        every = np.concatenate([*lines, *([] if view.truth is None else [view.truth])])
-        low, high = float(every.min()), float(every.max())
-        room = 0.06 * (high - low) or 1.0
-        self.low, self.high = low - room, high + room
-        self.count = len(view.before) + len(view.point)
+def _keys(view: View) -> Iterator[Key]:
+    yield Key("past", INK)
+    if view.actual is not None:
+        yield Key("actual", INK, DOTTED, 0)
+    yield Key("forecast", MODEL)
+    yield Key(f"{100 * view.interval:g} % interval", BAND, shape="area")
+    yield Key(view.baseline_name, BASELINE, DASHED)
 
-    def x(self, step: float) -> float:
-        return LEFT + (RIGHT - LEFT) * step / max(self.count - 1, 1)
 
-    def y(self, value: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * (value - self.low) / (self.high - self.low)
+def _panel(
+    drawing: Drawing, view: View, k: int, x: Axis, heights: tuple[float, float], is_lowest: bool
+) -> None:
+    lines = [view.before, view.point, view.low, view.high, view.baseline]
+    lines += [] if view.actual is None else [view.actual]
+    y = Axis.over(np.concatenate([line[:, k] for line in lines]).tolist(), *reversed(heights))
+    panel, now = Panel(drawing, x, y), len(view.before) - 1
+    ticks = list(_ticks(view.times, x))
+    for step, _ in ticks:
+        drawing.line([(x(step), y.start), (x(step), y.end)], RULE)
 
-    def svg(self) -> str:
-        view, chart = self.view, self.chart
-        chart.words((MARGIN, 38), view.title, 22, INK, "start", weight=600)
-        chart.words((MARGIN, 64), view.about, 13, QUIET, "start")
-        self._axes()
-        now = len(view.before)
-        # each line ahead begins at the last step that is known
-        begun = float(view.before[-1])
-        upper = self._points(now - 1, [begun, *view.high])
-        lower = self._points(now - 1, [begun, *view.low])
-        chart.area([*upper, *reversed(lower)], BAND)
-        chart.line([(self.x(now - 1), TOP), (self.x(now - 1), BOTTOM)], NOW, 1.4)
-        chart.line(self._points(now - 1, [begun, *view.baseline]), BASELINE, 1.6, "5 4")
-        chart.line(self._points(0, view.before), TRUTH, 1.8)
-        if view.truth is not None:
-            truth = self._points(now - 1, [begun, *view.truth])
-            chart.line(truth, TRUTH, 1.8, "1.5 4")
-            for at in truth[1:]:
-                chart.dot(at, TRUTH)
-        chart.line(self._points(now - 1, [begun, *view.point]), MODEL, 2.4)
-        self._legend()
-        return chart.svg(WIDE, HIGH, view.title)
+    def ahead(line: Array) -> list[tuple[float, float]]:
+        """A line that begins at the last step that is known."""
+        return list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
 
-    def _points(self, first: int, values: Sequence[float] | Array) -> list[Point]:
-        return [(self.x(first + k), self.y(float(value))) for k, value in enumerate(values)]
+    upper, lower = ([panel.at(*at) for at in ahead(line)] for line in (view.high, view.low))
+    drawing.area([*upper, *reversed(lower)], BAND)
+    drawing.line([(x(now), y.start), (x(now), y.end)], FAINT, 1.4)
+    words = ticks if is_lowest else [(step, "") for step, _ in ticks]
+    panel.axes(view.time if is_lowest else "", view.targets[k], words)
+    panel.curve(ahead(view.baseline), BASELINE, 1.6, DASHED)
+    panel.curve(enumerate(view.before[:, k].tolist()), INK, 1.8)
+    panel.curve(ahead(view.point), MODEL, 2.4)
+    if view.actual is not None:
+        for at in panel.curve(ahead(view.actual), INK, 1.8, DOTTED)[1:]:
+            drawing.mark(at, 0, INK, 2.8)
 
-    def _axes(self) -> None:
-        for tick in ticks_of(self.low, self.high):
-            y = self.y(tick)
-            self.chart.line([(LEFT, y), (RIGHT, y)], RULE, 1)
-            self.chart.words((LEFT - 9, y), f"{tick:,.6g}", 11, QUIET, "end")
-        self.chart.line([(LEFT, BOTTOM), (RIGHT, BOTTOM)], FAINT, 1)
-        words = max(text_width(time, 11) for time in self.view.times) + 24
-        every = max(1, math.ceil(self.count * words / (RIGHT - LEFT)))
-        for step in range(0, self.count, every):
-            x = self.x(step)
-            self.chart.line([(x, BOTTOM), (x, BOTTOM + 5)], FAINT, 1)
-            self.chart.words((x, BOTTOM + 18), self.view.times[step], 11, QUIET)
 
-    def _legend(self) -> None:
-        entries = [("forecast", MODEL, ""), (self.view.baseline_name, BASELINE, "5 4")]
-        entries += [("what came", TRUTH, "1.5 4")] if self.view.truth is not None else []
-        x, y = LEFT, 92.0
-        for words, colour, dashes in entries:
-            self.chart.line([(x, y), (x + 26, y)], colour, 2.4 if not dashes else 1.8, dashes)
-            self.chart.words((x + 34, y), words, 12.5, INK, "start")
-            x += 34 + text_width(words, 12.5) + 24
-        self.chart.area([(x, y - 6), (x + 26, y - 6), (x + 26, y + 6), (x, y + 6)], BAND)
-        self.chart.words((x + 34, y), "interval", 12.5, INK, "start")
+def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:
+    """As many times as fit beside each other, and on the paper."""
+    wide = max(text_width(time, 11) for time in times)
+    every = max(1, math.ceil(len(times) * (wide + 24) / (x.end - x.start)))
+    for step in range(0, len(times), every):
+        if x(step) + wide / 2 <= x.end + BETWEEN:
+            yield step, times[step]

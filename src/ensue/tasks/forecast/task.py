@@ -289,8 +289,8 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries]):
         return backtest(self, part_of_table(table, self.model))
 
     def picture(self, table: SeriesTable, target: str = "", *, held_out: bool = False) -> str:
-        """The forecast of one target as SVG: after the end of the series, or with `held_out` of
-        its last horizon, with what came."""
+        """The forecast of every target as SVG, or of one: after the end of the series, or with
+        `held_out` of its last horizon, with the actual values."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
         return drawn(self, part_of_table(table, self.model).series, target)

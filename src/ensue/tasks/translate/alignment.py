@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from ensue.data.layout import cut, printable, width_of
-from ensue.drawing.svg import FAINT, INK, QUIET, SANS, Drawing, number, text_width
+from ensue.drawing.svg import INK, QUIET, Drawing, text_width
+from ensue.drawing.theme import mixed
 from ensue.tasks.seq2seq.shades import shaded
 from ensue.tasks.translate.answer import Explained
 
 LONGEST_NAME = 16  # cells of a word
 CELL, TOP, LEFT, MARGIN = 26.0, 20.0, 16.0, 20.0  # pixels
-DEEP = (30, 64, 175)  # the colour of weight 1
+PALE, DEEP = "#f1f5f9", "#1e40af"  # colours of the weights 0 and 1
+SAMPLES = 6  # of weights, below the picture
 
 
 # --- in the terminal -------------------------------------------------------------------------
@@ -60,25 +61,10 @@ def _heading(words: Sequence[str]) -> list[str]:
 # --- as a picture ----------------------------------------------------------------------------
 
 
-class _Matrix(Drawing):
-    def square(self, x: float, y: float, colour: str) -> None:
-        self._body.append(
-            f'<rect x="{number(x)}" y="{number(y)}" width="{number(CELL - 2)}" '
-            f'height="{number(CELL - 2)}" rx="3" fill="{colour}"/>'
-        )
-
-    def slanted(self, x: float, y: float, text: str) -> None:
-        """A word that rises to the right from its place."""
-        self._body.append(
-            f'<text x="{number(x)}" y="{number(y)}" font-family="{SANS}" font-size="13" '
-            f'fill="{INK}" transform="rotate(-50 {number(x)} {number(y)})">{escape(text)}</text>'
-        )
-
-
 def alignment_picture(found: Explained) -> str:
     """The same as SVG: the source along the top, words slanted, the words said with their
     probabilities on the left, the weights as shades and, under the pointer, as numbers."""
-    chart = _Matrix()
+    drawing = Drawing()
     source = [cut(printable(word), 2 * LONGEST_NAME) for word in found.source]
     said = [cut(printable(word), 2 * LONGEST_NAME) for word in found.tokens]
     longest = max(text_width(word, 13) for word in source)
@@ -87,26 +73,25 @@ def alignment_picture(found: Explained) -> str:
     letters = all(len(word) == 1 for word in source)
     for k, word in enumerate(source):
         if letters:
-            chart.words((left + (k + 0.5) * CELL - 1, top - 12), word, 14, INK, "middle")
+            drawing.words((left + (k + 0.5) * CELL - 1, top - 12), word, 14, INK, "middle")
         else:
-            chart.slanted(left + k * CELL + 0.6 * CELL, top - 8, word)
+            at = (left + (k + 0.5) * CELL, top - 10)
+            drawing.words(at, word, 13, INK, "start", turn=-50)
     rows = zip(said, found.probabilities, found.alignment, strict=True)
     for line, (word, probability, weights) in enumerate(rows):
         y = top + line * CELL
         middle = y + CELL / 2 - 1
-        chart.words((left - 50, middle), word, 14, INK, "end", weight=600)
-        chart.words((left - 10, middle), f"{probability:.0%}", 11, QUIET, "end")
+        drawing.words((left - 50, middle), word, 14, INK, "end", weight=600)
+        drawing.words((left - 10, middle), f"{probability:.0%}", 11, QUIET, "end")
         for k, weight in enumerate(weights):
-            chart.begin(f"{word} ← {source[k]}: {weight:.3f}")
-            chart.square(left + k * CELL, y, _shade(weight))
-            chart.end()
+            drawing.begin(f"{word} ← {source[k]}: {weight:.3f}")
+            drawing.bar(left + k * CELL, y, CELL - 2, CELL - 2, mixed(PALE, DEEP, weight), 3)
+            drawing.end()
     bottom = top + len(said) * CELL + 16
-    chart.words((left, bottom), "the darker, the more a word looked there", 11, FAINT, "start")
+    drawing.words((left, bottom), "attention 0", 11, QUIET, "start")
+    for k in range(SAMPLES):
+        colour = mixed(PALE, DEEP, k / (SAMPLES - 1))
+        drawing.bar(left + 68 + 14 * k, bottom - 6, 12, 12, colour)
+    drawing.words((left + 72 + 14 * SAMPLES, bottom), "1", 11, QUIET, "start")
     wide = left + len(source) * CELL + 0.64 * longest + MARGIN
-    return chart.svg(max(wide, left + 240), bottom + MARGIN, "Where each word comes from")
-
-
-def _shade(weight: float) -> str:
-    """From near white to deep blue."""
-    share = min(max(weight, 0.0), 1.0)
-    return "#" + "".join(f"{round(243 + (end - 243) * share):02x}" for end in DEEP)
+    return drawing.svg(max(wide, left + 200), bottom + MARGIN, "Where each word comes from")

@@ -1,0 +1,182 @@
+"""A picture of every kind, from small made-up results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ensue.bench.case import FOUR_SHAPES, full_cases
+from ensue.bench.picture import draw as draw_bench
+from ensue.bench.report import Report, Result
+from ensue.bench.timing import RunTiming
+from ensue.cells import LSTM
+from ensue.data.tasks.air_passengers import air_passengers
+from ensue.data.tasks.shapes import shapes
+from ensue.layers import Recurrent
+from ensue.study.foundations.backprop import walk_through
+from ensue.study.foundations.backprop_page import network_picture
+from ensue.study.foundations.expression import examine
+from ensue.study.foundations.expression_picture import draw as draw_expression
+from ensue.study.foundations.lab import (
+    RATES,
+    Lab,
+    Networks,
+    choose_family,
+    compare_costs,
+    compare_estimators,
+    descend,
+)
+from ensue.study.foundations.lab_picture import draw as draw_lab
+from ensue.study.memory.budget import Budget
+from ensue.study.memory.picture import draw as draw_memory
+from ensue.study.memory.study import MemoryReport, Trial
+from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
+from ensue.tasks.caption.answer import Gaze
+from ensue.tasks.caption.gaze import gaze_picture
+from ensue.tasks.forecast.task import Forecaster
+from ensue.tasks.translate.alignment import alignment_picture
+from ensue.tasks.translate.answer import Explained
+
+CELLS = ("SimpleRNN", "GRU", "LSTM")
+OPPONENTS = {
+    "dense": ("torch.nn", "loop", "jax", "onnx"),
+    "lengths": ("padded", "packed"),
+    "step": ("torch.nn",),
+}
+
+
+def memory_report(*lengths: int) -> MemoryReport:
+    """Three cells on two tasks: the first learns nothing, the last learns fastest."""
+    report = MemoryReport(Budget(), lengths, finished=True)
+    for task, measure, chance, enough in (
+        ("adding", "error", 1 / 6, 0.001),
+        ("temporal order", "accuracy", 0.25, 0.99),
+    ):
+        for k, cell in enumerate(CELLS):
+            for steps in lengths:
+                share = [min(0.12 * k * step / 50, 1.0) for step in range(50, 1001, 50)]
+                errors = [chance * (enough / 2 / chance) ** s for s in share]
+                scores = [chance + (1 - chance) * s for s in share]
+                curve = errors if measure == "error" else scores
+                solved = k > 0 and steps < 100 * k + 60
+                row = (measure, chance, enough, curve[-1], solved, 1000, 0.02, 4000, 12.0)
+                points = tuple(zip(range(50, 1001, 50), curve, strict=True))
+                report.trials.append(Trial(task, steps, cell, *row, points))
+    return report
+
+
+def selection() -> Selection:
+    rows = (
+        Entry("lstm", "lstm", "LSTM 400", 2_000_000, 8_000_000, 88.4, 9, 640.0, 9000.0),
+        Entry("gru", "gru", "GRU 400", 1_500_000, 6_000_000, 91.0, 9, 510.0, 9900.0),
+        Entry("window", "window", "8 words", 900_000, 3_600_000, 130.2, 12, 75.0, 30000.0),
+        Entry("ngram", "ngram", "order 5", None, 41_000_000, 140.5, 0, 2.5),
+        Entry("rnn", "rnn", failure="no memory"),
+    )
+    test = WinnerVerdict("lstm", "perplexity", 900, 87.1, 85.0, 89.4, {"3-grams": 139.0}, 1)
+    return Selection("language", "perplexity", "0", rows, test)
+
+
+def bench_report() -> Report:
+    """The native engine beside others, faster for most shapes; LSTM has a map of them."""
+    here = {"processor": "Imagined CPU: with AVX2", "cores": 2, "threads": 2, "load": 0.1}
+    here |= {"torch": "2.13.0", "compiler": "c++: 1", "flags": "-O3"}
+    report = Report(here, 15, {"float32": {"1024": 1e11}}, finished=True)
+    cases = full_cases(["LSTM", "GRU"])
+    kept = [c for c in cases if c.kind in ("lengths", "step") or c.shape in FOUR_SHAPES]
+    kept += [c for c in cases if (c.kind, c.cell, c.batch) == ("dense", "LSTM", 16)]
+    for case in (own for own in kept if own.kind in OPPONENTS):
+        seconds = 1e-4 * case.steps * case.batch * case.hidden**2 / 1e6
+        timings = {"native": _timing(seconds)}
+        for k, name in enumerate(OPPONENTS[case.kind]):
+            ratio = 0.8 * 1.5**k * (case.hidden / 64) ** 0.4
+            timings[name] = _timing(ratio * seconds)
+        flops = 0 if case.kind == "step" else int(seconds * 1e11 * (0.3 + case.batch / 400))
+        report.results.append(Result(case, timings, flops, case.steps * case.batch))
+    return report
+
+
+def _timing(seconds: float) -> RunTiming:
+    return RunTiming(seconds, seconds, seconds, seconds, 3, 1)
+
+
+@cache
+def lab() -> Lab:
+    return Lab(
+        1,
+        tuple(descend(rate) for rate in RATES),
+        compare_costs(1),
+        choose_family(1),
+        Networks((3, 5, 10, 20), (0.52, 0.41, 0.22, 0.09), (0.35, 0.12, 0.02, 0.01)),
+        compare_estimators(1, draws=500),
+    )
+
+
+def letters() -> Explained:
+    """A date that is written letter by letter."""
+    source, said = tuple("3 May 1997"), tuple("1997-05-03")
+    looks = [6, 7, 8, 9, 5, 2, 4, 1, 0, 0]
+    rows = [[math.exp(-((k - look) ** 2) / 1.5) for k in range(len(source))] for look in looks]
+    weights = tuple(tuple(own / sum(row) for own in row) for row in rows)
+    return Explained(source, said, (0.99,) * len(said), weights, "1997-05-03")
+
+
+def words() -> Explained:
+    """A sentence, word by word."""
+    source, said = ("the", "house", "is", "small"), ("das", "Haus", "ist", "klein")
+    weights = ((0.9, 0.1, 0, 0), (0.1, 0.8, 0.1, 0), (0, 0.1, 0.9, 0), (0, 0, 0.2, 0.8))
+    return Explained(source, said, (0.9, 0.8, 1, 0.7), weights, "das Haus ist klein")
+
+
+def gaze() -> Gaze:
+    words = ("a", "red", "circle", "above", "a", "blue", "square")
+    rows = [np.exp(-0.4 * (np.arange(36) - 5 * k - 2.0) ** 2) + 0.01 for k in range(len(words))]
+    weights = tuple(tuple(map(float, row / row.sum())) for row in rows)
+    return Gaze(" ".join(words), words, (0.98,) * len(words), (6, 6), weights)
+
+
+def forecaster(*targets: str) -> tuple[Forecaster, dict[str, Any]]:
+    """A fitted model, and the columns that it was fitted to."""
+    months: dict[str, Any] = air_passengers()
+    passengers = np.array(months["passengers"], float)
+    waves = {
+        name: (passengers * (1 + 0.2 * k) + 40 * np.sin(np.arange(144) / (2 + k))).tolist()
+        for k, name in enumerate(targets)
+    }
+    columns = {"month": months["month"], **waves}
+    settings = {"targets": list(targets), "time": "month", "family": "linear", "look_back": 12}
+    return Forecaster(model=settings).fit(columns), columns
+
+
+def forecast_picture(held_out: bool, *targets: str, clock: str = "") -> str:
+    model, columns = forecaster(*targets)
+    columns["month"] = [month + clock for month in columns["month"]]
+    return model.picture(columns, held_out=held_out)
+
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "step": lambda: LSTM().equations(32, 64).svg(),
+    "unfolded": lambda: Recurrent("GRU", 2, 3, 2, bidirectional=True).unfolded(4),
+    "expression": lambda: draw_expression(examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})),
+    "backpropagation": lambda: network_picture(walk_through([2, 3, 1], seed=1)),
+    "lab": lambda: draw_lab(lab()),
+    "memory": lambda: draw_memory(memory_report(100)),
+    "reach": lambda: draw_memory(memory_report(10, 50, 150, 400)),
+    "selection": lambda: selection().picture(),
+    "bench": lambda: draw_bench(bench_report()),
+    "forecast": lambda: forecast_picture(False, "passengers"),
+    "held-out": lambda: forecast_picture(True, "passengers", "freight", "mail"),
+    "long times": lambda: forecast_picture(True, "passengers", clock="-01 12:00:00"),
+    "letters": lambda: alignment_picture(letters()),
+    "words": lambda: alignment_picture(words()),
+    "gaze": lambda: gaze_picture(gaze(), shapes(1, "test", 1)[0].picture),
+}
+
+
+@cache
+def picture(name: str) -> str:
+    return PICTURES[name]()
