@@ -1,0 +1,127 @@
+"""Fine points that larger tests pass over; each was seen to fail with a fault planted in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from commands import commands_in
+from torch import Tensor
+
+from ensue import Matcher
+from ensue.cells.reference import HIDDEN, INPUT
+from ensue.data.batches import NOISE, batches
+from ensue.data.check import MOST_LABELS_SHOWN, check
+from ensue.data.options import ReadOptions
+from ensue.data.read import read
+from ensue.data.rows import Place
+from ensue.data.tasks.shapes import shapes
+from ensue.decoding import exact
+from ensue.errors import DataError
+from ensue.runs.infer import infer
+from ensue.tasks.blocks.encoders import TransformerEncoder
+from ensue.tasks.pictures.part import PictureCollector
+from ensue.tasks.pictures.settings import PictureSettings
+from ensue.tasks.rows.collect import Example
+from ensue.tasks.rows.part import Numbers
+from ensue.tasks.table.columns import NumberColumn, TableColumns
+
+
+def test_rows_meet_whose_lengths_differ_by_almost_the_noise() -> None:
+    short, long = 999, round(1000 * (1 + 0.8 * NOISE)) - 1
+    found = [own for k in range(400) for own in batches([short] * 2 + [long] * 2, 2 * long, 1, k)]
+    assert any(min(own) < 2 <= max(own) for own in found)
+
+
+def test_a_column_that_tells_the_target_is_told_and_another_is_not() -> None:
+    wanted = np.random.default_rng(1).normal(size=50)
+    numbers = np.stack([0.01 * wanted, np.random.default_rng(2).normal(size=50)], 1)
+    names = [NumberColumn(name, 0.0, 1.0, False) for name in ("leak", "other")]
+    arrays = {"numbers": numbers, "categories": np.zeros((50, 0), np.int64)}
+    told = TableColumns(tuple(names), ()).remarks(arrays, wanted)
+    assert [line.split(" tells")[0] for line in told] == ["column 'leak'"]
+
+
+def test_a_table_without_header_and_with_another_delimiter_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("1;2\n3;4\n")
+    with pytest.raises(DataError) as error:
+        list(read(path, ReadOptions(header=("x", "y")), print))
+    assert str(error.value).startswith(f"{path}:1: with a comma between columns there is one")
+
+
+def test_a_transformer_has_one_block_unless_more_are_asked_for() -> None:
+    one = TransformerEncoder(4, width=8, heads=2)
+    two = TransformerEncoder(4, width=8, heads=2, num_layers=2)
+    block = sum(p.numel() for p in two.parameters()) - sum(p.numel() for p in one.parameters())
+    inside = sum(p.numel() for n, p in one.named_parameters() if n.startswith("blocks"))
+    assert block <= inside < 2 * block
+
+
+def test_a_group_of_commands_alone_shows_its_help(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, err = commands_in(tmp_path, capsys, monkeypatch)("data")
+    assert "Usage: ensue data" in out + err
+    assert "check" in out + err
+
+
+def test_steps_of_a_data_set_are_those_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = commands_in(tmp_path, capsys, monkeypatch)
+    assert run("data", "make", "parity", "p.jsonl", "--rows", "2", "--steps", "7")[0] == 0
+    assert run("data", "make", "parity", "q.jsonl", "--rows", "2", "--steps", "30")[0] == 0
+    sizes = [max(line.count("[") for line in (tmp_path / f).read_text().splitlines())
+             for f in ("p.jsonl", "q.jsonl")]  # fmt: skip
+    assert sizes[0] < sizes[1]
+
+
+def test_one_row_is_enough_to_see_what_is_labelled(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"text": "a b", "labels": ["X", "Y"]}\n')
+    found = infer({"train": [str(path)], "text": "text", "label": "labels"}, "label", [])
+    assert found.config.text.level == "spaces"
+
+
+def test_a_label_of_a_picture_that_is_none_names_its_place() -> None:
+    collector = PictureCollector(PictureSettings(), Numbers())
+    picture = np.zeros((1, 2, 2), np.uint8)
+    with pytest.raises(DataError, match=r"^a.png:3: label: expected a text"):
+        collector.add(Example(picture, {"x": 1}, Place("a.png", 3)))
+
+
+def test_many_labels_are_counted_in_a_table_that_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "many.tsv"
+    rows = [f"text {k} of many\tlabel{k % 15}" for k in range(60)]
+    path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    told = check({"train": [path], "test": [path]}, ReadOptions()).as_text()
+    assert f"and {15 - MOST_LABELS_SHOWN} more" in told
+
+
+def test_the_baseline_of_pairs_reads_words_and_pairs_of_words() -> None:
+    rows = [((f"a b c d {k % 2}", "e f g h"), str(k % 2)) for k in range(20)]
+    model = Matcher(model={"hidden_size": 2, "embedding_size": 2}, train={"epochs": 1})
+    linear = model.fit(rows, rows).learned.linear
+    assert linear is not None
+    assert linear.ngrams.longest == 2
+
+
+def test_one_expansion_is_a_number_of_expansions() -> None:
+    def step(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.tensor([[0.0, -50.0]]).expand(len(tokens), 2).log_softmax(1), state
+
+    start, state = torch.zeros(1, dtype=torch.long), torch.zeros(1, 1)
+    found = exact(step, start, state, end=0, most_steps=3, most_expansions=1)
+    assert list(found[0].tokens) == [0]
+
+
+def test_paper_is_tinted_one_way_as_often_as_the_other() -> None:
+    corners = np.array([own.picture[:, 0, 0] for own in shapes(1, "train", 300)], float)
+    assert abs(corners.mean() - 238) < 2
+
+
+def test_cells_are_compared_at_two_sizes_that_differ() -> None:
+    assert INPUT != HIDDEN
