@@ -10,7 +10,7 @@ from pydantic import Field
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
 from ensue.data.split import SHARES
-from ensue.settings import OneOf, Table
+from ensue.settings import Expected, Table
 
 
 class DataSettings(Table):
@@ -21,7 +21,7 @@ class DataSettings(Table):
     train: list[str] = Field(description="Training files; parallel ones as train.en,train.de.")
     validation: list[str] = Field([], description="Validation files; [] splits them off.")
     test: list[str] = Field([], description="Test files; [] splits them off.")
-    format: Annotated[str, OneOf(lambda: ["auto", *format_names()])] = Field(
+    format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."
     )
     encoding: str = Field("utf-8", description="Character encoding, as Python names it.")
