@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ensue.cli.commands import GROUPS
 from ensue.cli.page import Page, widest
+from ensue.cli.reading import reading_shown
 from ensue.cli.usage import unknown_command
 
 ARGUMENTS, OPTIONS = "Arguments", "Options"
@@ -24,7 +25,15 @@ FILLED_IN: dict[str, Callable[[], str]] = {}
 
 
 class Command(TyperCommand):
-    """A command whose options stand under headings."""
+    """A command whose options stand under headings; while it reads files, it shows how far it
+    is."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _settled(super().get_help_option(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        with reading_shown(quiet=ctx.params.get("quiet", False)):
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = _begun(self, ctx)
@@ -40,6 +49,9 @@ class Command(TyperCommand):
 class Commands(TyperGroup):
     """Commands in groups. Their standard output may be closed early, `ensue … | head`: that is no
     error."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _settled(super().get_help_option(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
@@ -70,6 +82,13 @@ class Commands(TyperGroup):
         _list_parameters(page, self, ctx)
         page.paragraphs(self.epilog or "")
         formatter.write(f"{page}\n")
+
+
+def _settled(help_option: Any) -> Any:
+    """With a default that needs no conversion: for one, Typer would load pydantic."""
+    if help_option is not None:
+        help_option.default = False
+    return help_option
 
 
 def _begun(command: Any, ctx: Any) -> Page:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,14 +22,17 @@ from ensue.cli.app import (
 )
 from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
+from ensue.cli.reading import shown_while
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.cli.task_options import Given, as_asked, with_task_options
+from ensue.data.progress import watch_reading
 from ensue.errors import DataError, OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
     from ensue.tasks.kept_cells import Trust
 
+LOADING = "loading torch"  # takes seconds
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
     bool,
@@ -89,8 +93,9 @@ def train(wanted: TrainOptions, said: Said) -> None:
     `ensue evaluate RUN` tests the model.
     """
     check(wanted, said)
-    from ensue.runs.train import settle, suggest_rate, train_run
-    from ensue.training import Display, RunFolder, processes
+    with shown_while(LOADING):
+        from ensue.runs.train import settle, suggest_rate, train_run
+        from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
     tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
@@ -156,9 +161,10 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
     part is recorded beside the run and counted. Files are read as in
     training, unless an option says otherwise.
     """
-    from ensue.runs import evaluate as evaluation
-    from ensue.runs.config import RunConfig
-    from ensue.training import RunFolder
+    with shown_while(LOADING):
+        from ensue.runs import evaluate as evaluation
+        from ensue.runs.config import RunConfig
+        from ensue.training import RunFolder
 
     check_files(None, options.picture)
     folder = RunFolder(options.run)
@@ -214,9 +220,11 @@ def predict(options: PredictOptions, given: Given) -> None:
     says otherwise.
     """
     from ensue.data.rows import Tally
-    from ensue.runs.load import load_run
-    from ensue.runs.predict import Prediction
-    from ensue.training import RunFolder
+
+    with shown_while(LOADING):
+        from ensue.runs.load import load_run
+        from ensue.runs.predict import Prediction
+        from ensue.training import RunFolder
 
     check_files(None, options.picture)
     folder, trust = RunFolder(options.run), trusted(options.trust_cell)
@@ -230,12 +238,14 @@ def predict(options: PredictOptions, given: Given) -> None:
     else:
         somebody_waits = sys.stdin.isatty()
         answers = prediction.lines(lines_of_input(), one_by_one=somebody_waits)
-    for shown, answer in answers:
-        if options.as_json:
-            value = shown if isinstance(shown, str | list | tuple) else None
-            print(as_json_text({"input": value, **asdict(answer)}))
-        else:
-            print(answer.as_line(shown))
+    # on a terminal the answers themselves show how far it is
+    with watch_reading(None) if sys.stdout.isatty() else nullcontext():
+        for shown, answer in answers:
+            if options.as_json:
+                value = shown if isinstance(shown, str | list | tuple) else None
+                print(as_json_text({"input": value, **asdict(answer)}))
+            else:
+                print(answer.as_line(shown))
     if options.picture is not None:
         write_picture(options.picture, prediction.picture())
     if bad.count:

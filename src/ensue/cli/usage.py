@@ -30,13 +30,14 @@ def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
 
 def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
     """What Typer says of the words of a command, as one of our errors."""
-    ctx = getattr(problem, "ctx", None)
-    path = ctx.command_path if ctx is not None else "ensue"
-    param = getattr(problem, "param", None)
+    ctx, param = getattr(problem, "ctx", None), getattr(problem, "param", None)
+    path = ctx.command_path if ctx is not None else " ".join(["ensue", *words[:1]])
     if hasattr(problem, "possibilities"):
         told = _unknown_option(problem, ctx)
+    elif hasattr(problem, "option_name"):
+        told = f"{problem.option_name}: expected a value after it, got nothing"
     elif hasattr(problem, "param_type") and param is not None:
-        told = f"expected {param.metavar or param.name.upper()}, got nothing"
+        told = f"expected {param.metavar}, got nothing"
     elif param is not None:
         told = _wrong_value(problem.message, param, words)
     else:
@@ -47,9 +48,9 @@ def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
 def _wrong_value(told: str, param: Any, words: Sequence[str]) -> str:
     for theirs, ours in REPHRASED.items():
         told = told.replace(theirs, ours)
-    given = [words[at + 1] for at, word in enumerate(words[:-1]) if word in param.opts]
-    given += [word.partition("=")[2] for word in words if word.partition("=")[0] in param.opts]
-    return f"{param.opts[0]}: {told}" + (f", got {given[-1]!r}" if any(given) else "")
+    apart = [part for word in words for part in word.split("=", 1)]  # --epochs=abc
+    given = [apart[at + 1] for at, word in enumerate(apart[:-1]) if word in param.opts]
+    return f"{param.opts[0]}: {told}" + (f", got {given[-1]!r}" if given else "")
 
 
 def _unknown_option(problem: Any, ctx: Any) -> str:

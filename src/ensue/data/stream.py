@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
+from ensue.data.progress import watched_pieces
 from ensue.errors import DataError
 
 PIECE = 1 << 18
@@ -37,20 +38,24 @@ def pieces(path: Path) -> Iterator[bytes]:
     """The file's content. Gzip is known by its first two bytes, whatever the name."""
     with open_file(path) as file:
         try:
-            first = file.read(PIECE)
-            if first.startswith(MAGIC):
-                yield from _unpacked(file, first)
-                return
-            if path.suffix == ".gz" and first:
-                raise DamagedStream(
-                    f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
-                    "gzip: take .gz off the name, or pack the file"
-                )
-            while first:
-                yield first
-                first = file.read(PIECE)
+            yield from watched_pieces(_content(path, file), str(path), file)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _content(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    first = file.read(PIECE)
+    if first.startswith(MAGIC):
+        yield from _unpacked(file, first)
+        return
+    if path.suffix == ".gz" and first:
+        raise DamagedStream(
+            f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
+            "gzip: take .gz off the name, or pack the file"
+        )
+    while first:
+        yield first
+        first = file.read(PIECE)
 
 
 def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:

@@ -57,11 +57,18 @@ class TaskSettings:
             return self.words[word.name]
         if word.name in self.instead:
             key = self.instead[word.name]
-            meaning, shown = dict(self)[key].meaning, shown_value(dict(self)[key].default)
-            hint = f"{key} is what comes closest ({meaning} {shown} by default): --set {key}=…"
+            closest = dict(self)[key]
+            hint = (
+                f"{key} comes closest: --set {key}='{shown_value(closest.default)}'. "
+                f"{closest.meaning}"
+            )
         else:
-            hint = f"`ensue settings {self.task}` lists what there is"
-        raise OptionError(f"{word.flag}: {self.task} has no such setting; {hint}")
+            having = [task for task in TASKS if word.name in known_settings(task).words]
+            hint = (
+                f"expected one of the tasks {', '.join(having)}; `ensue settings {self.task}` "
+                "lists what there is"
+            )
+        raise OptionError(f"{word.flag}: {self.task} has no such setting: {hint}")
 
     def as_settings(self, said: Words) -> list[str]:
         """Words as settings, `train.epochs=3`."""
