@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,8 @@ def describe(task: AnyTask) -> TaskSettings:
     kinds = tables_of(task)
     tables = {ALONE: {MEMBERS.key: MEMBERS}}
     tables |= {name: _table(*kinds[name]) for name in TABLES if name in kinds}
-    watch = tables["train"]["watch"]
     names = ", ".join(metric.name for metric in task.metrics)
-    tables["train"]["watch"] = Setting(watch.key, watch.default, names, watch.meaning)
+    tables["train"]["watch"] = replace(tables["train"]["watch"], expected=names)
     return TaskSettings(
         task.name,
         task.sentence,
@@ -93,6 +92,7 @@ def facts() -> dict[str, Any]:
     """What settings.json holds: the tables that all tasks share, once, and what is particular to
     each task."""
     shared = {name: _table(kind, {}) for name, kind in SHARED.items()}
+    shared["train"]["watch"] = replace(shared["train"]["watch"], expected="a metric of the task")
     shared[ALONE] = {MEMBERS.key: MEMBERS}
     about = {ALONE: "", **{name: _about(kind) for name, kind in SHARED.items()}}
     tables = {name: _table_facts(about[name], own) for name, own in shared.items()}
