@@ -24,8 +24,11 @@ REPHRASED = {
 def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
     """path: the command above it, `ensue data`."""
     near = get_close_matches(got.lower(), [*known, HELP], n=1)
-    guess = f"did you mean `{path} {near[0]}`? " if near and near != [HELP] else ""
-    return OptionError(f"{path}: unknown command {got!r}: {guess}`{path} --help` lists them all")
+    told = f"{path}: unknown command {got!r}: "
+    if near == [HELP]:
+        return OptionError(f"{told}did you mean `{path} --help`?")
+    guess = f"did you mean `{path} {near[0]}`? " if near else ""
+    return OptionError(f"{told}{guess}`{path} --help` lists them all")
 
 
 def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
