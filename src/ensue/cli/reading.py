@@ -67,7 +67,7 @@ class ReadingLine:
         self._stream.flush()
 
     def _text(self) -> str:
-        text = f"reading {self._name}: {self._rows:,} rows"
+        text = f"reading {self._name}: {self._rows:,} row{'s' * (self._rows != 1)}"
         taken = sum(position for position, _ in self._positions.values())
         total = sum(size for _, size in self._positions.values())
         if total and len(self._positions) <= MOST_FILES:
