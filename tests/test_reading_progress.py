@@ -17,9 +17,8 @@ from ensue.data.check import check
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import read_any
 from ensue.data.parallel_check import check_parallel
-from ensue.data.progress import watch_reading, watched_rows
 from ensue.data.read import Gathered, gather
-from ensue.data.rows import Place, Row
+from ensue.data.rows import Place, Row, watch_reading, watched_rows
 from ensue.data.stream import PIECE
 
 

@@ -25,7 +25,7 @@ from ensue.cli.grouped import grouped
 from ensue.cli.reading import shown_while
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.cli.task_options import Given, as_asked, with_task_options
-from ensue.data.progress import watch_reading
+from ensue.data.rows import Tally, watch_reading
 from ensue.errors import DataError, OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
@@ -219,8 +219,6 @@ def predict(options: PredictOptions, given: Given) -> None:
     the training data: time, value, low and high. Files are read as in training, unless an option
     says otherwise.
     """
-    from ensue.data.rows import Tally
-
     with shown_while(LOADING):
         from ensue.runs.load import load_run
         from ensue.runs.predict import Prediction

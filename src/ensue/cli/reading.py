@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from ensue.data.progress import watch_reading
+from ensue.data.rows import watch_reading
 
 FIRST = 1.0  # seconds until something is shown
 LINE_SECONDS, DRAWN_SECONDS = 5.0, 0.1  # between two lines, and two drawings on a terminal

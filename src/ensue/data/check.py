@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from ensue.data.layout import aligned, cut, printable
 from ensue.data.options import TABLES, ReadOptions
-from ensue.data.progress import watched_rows
 from ensue.data.read import format_of, read
 from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
-from ensue.data.rows import Problem, Row, Tally
+from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
 from ensue.data.values import NO_LABEL
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ensue.data.check import Finding, Report
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import PAIR, read_any
-from ensue.data.progress import watched_rows
 from ensue.data.roles import Roles
-from ensue.data.rows import Place, Problem, Row
+from ensue.data.rows import Place, Problem, Row, watched_rows
 from ensue.data.survey import MOST_EXAMPLES, WORDS, Survey
 
 # A pair is uneven if one side has more than UNEVEN times the words of the other and a few more.

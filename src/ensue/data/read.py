@@ -10,8 +10,7 @@ from pathlib import Path
 from ensue.data.formats import endings, format_names, reader_of
 from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
-from ensue.data.progress import watched_rows
-from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell
+from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
 from ensue.data.series import sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.errors import DataError
