@@ -10,7 +10,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 PEERS := .venv-peers
 
-.PHONY: help demo test test-optimised test-avx2 faults mutants check bench bench-full bench-peers clean again
+.PHONY: help demo test test-optimised test-avx2 faults mutants check settings bench bench-full bench-peers clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
@@ -20,6 +20,7 @@ help:
 	@echo 'make faults        many processes at once, kill -9, full disks, several machines in one'
 	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
 	@echo 'make check         lint, format and types'
+	@echo 'make settings      write down anew what the tables of settings say, for help and documentation'
 	@echo 'make bench         measure the native engine     make bench ARGS="lengths LSTM.train"'
 	@echo 'make bench-full    the same over the whole grid of shapes (an hour or more)'
 	@echo 'make bench-peers   install JAX and ONNX Runtime, so that they take part'
@@ -54,6 +55,10 @@ check: $(READY)
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+
+# after a change of a table of settings; a test says when it is due
+settings: $(READY)
+	@$(PY) -m ensue.runs.settings_reference docs/settings.md
 
 bench: $(READY)
 	@$(VENV)/bin/ensue bench $(ARGS)

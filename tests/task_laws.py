@@ -121,6 +121,9 @@ class Row:
         """The columns and the settings, as a command says them."""
         tables = {"model": self.model, "text": self.text, "train": {**FAST, **self.train}}
         settings = {f"{t}.{k}": v for t, keys in tables.items() for k, v in keys.items()}
+        for option in TASKS.options(self.task):
+            if option.flag in self.data.words:
+                settings.pop(option.key, None)
         if self.members > 1:
             settings["members"] = self.members
         given = [f"{key}={json.dumps(value)}" for key, value in settings.items()]

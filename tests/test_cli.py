@@ -17,16 +17,6 @@ from ensue.errors import (
     unknown,
 )
 
-HEAVY = {"torch", "numpy", "pydantic"}
-HELP_THEN_MODULES = """
-import sys
-from ensue.cli import main
-try:
-    main(["--help"])
-finally:
-    print("loaded:", *sorted({name.partition(".")[0] for name in sys.modules}))
-"""
-
 
 def ensue(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -43,16 +33,6 @@ def exit_code(*arguments: str) -> int | str | None:
     with pytest.raises(SystemExit) as ending:
         cli.main(arguments)
     return ending.value.code
-
-
-def test_help_loads_nothing_heavy() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", HELP_THEN_MODULES], capture_output=True, text=True, timeout=120
-    )
-    assert run.returncode == 0, run.stderr
-    loaded = set(run.stdout.splitlines()[-1].split())
-    assert "typer" in loaded
-    assert loaded & HEAVY == set()
 
 
 def test_help_documents_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

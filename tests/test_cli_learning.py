@@ -16,6 +16,7 @@ from children import usual_signals
 from commands import Ensue, commands_in
 
 from ensue import cli
+from ensue.training import TrainSettings
 from ensue.training.optimiser import OPTIMISERS
 
 SMALL = ["model.hidden_size=4", "model.embedding_size=4", "train.epochs=1"]
@@ -201,7 +202,7 @@ def mistaken(ensue: Ensue, *arguments: str, stdin: bytes = b"") -> str:
 def test_mistakes_in_naming(ensue: Ensue, tmp_path: Path) -> None:
     path = write_reviews(tmp_path / "reviews.csv")
     assert mistaken(ensue, "train", "reviws.csv") == (
-        f"DataError: {tmp_path / 'reviws.csv'}: no such file: did you mean {path}?\n"
+        "DataError: reviws.csv: no such file: did you mean reviews.csv?\n"
     )
     assert mistaken(ensue, "train", "reviews.csv", "--text", "reviw") == (
         f"DataError: {path}:2: unknown column 'reviw': did you mean 'review'? "
@@ -235,7 +236,8 @@ def test_mistakes_in_settings(ensue: Ensue, tmp_path: Path) -> None:
         "  train.epochs: expected a whole number, got 'many'\n"
         f"  train.optimiser: expected one of {', '.join(OPTIMISERS)}, got 'adm', "
         "did you mean 'adam'?\n"
-        "  train.rat: unknown key, did you mean rate?\n"
+        "  train.rat: unknown key, did you mean rate? Known: "
+        f"{', '.join(TrainSettings.model_fields)}\n"
     )
     assert mistaken(ensue, *TRAIN, "--set", "rate") == (
         "ConfigError: --set rate: expected table.key=value, such as train.rate=0.001\n"
@@ -375,7 +377,7 @@ def test_output_that_nobody_reads_is_no_error(walked: Path) -> None:
 def test_help_names_every_command(ensue: Ensue) -> None:
     code, out, _ = ensue("--help")
     assert code == 0
-    for command in ("init", "train", "evaluate", "predict", "data"):
+    for command in ("init", "train", "evaluate", "predict", "data check"):
         assert f"  {command}  " in out
     code, out, _ = ensue("train", "--help")
     for option in ("--text", "--label", "--header", "--no-quote", "--set", "--skip-bad"):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch.testing import assert_close
 from typer.testing import CliRunner
 
-from ensue.cli import app
+from ensue.cli import app, load_commands
 from ensue.data.pictures.images import write_image
 from ensue.data.rows import Problem
 from ensue.data.settings import DataSettings
@@ -273,6 +273,9 @@ def test_the_baseline_is_softmax_regression_on_pixels() -> None:
 
 
 # --- runs --------------------------------------------------------------------------------------
+
+
+load_commands()
 
 
 def ensue(*words: str) -> str:

@@ -441,7 +441,8 @@ def test_every_problem_of_a_configuration_is_told(tmp_path: Path) -> None:
     assert refused(lambda: RunConfig.of(tables)) == (
         "7 problems\n"
         "  members: expected a whole number ≥ 1, got 0\n"
-        "  data.spearator: unknown key, did you mean separator?\n"
+        "  data.spearator: unknown key, did you mean separator? Known: "
+        f"{', '.join(DataSettings.model_fields)}\n"
         "  text: expected a table, [text], got 3\n"
         "  model.cell: " + told_of_cells() + "\n"
         "  model.hidden_size: expected a number ≥ 1, got 0\n"

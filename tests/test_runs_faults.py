@@ -13,12 +13,14 @@ from run_verbs import evaluate_run, predict_files
 from typer.testing import CliRunner
 
 from ensue import Classifier
-from ensue.cli import app
+from ensue.cli import app, load_commands
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.load import load_run
 from ensue.runs.train import settle, train_run
 from ensue.training import RunFolder
+
+load_commands()
 
 
 def begun(folder: Path, task: str = "classify", settings: list[str] | None = None) -> Any:

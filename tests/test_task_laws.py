@@ -17,6 +17,7 @@ from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 from ensue.cells import Cell
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
+from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
@@ -299,10 +300,15 @@ def test_only_the_metrics_of_a_task_can_be_watched(row: Row) -> None:
 
 @every_task
 def test_a_setting_that_there_is_not_is_told_with_the_one_that_was_meant(row: Row) -> None:
-    key = max(TASKS[row.task].settings.model_fields, key=len)
+    known = list(TASKS[row.task].settings.model_fields)
+    key = max(known, key=len)
     with pytest.raises(ConfigError) as told:
         row.new({f"{key[:-1]}": 1})
-    assert str(told.value) == f"model.{key[:-1]}: unknown key, did you mean {key}?"
+    expected = f"model.{key[:-1]}: unknown key, did you mean {key}? Known: {known[0]}, {known[1]}, "
+    assert str(told.value).startswith(expected)
+    assert all(f" {own}" in str(told.value) for own in known[:MOST_LISTED])
+    more = f"and {len(known) - MOST_LISTED} more, which `ensue settings` lists"
+    assert str(told.value).endswith(more if len(known) > MOST_LISTED else known[-1])
 
 
 @every_task

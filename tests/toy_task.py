@@ -64,11 +64,13 @@ OPTIONS = (
 class TallySettings(Table):
     """A weight for each letter, or a cell that reads them one after another."""
 
-    family: Literal["recurrent", "linear"] = "recurrent"
-    cell: CellName = "GRU"
-    hidden_size: Size = 8
-    at_most: Annotated[int, Field(ge=0)] = 1000  # larger counts are not answered
-    batch_rows: Size = 16
+    family: Literal["recurrent", "linear"] = Field("recurrent", description="Kind of network.")
+    cell: CellName = Field("GRU", description="Recurrent cell.")
+    hidden_size: Size = Field(8, description="Size of the cell's state.")
+    at_most: Annotated[int, Field(ge=0)] = Field(
+        1000, description="Larger counts are not answered."
+    )
+    batch_rows: Size = Field(16, description="Rows of a batch.")
 
 
 @dataclass(frozen=True)

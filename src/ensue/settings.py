@@ -1,23 +1,67 @@
-"""Tables of settings: each key with its default and its check, every problem in one message."""
+"""Tables of settings: each key with its default, its check and its meaning; every problem in one
+message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Self
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, core_schema
 
 from ensue.errors import ConfigError
 
+MOST_LISTED = 30  # known keys after an unknown one
 
-def word(text: str) -> BeforeValidator:
+
+# --- what a type says of itself: each stands in Annotated, for the check and for the reader ----
+
+
+@dataclass(frozen=True)
+class NoneWord:
     """TOML has no null: there the word stands for None."""
-    return BeforeValidator(lambda value: None if value == text else value)
+
+    word: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def read(value: Any) -> Any:
+            return None if value == self.word else value
+
+        return core_schema.no_info_before_validator_function(read, handler(source))
 
 
-OFF = word("off")
+@dataclass(frozen=True)
+class OneOf:
+    """The value is a name of a table. table: given by a function, so that it may be defined below,
+    and have rows added later."""
+
+    table: Callable[[], Collection[str]]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        def check(name: str) -> str:
+            if name not in self.table():
+                raise ValueError(one_of(self.table(), name))
+            return name
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the values are, where a check of the table's own decides."""
+
+    text: str
+
+
+OFF = NoneWord("off")
 Size = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -28,6 +72,18 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     renamed: ClassVar[Mapping[str, str]] = {}  # keys of older versions, and what they are now
+    # Keys that a word of the command line stands for, where they are not called as the word is.
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    # A key that takes the place of a word that the table does not have.
+    instead: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **given: Any) -> None:
+        """A key that has another default here keeps its meaning."""
+        super().__pydantic_init_subclass__(**given)
+        for key, field in cls.model_fields.items():
+            if field.description is None:
+                field.description = _meaning_above(cls, key)
 
     @classmethod
     def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,24 +100,91 @@ class Table(BaseModel):
 
     def table(self) -> dict[str, Any]:
         """The complete table, as TOML can hold it: `of` reads it back."""
-        return {k: "off" if v is None else v for k, v in self.model_dump(mode="json").items()}
+        fields = type(self).model_fields
+        return {k: in_toml(v, fields[k]) for k, v in self.model_dump(mode="json").items()}
+
+
+def _meaning_above(table: type[Table], key: str) -> str | None:
+    above = [own for own in table.__mro__[1:] if issubclass(own, Table)]
+    found = (own.model_fields[key].description for own in above if key in own.model_fields)
+    return next((meaning for meaning in found if meaning), None)
+
+
+def in_toml(value: Any, field: FieldInfo) -> Any:
+    """The value as TOML can hold it: None is the word that stands for it."""
+    if value is not None:
+        return value
+    return next(own.word for own in field.metadata if isinstance(own, NoneWord))
+
+
+# --- what a value may be ------------------------------------------------------------------------
+
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+_ONE = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_MANY = {int: "whole numbers", float: "numbers", str: "texts"}
+
+
+def expected_of(field: FieldInfo) -> str:
+    """What the values of a key are, in words: "a number ≥ 0 and < 1", "adam, adamw, sgd"."""
+    return _expected(field.annotation, field.metadata, _ONE)
+
+
+def _expected(kind: Any, metadata: Iterable[Any], scalars: Mapping[Any, str]) -> str:
+    marks = list(metadata)
+    for mark in marks:
+        if isinstance(mark, Expected):
+            return mark.text
+        if isinstance(mark, OneOf):
+            return ", ".join(mark.table())
+        if isinstance(mark, NoneWord):
+            inner = next(own for own in get_args(kind) if own is not NoneType)
+            return f"{_expected(inner, (), scalars)}, or {mark.word}"
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        below = [own for mark in inside[1:] for own in getattr(mark, "metadata", [mark])]
+        return _expected(inside[0], below, scalars)
+    if origin is Literal:
+        return ", ".join(map(str, inside))
+    if origin in (list, dict):
+        many = _expected(inside[-1], (), _MANY)
+        lists = "a list of" if origin is list else "a table of"
+        return f"{lists} {many}" if scalars is _ONE else f"lists of {many}"
+    if origin in (Union, UnionType):
+        return " or ".join(_expected(own, (), scalars) for own in inside)
+    return scalars.get(kind, "a value") + _bounds(marks)
+
+
+def _bounds(marks: Iterable[Any]) -> str:
+    found = {sign: getattr(m, sign) for m in marks for sign in _SIGNS if hasattr(m, sign)}
+    if {*found} == {"ge", "le"}:
+        return f" from {found['ge']:g} to {found['le']:g}"
+    return " and".join(f" {_SIGNS[sign]} {value:g}" for sign, value in found.items())
+
+
+# --- problems ---------------------------------------------------------------------------------
 
 
 def problems(error: ValidationError, model: type[BaseModel], where: str) -> list[str]:
-    """Each problem as `where.key: expected …, got …`."""
-    return [_problem(one, model, where) for one in error.errors(include_url=False)]
+    """Each problem as `where.key: expected …, got …`; the known keys stand after the last unknown
+    one."""
+    found = error.errors(include_url=False)
+    strange = [one for one in found if _is_unknown(one)]
+    return [_problem(one, model, where, strange[-1:] == [one]) for one in found]
 
 
 _KINDS = {"int": "a whole number", "float": "a number", "string": "a text", "tuple": "a list"}
-_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
-def _problem(one: ErrorDetails, model: type[BaseModel], where: str) -> str:
+def _is_unknown(one: ErrorDetails) -> bool:
+    return one["type"] == "extra_forbidden"
+
+
+def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known: bool) -> str:
     key = ".".join([where, *map(str, one["loc"])])
     kind, got, context = one["type"], one["input"], one.get("ctx", {})
-    if kind == "extra_forbidden":
-        near = get_close_matches(str(one["loc"][-1]), model.model_fields, n=1)
-        return f"{key}: unknown key" + (f", did you mean {near[0]}?" if near else "")
+    if _is_unknown(one):
+        told = known_keys(list(model.model_fields)) if lists_known else ""
+        return f"{key}: {unknown_key(str(one['loc'][-1]), model.model_fields)}{told}"
     if kind == "literal_error":
         known = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         return f"{key}: {one_of(known, got)}"
@@ -76,6 +199,26 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str) -> str:
     if expected:
         return f"{key}: expected {expected}, got {got!r}"
     return f"{key}: {one['msg']}, got {got!r}"
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """
+    >>> unknown_key("raet", ["rate", "seed"])
+    'unknown key, did you mean rate?'
+    """
+    near = get_close_matches(key, list(known), n=1)
+    return f"unknown key, did you mean {near[0]}?" if near else "unknown key."
+
+
+def known_keys(keys: list[str]) -> str:
+    """The keys of a table, as they stand after an unknown one.
+
+    >>> known_keys(["rate", "seed"])
+    ' Known: rate, seed'
+    """
+    more = len(keys) - MOST_LISTED
+    told = f" and {more} more, which `ensue settings` lists" if more > 0 else ""
+    return f" Known: {', '.join(keys[:MOST_LISTED])}{told}"
 
 
 def one_of(known: Iterable[str], got: object) -> str:

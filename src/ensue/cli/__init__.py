@@ -16,34 +16,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ensue.cli import (  # each hangs its commands on the app
-    cells,
-    data,
-    explain,
-    foundations,
-    language,
-    learning,
-    machine,
-    select,
-    study,
-)
 from ensue.cli.app import app
-from ensue.cli.task_options import offer_task_options
+from ensue.cli.commands import load_commands
+from ensue.cli.usage import HELP, UsageError, usage_message
 from ensue.errors import EnsueError
 
-__all__ = [
-    "app",
-    "cells",
-    "data",
-    "explain",
-    "foundations",
-    "language",
-    "learning",
-    "machine",
-    "main",
-    "select",
-    "study",
-]
+__all__ = ["app", "load_commands", "main"]
 
 
 def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
@@ -59,9 +37,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # σ on an ASCII terminal must not be an error
             stream.reconfigure(errors="backslashreplace")
     debug, rest = take_debug(sys.argv[1:] if arguments is None else arguments)
+    if rest[:1] == [HELP]:  # `ensue help train`
+        rest = [*rest[1:], "--help"]
+    load_commands(rest)
+    from ensue.cli.task_options import offer_task_options
+
     offer_task_options()
     try:
-        app(rest, prog_name="ensue")
+        sys.exit(_ran(rest))
     except EnsueError as problem:
         if debug:
             traceback.print_exc()
@@ -76,6 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(problem, file=sys.stderr)
         sys.exit(code)
+
+
+def _ran(words: Sequence[str]) -> int:
+    """Runs a command; the exit code that it asks for."""
+    try:
+        return app(words, prog_name="ensue", standalone_mode=False) or 0
+    except UsageError as problem:
+        raise usage_message(problem, words) from None
 
 
 def code_of_signal(problem: Exception) -> int | None:

@@ -2,64 +2,56 @@
 
 import json
 import math
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from ensue import __version__
+from ensue.cli.help import Command, Commands
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:
     from ensue.runs.messages import Message, Say
 
-EXIT_CODES = """\b
-Exit codes: 0 done; 1 a bug in Ensue; 2 an error that you can fix (command, option,
-file, data); 130 stopped with Ctrl-C, 143 by a signal."""
+EPILOG = """`ensue COMMAND --help` explains a command, `ensue settings TASK` every setting.
+
+Exit codes: 0 done; 1 a bug in Ensue; 2 an error that you can fix (command, option, file, data); \
+130 stopped with Ctrl-C, 143 by a signal."""
 
 
-# In the order in which a person needs them; any other command comes last.
-ORDER = (
-    *("demo", "doctor", "data"),
-    *("init", "train", "select", "evaluate", "predict", "generate", "suggest"),
-    *("explain", "lab", "backprop", "graph", "memory", "cell", "bench"),
-)
+class App(typer.Typer):
+    """An application whose commands have help pages as ours are."""
+
+    def __init__(self, help: str, epilog: str | None = None) -> None:
+        super().__init__(
+            cls=Commands,
+            help=help,
+            epilog=epilog,
+            add_completion=False,
+            context_settings={
+                "help_option_names": ["-h", "--help"],
+                "token_normalize_func": lambda word: word.replace("_", "-"),  # --batch_size
+            },
+            rich_markup_mode=None,  # plain text: square brackets stay, and rich need not be loaded
+            pretty_exceptions_enable=False,
+        )
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, *, examples: str | None = None
+    ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """examples: a command and what it does on each line, two spaces between them."""
+        return super().command(name, cls=Command, epilog=examples)
 
 
-class Commands(TyperGroup):
-    """Commands whose standard output may be closed early, `ensue … | head`: that is no error."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        rank = {name: number for number, name in enumerate(ORDER)}
-        return sorted(super().list_commands(ctx), key=lambda name: rank.get(name, len(rank)))
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            found = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # the interpreter flushes once more when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit from None
-        return found
-
-
-app = typer.Typer(
-    cls=Commands,
-    help="Neural sequence models: train, test and use them.",
-    epilog=EXIT_CODES,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,  # plain text: square brackets stay, and rich need not be loaded
-    pretty_exceptions_enable=False,
-)
+app = App("Neural sequence models: train, test and use them.", EPILOG)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Picture = Annotated[
-    Path | None, typer.Option("--picture", help="Draw into a file: .svg, .png or .pdf.")
+    Path | None,
+    typer.Option("--picture", metavar="FILE", help="Draw into a file: .svg, .png or .pdf."),
 ]
 Dark = Annotated[
     bool,
@@ -67,13 +59,18 @@ Dark = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option("--device", help="Where to compute: auto (a GPU if there is one), cpu or cuda."),
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where to compute: auto (a GPU if there is one), cpu or cuda.",
+    ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print warnings only, no progress.")]
 
 
-def group(name: str, help: str) -> typer.Typer:
+def group(name: str, help: str) -> App:
     """Commands of the form `ensue name …`."""
-    own = typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
+    own = App(help)
     app.add_typer(own, name=name)
     return own
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 cells = group("cell", "Cells and their equations: built-in ones and your own.")
 
-InputSize = Annotated[int, typer.Option("--input", min=1, help="Input size.")]
-HiddenSize = Annotated[int, typer.Option("--hidden", min=1, help="Hidden size.")]
+InputSize = Annotated[int, typer.Option("--input", metavar="N", min=1, help="Input size.")]
+HiddenSize = Annotated[int, typer.Option("--hidden", metavar="N", min=1, help="Hidden size.")]
 
 
 @cells.command("list")
 def list_cells(
     input_size: InputSize = 32, hidden_size: HiddenSize = 64, as_json: AsJson = False
 ) -> None:
-    """List the built-in cells: name, parameters, convention."""
+    """List the built-in cells with their parameters and conventions."""
     from ensue.cells.describe import as_table, summarise
 
     rows = summarise(input_size, hidden_size)
@@ -32,7 +32,10 @@ def list_cells(
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
     cell: Annotated[
-        str, typer.Argument(help="Name of a cell, or a Python file: mine.py, mine.py:MyCell.")
+        str,
+        typer.Argument(
+            metavar="CELL", help="Name of a cell, or a Python file: mine.py, mine.py:MyCell."
+        ),
     ]
     input_size: InputSize = 32
     hidden_size: HiddenSize = 64
@@ -53,7 +56,7 @@ class ShowOptions:
 @cells.command("show")
 @grouped
 def show_cell(options: ShowOptions) -> None:
-    """Show a cell: equations, convention, parameters, flops.
+    """Show a cell, built-in or your own: equations, parameters, flops.
 
     A Python file is imported, so its code is executed. --picture draws the graph of the step.
     """

@@ -8,40 +8,100 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, group
+from ensue.cli.app import AsJson, Quiet, group
 from ensue.cli.grouped import grouped
+from ensue.cli.help import DATA, READING
 from ensue.data.formats import format_names
 
 if TYPE_CHECKING:
     from ensue.data.options import ReadOptions
 
-data = group("data", "Data files: check them, show them, make small ones.")
+data = group("data", "Check data files before training on them, show them, make small ones.")
 
-Encoding = Annotated[str, typer.Option("--encoding", help="Character encoding: utf-8, cp1252, …")]
+Encoding = Annotated[
+    str,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Character encoding: utf-8, cp1252, …",
+        rich_help_panel=READING,
+    ),
+]
 Format = Annotated[
     str,
     typer.Option(
         "--format",
+        metavar="NAME",
         help=f"File format, if the file name does not tell it: {', '.join(format_names())}.",
+        rich_help_panel=READING,
     ),
 ]
 Delimiter = Annotated[
-    str, typer.Option("--delimiter", help="Column delimiter of CSV and TSV files.")
+    str,
+    typer.Option(
+        "--delimiter",
+        metavar="SIGN",
+        help="Column delimiter of CSV and TSV files.",
+        rich_help_panel=READING,
+    ),
 ]
 Header = Annotated[
-    str, typer.Option("--header", help="Column names, a,b,c, for tables without a header line.")
+    str,
+    typer.Option(
+        "--header",
+        metavar="A,B,C",
+        help="Column names, for tables without a header line.",
+        rich_help_panel=READING,
+    ),
 ]
 NoQuote = Annotated[
-    bool, typer.Option("--no-quote", help="Treat quotes in CSV as plain characters.")
+    bool,
+    typer.Option(
+        "--no-quote", help="Treat quotes in CSV as plain characters.", rich_help_panel=READING
+    ),
 ]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip faulty rows instead of stopping.")]
-Text = Annotated[str, typer.Option("--text", "--source", help="Column of the text or the tokens.")]
+SkipBad = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad", help="Skip faulty rows instead of stopping.", rich_help_panel=READING
+    ),
+]
+Text = Annotated[
+    str,
+    typer.Option(
+        "--text",
+        "--source",
+        metavar="COLUMN",
+        help="Column of the text or the tokens.",
+        rich_help_panel=DATA,
+    ),
+]
 Label = Annotated[
     str,
     typer.Option(
         "--label",
         "--target",
+        metavar="COLUMN",
         help="Column of the label or the target; for forecasts, one or more: a,b.",
+        rich_help_panel=DATA,
+    ),
+]
+Validation = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--validation",
+        metavar="FILE",
+        help="Validation file, for early stopping; may be repeated.",
+        rich_help_panel=DATA,
+    ),
+]
+Test = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Test file, not read before `ensue evaluate`; may be repeated.",
+        rich_help_panel=DATA,
     ),
 ]
 
@@ -86,26 +146,42 @@ class TolerantOptions(ReadingOptions):
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ReadingOptions):
     files: Annotated[
-        list[str], typer.Argument(help="Training files; two parallel files as source,target.")
+        list[str],
+        typer.Argument(
+            metavar="FILES", help="Training files; two parallel files as source,target."
+        ),
     ]
-    validation: Annotated[
-        list[str] | None,
-        typer.Option("--validation", help="Validation files, checked for leakage."),
-    ] = None
-    test: Annotated[
-        list[str] | None, typer.Option("--test", help="Test files, checked for leakage.")
-    ] = None
     text: Text = ""
     label: Label = ""
+    validation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--validation",
+            metavar="FILE",
+            help="Validation file, checked for leakage; may be repeated.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    test: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Test file, checked for leakage; may be repeated.",
+            rich_help_panel=DATA,
+        ),
+    ] = None
+    quiet: Quiet = False
     as_json: AsJson = False
 
 
 @data.command("check")
 @grouped
 def check_data(options: CheckOptions) -> None:
-    """Report every fault with file, line and reason; leakage, labels and lengths.
+    """Find the faults of data files, rows in two parts, odd labels.
 
-    Exit code 2 if a row is faulty.
+    Reports every fault with file, line and reason; leakage between parts, labels and lengths. Exit
+    code 2 if a row is faulty.
     """
     from ensue.data.check import check
     from ensue.data.parallel import parallel
@@ -126,8 +202,8 @@ def check_data(options: CheckOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(ReadingOptions):
-    file: Annotated[str, typer.Argument(help="Data file or folder.")]
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 5
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Data file or folder.")]
+    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of rows.")] = 5
     text: Text = ""
 
 
@@ -147,17 +223,31 @@ def show_data(options: ShowOptions) -> None:
 @data.command("make")
 def make_data(
     task: Annotated[
-        str, typer.Argument(help="dates, shapes, counting, 'temporal order', copy, parity, dyck.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="dates, shapes, counting, 'temporal order', copy, parity or dyck.",
+        ),
     ],
     file: Annotated[
-        Path, typer.Argument(help="dates: .conll or .tsv; shapes: a folder; the others: .jsonl.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="dates: .conll or .tsv; shapes: a folder; the others: .jsonl."
+        ),
     ],
-    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 1000,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Length of a sequence.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of rows.")] = 1000,
+    steps: Annotated[
+        int, typer.Option("--steps", min=1, metavar="N", help="Length of a sequence.")
+    ] = 20,
     part: Annotated[
-        str, typer.Option("--part", help="train, validation or test; no row is in two parts.")
+        str,
+        typer.Option(
+            "--part", metavar="NAME", help="train, validation or test; no row is in two parts."
+        ),
     ] = "train",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the rows.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the rows.")
+    ] = 1,
 ) -> None:
     """Write a built-in data set to a file, to try the other commands on."""
     from ensue.data.tasks.write import write_task

@@ -18,12 +18,12 @@ from ensue.cli.app import (
     write_picture,
 )
 from ensue.cli.learning import Run, TrustCell, trusted
-from ensue.cli.task_options import TaskCommand, options_by_task, with_task_options
+from ensue.cli.task_options import options_by_task, with_task_options
 from ensue.errors import OptionError, RunError
 from ensue.tasks.options import EXPLAIN, Option
 
 
-@app.command(cls=TaskCommand)
+@app.command()
 @with_task_options(EXPLAIN)
 def explain(
     run: Run,
@@ -35,7 +35,7 @@ def explain(
     *,
     given: Mapping[Option, Any],
 ) -> None:
-    """Show which part of the input each word of an answer attends to.
+    """Show which part of the input each word of an answer looks at.
 
     For a text: a row for each word of the answer with its probability, a column for each word of
     the text; darker means more attention. For a picture: a map of the regions for each word.

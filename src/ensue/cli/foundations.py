@@ -13,17 +13,19 @@ from ensue.cli.grouped import grouped
 from ensue.cli.study import write_json
 from ensue.errors import OptionError
 
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")]
 
 
 @app.command()
 def lab(
     rates: Annotated[
-        str, typer.Option("--rates", help="Step sizes of the descent, comma-separated.")
+        str,
+        typer.Option("--rates", metavar="A,B", help="Step sizes of the descent, comma-separated."),
     ] = "0.001,0.01,0.02,0.05",
     seed: Seed = 1,
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write results and curves to a JSON file.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write results and curves to a JSON file."),
     ] = None,
     picture: Picture = None,
     dark: Dark = False,
@@ -50,32 +52,44 @@ def lab(
 @dataclass(frozen=True, kw_only=True)
 class BackpropOptions:
     widths: Annotated[
-        str, typer.Option("--widths", help="Layer widths: input, hidden layers, output.")
+        str,
+        typer.Option("--widths", metavar="A,B", help="Layer widths: input, hidden layers, output."),
     ] = "2,3,1"
     activation: Annotated[
         str,
         typer.Option(
-            "--activation", help="Activation of hidden layers: logistic, tanh, relu, linear."
+            "--activation",
+            metavar="NAME",
+            help="Activation of hidden layers: logistic, tanh, relu, linear.",
         ),
     ] = "logistic"
     output: Annotated[
-        str, typer.Option("--output", help="Activation of the output: the same, or softmax.")
+        str,
+        typer.Option(
+            "--output", metavar="NAME", help="Activation of the output: the same, or softmax."
+        ),
     ] = "logistic"
-    cost: Annotated[str, typer.Option("--cost", help="Cost: cross-entropy or squares.")] = (
-        "cross-entropy"
-    )
+    cost: Annotated[
+        str, typer.Option("--cost", metavar="NAME", help="Cost: cross-entropy or squares.")
+    ] = "cross-entropy"
     weights: Annotated[
         str,
         typer.Option(
             "--weights",
+            metavar="A,B",
             help="All weights, comma-separated: W1 row by row, b1, W2, …; random if not given.",
         ),
     ] = ""
-    x: Annotated[str, typer.Option("--x", help="Input vector; random if not given.")] = ""
-    y: Annotated[str, typer.Option("--y", help="Target vector; random if not given.")] = ""
+    x: Annotated[
+        str, typer.Option("--x", metavar="A,B", help="Input vector; random if not given.")
+    ] = ""
+    y: Annotated[
+        str, typer.Option("--y", metavar="A,B", help="Target vector; random if not given.")
+    ] = ""
     seed: Seed = 1
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write a self-contained HTML page.")
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
     ] = None
     picture: Picture = None
     dark: Dark = False
@@ -117,10 +131,14 @@ def backprop(options: BackpropOptions) -> None:
 
 @app.command()
 def graph(
-    expression: Annotated[str, typer.Argument(help='An expression such as "sin(x*y) + x".')],
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPRESSION", help='An expression such as "sin(x*y) + x".')
+    ],
     at: Annotated[
         str,
-        typer.Option("--at", help="Values of the variables, 1 if not given: x=1.5,y=2."),
+        typer.Option(
+            "--at", metavar="X=A,Y=B", help="Values of the variables, 1 if not given: x=1.5,y=2."
+        ),
     ] = "",
     picture: Picture = None,
     dark: Dark = False,

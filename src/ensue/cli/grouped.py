@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
 from functools import wraps
-from inspect import Parameter, Signature, get_annotations, signature
+from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
 
@@ -26,17 +26,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def option_parameters(kind: Any) -> list[Parameter]:
-    """A parameter for each field of a dataclass, its own ones before those that it inherits, and
-    those of a near base before those of a far one."""
+    """A parameter for each field of a dataclass, those that it inherits first."""
     hints = get_type_hints(kind, include_extras=True)
-    bases = reversed(list(enumerate(kind.__mro__)))
-    far = {name: number for number, base in bases for name in get_annotations(base)}
-    ordered = sorted(fields(kind), key=lambda own: far[own.name])
     return [
         Parameter(
             own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=hints[own.name]
         )
-        for own in ordered
+        for own in fields(kind)
     ]
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ensue.tasks.generation import Generates, Suggestion
     from ensue.tasks.model import Model
 
-RunArgument = Annotated[Path, typer.Argument(help="Run folder of a language model.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a language model.")]
 
 
 def load_generating(
@@ -37,30 +37,43 @@ def load_generating(
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
     run: RunArgument
-    prompt: Annotated[str, typer.Option("--prompt", help="Beginning of the text.")] = ""
-    count: Annotated[int, typer.Option("--count", min=1, help="Number of texts.")] = 1
+    prompt: Annotated[
+        str, typer.Option("--prompt", metavar="TEXT", help="Beginning of the text.")
+    ] = ""
+    count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="Number of texts.")] = 1
     tokens: Annotated[
-        int, typer.Option("--tokens", min=1, help="Maximum length of a text, in tokens.")
+        int,
+        typer.Option("--tokens", metavar="N", min=1, help="Maximum length of a text, in tokens."),
     ] = 100
     temperature: Annotated[
-        float, typer.Option("--temperature", min=0, help="Sampling temperature; 0 is greedy.")
+        float,
+        typer.Option(
+            "--temperature", metavar="X", min=0, help="Sampling temperature; 0 is greedy."
+        ),
     ] = 1.0
     top_k: Annotated[
-        int | None, typer.Option("--top-k", min=1, help="Sample from the k most probable tokens.")
+        int | None,
+        typer.Option("--top-k", metavar="N", min=1, help="Sample from the k most probable tokens."),
     ] = None
     top_p: Annotated[
         float | None,
         typer.Option(
             "--top-p",
+            metavar="X",
             min=0,
             max=1,
             help="Sample from the fewest tokens with this total probability.",
         ),
     ] = None
     width: Annotated[
-        int, typer.Option("--beam", min=1, help="Beam width for beam search; 1 samples instead.")
+        int,
+        typer.Option(
+            "--beam", metavar="N", min=1, help="Beam width for beam search; 1 samples instead."
+        ),
     ] = 1
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the samples.")] = 1
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the samples.")
+    ] = 1
     device: Device = "auto"
     trust_cell: TrustCell = False
     as_json: AsJson = False
@@ -69,7 +82,7 @@ class GenerateOptions:
 @app.command()
 @grouped
 def generate(options: GenerateOptions) -> None:
-    """Generate texts from a prompt.
+    """Write texts that continue a prompt, by a language model.
 
     A single text is printed as it is generated.
     """
@@ -104,12 +117,14 @@ def generate(options: GenerateOptions) -> None:
 @app.command()
 def suggest(
     run: RunArgument,
-    count: Annotated[int, typer.Option("--count", min=1, help="Number of suggestions.")] = 5,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", min=1, help="Number of suggestions.")
+    ] = 5,
     device: Device = "auto",
     trust_cell: TrustCell = False,
     as_json: AsJson = False,
 ) -> None:
-    """Suggest the next words while you type.
+    """Suggest the next words while you type, by a language model.
 
     Tab accepts the first, Enter ends. If standard input is not a terminal, prints suggestions for
     each of its lines.

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ from ensue.cli.app import (
     Dark,
     Device,
     Picture,
+    Quiet,
     app,
     as_json_text,
     check_files,
@@ -22,30 +24,34 @@ from ensue.cli.app import (
 )
 from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
-from ensue.cli.request import Given, Request, configured, requested
-from ensue.cli.task_options import TaskCommand, as_asked, with_task_options
+from ensue.cli.reading import shown_while
+from ensue.cli.request import Request, Said, check, configured, requested
+from ensue.cli.task_options import Given, as_asked, with_task_options
+from ensue.data.rows import Tally, watch_reading
 from ensue.errors import DataError, OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
     from ensue.tasks.kept_cells import Trust
 
-Run = Annotated[Path, typer.Argument(help="Run folder.")]
+LOADING = "loading torch"  # takes seconds
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
     bool,
     typer.Option("--trust-cell", help="Allow the run's own cell, a Python file, to be executed."),
 ]
 
 
-@app.command(cls=TaskCommand)
+@app.command()
 @requested
-def init(wanted: Request, given: Given) -> None:
-    """Write the complete config.toml of a run without training."""
+def init(wanted: Request, said: Said) -> None:
+    """Write the complete configuration of a run, without training."""
+    check(wanted, said)
     from ensue.runs.train import settle
     from ensue.training import RunFolder
 
     folder = RunFolder(wanted.run)
-    settle(folder, configured(wanted, given, teller()))
+    settle(folder, configured(wanted, said, teller()))
     print(folder.config)
 
 
@@ -53,7 +59,11 @@ def init(wanted: Request, given: Given) -> None:
 class TrainOptions(Request):
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", help="Resume although this setting has changed; may be repeated."),
+        typer.Option(
+            "--allow",
+            metavar="KEY",
+            help="Resume although this setting has changed; may be repeated.",
+        ),
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the configuration without training.")
@@ -62,24 +72,33 @@ class TrainOptions(Request):
         bool, typer.Option("--find-rate", help="Suggest a learning rate without training.")
     ] = False
     trust_cell: TrustCell = False
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print warnings only.")] = False
+    quiet: Quiet = False
 
 
-@app.command(cls=TaskCommand)
+@app.command(
+    examples="""
+    ensue train reviews.csv --text review --label stars --epochs 5 --run r1
+    ensue train --run r1  resume it
+    ensue train air.csv --target passengers --horizon 12  forecast a series
+    ensue train train.en,train.de --dry-run  print the configuration only
+    """
+)
 @requested
-def train(wanted: TrainOptions, given: Given) -> None:
-    """Train a model, or resume a run that was interrupted.
+def train(wanted: TrainOptions, said: Said) -> None:
+    """Train a model on your files, or resume a run that was interrupted.
 
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
-    from ensue.runs.train import settle, suggest_rate, train_run
-    from ensue.training import Display, RunFolder, processes
+    check(wanted, said)
+    with shown_while(LOADING):
+        from ensue.runs.train import settle, suggest_rate, train_run
+        from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
     tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
     try:
-        config = configured(wanted, given, tell, wanted.trust_cell)
+        config = configured(wanted, said, tell, wanted.trust_cell)
         if wanted.dry_run:
             print(config.text_of(), end="")
             return
@@ -110,7 +129,12 @@ def trusted(files: bool) -> "Trust":
 class EvaluateOptions(TolerantOptions):
     run: Run
     test: Annotated[
-        list[str] | None, typer.Option("--test", help="Test files to use instead of the run's own.")
+        list[str] | None,
+        typer.Option(
+            "--test",
+            metavar="FILE",
+            help="Test file to use instead of the run's own; may be repeated.",
+        ),
     ] = None
     validation: Annotated[
         bool,
@@ -122,22 +146,24 @@ class EvaluateOptions(TolerantOptions):
     dark: Dark = False
     device: Device = "auto"
     trust_cell: TrustCell = False
+    quiet: Quiet = False
     as_json: AsJson = False
 
 
-@app.command(cls=TaskCommand)
+@app.command()
 @with_task_options(EVALUATE)
 @grouped
 def evaluate(options: EvaluateOptions, given: Given) -> None:
-    """Evaluate a run on its test part.
+    """Test a trained model: scores, intervals, baselines, mistakes.
 
     Prints scores with intervals, baselines, classes and the worst mistakes. Each use of a test
     part is recorded beside the run and counted. Files are read as in
     training, unless an option says otherwise.
     """
-    from ensue.runs import evaluate as evaluation
-    from ensue.runs.config import RunConfig
-    from ensue.training import RunFolder
+    with shown_while(LOADING):
+        from ensue.runs import evaluate as evaluation
+        from ensue.runs.config import RunConfig
+        from ensue.training import RunFolder
 
     check_files(None, options.picture)
     folder = RunFolder(options.run)
@@ -169,30 +195,34 @@ class PredictOptions(TolerantOptions):
     run: Run
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Files like the training files; without any, lines of standard input."),
+        typer.Argument(
+            metavar="FILES",
+            help="Files like the training files; without any, lines of standard input.",
+        ),
     ] = None
     picture: Picture = None
     dark: Dark = False
     device: Device = "auto"
     trust_cell: TrustCell = False
+    quiet: Quiet = False
     as_json: AsJson = False
 
 
-@app.command(cls=TaskCommand)
+@app.command()
 @with_task_options(PREDICT)
 @grouped
 def predict(options: PredictOptions, given: Given) -> None:
-    """Predict for rows of files or lines of standard input.
+    """Answer for every row of files, or every line of standard input.
 
     Prints a line for each: label, probability and text with tabs between, token/LABEL for each
     step, a number with its interval, or the translation. Forecasts continue the given files, or
     the training data: time, value, low and high. Files are read as in training, unless an option
     says otherwise.
     """
-    from ensue.data.rows import Tally
-    from ensue.runs.load import load_run
-    from ensue.runs.predict import Prediction
-    from ensue.training import RunFolder
+    with shown_while(LOADING):
+        from ensue.runs.load import load_run
+        from ensue.runs.predict import Prediction
+        from ensue.training import RunFolder
 
     check_files(None, options.picture)
     folder, trust = RunFolder(options.run), trusted(options.trust_cell)
@@ -206,12 +236,14 @@ def predict(options: PredictOptions, given: Given) -> None:
     else:
         somebody_waits = sys.stdin.isatty()
         answers = prediction.lines(lines_of_input(), one_by_one=somebody_waits)
-    for shown, answer in answers:
-        if options.as_json:
-            value = shown if isinstance(shown, str | list | tuple) else None
-            print(as_json_text({"input": value, **asdict(answer)}))
-        else:
-            print(answer.as_line(shown))
+    # on a terminal the answers themselves show how far it is
+    with watch_reading(None) if sys.stdout.isatty() else nullcontext():
+        for shown, answer in answers:
+            if options.as_json:
+                value = shown if isinstance(shown, str | list | tuple) else None
+                print(as_json_text({"input": value, **asdict(answer)}))
+            else:
+                print(answer.as_line(shown))
     if options.picture is not None:
         write_picture(options.picture, prediction.picture(), options.dark)
     if bad.count:

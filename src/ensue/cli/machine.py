@@ -15,11 +15,15 @@ from ensue.cli.grouped import grouped
 def demo(
     what: Annotated[
         str,
-        typer.Argument(help="dates: train a translator of dates; cell: what equations give."),
+        typer.Argument(
+            metavar="NAME", help="dates: train a translator of dates; cell: what equations give."
+        ),
     ] = "dates",
-    out: Annotated[Path, typer.Option("--out", help="Output folder.")] = Path("ensue-demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Output folder.")] = Path(
+        "ensue-demo"
+    ),
 ) -> None:
-    """Train a small translator of dates: about two minutes.
+    """See a small network learn to read dates, in about two minutes.
 
     `ensue demo cell` shows, in a few seconds, what a cell written as equations gives.
     """
@@ -34,7 +38,7 @@ def demo(
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Check what this machine has and lacks.
+    """Check what this machine has and lacks, with advice.
 
     Versions, processor, compiler, cache, data sets and extras, with advice on each.
     """
@@ -62,26 +66,39 @@ class BenchOptions:
     own: Annotated[
         list[str] | None,
         typer.Option(
-            "--cell", help="Python file of a cell: mine.py, mine.py:MyCell; may be repeated."
+            "--cell",
+            metavar="FILE",
+            help="Python file of a cell: mine.py, mine.py:MyCell; may be repeated.",
         ),
     ] = None
     against: Annotated[
         list[str] | None,
-        typer.Option("--against", help="Compare with this contender only; may be repeated."),
+        typer.Option(
+            "--against", metavar="NAME", help="Compare with this contender only; may be repeated."
+        ),
     ] = None
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs for each median.")] = 15
+    runs: Annotated[
+        int, typer.Option("--runs", metavar="N", min=1, help="Number of runs for each median.")
+    ] = 15
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, help="Number of threads; torch's default if not given."),
+        typer.Option(
+            "--threads", metavar="N", min=1, help="Number of threads; torch's default if not given."
+        ),
     ] = None
     json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the measurements to a JSON file.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write the measurements to a JSON file."),
     ] = None
     picture: Picture = None
     dark: Dark = False
     earlier: Annotated[
         Path | None,
-        typer.Option("--read", help="Show the measurements of a JSON file instead of measuring."),
+        typer.Option(
+            "--read",
+            metavar="FILE",
+            help="Show the measurements of a JSON file instead of measuring.",
+        ),
     ] = None
     only_list: Annotated[
         bool, typer.Option("--list", help="Print the names of the cases only.")

@@ -1,17 +1,23 @@
 """What to learn from and into which folder: the options that `init` and `train` share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import Device
-from ensue.cli.data import Label, Text, TolerantOptions, names_of
+from ensue.cli.data import Label, Test, Text, TolerantOptions, Validation, names_of
 from ensue.cli.grouped import grouped
+from ensue.cli.help import DATA, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
+from ensue.cli.words import refuse_clashes, with_words
 from ensue.errors import OptionError
+from ensue.files.run_folder import RunFolder
+from ensue.runs.known_settings import known_settings
+from ensue.runs.words import Words
 from ensue.tasks.options import TRAIN, Option
 
 if TYPE_CHECKING:
@@ -26,52 +32,81 @@ class Request(TolerantOptions):
     files: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="FILES",
             help="Training files; two parallel files as train.en,train.de; or a folder with a "
-            "subfolder for each class. Without files, `train` resumes the run in --run."
+            "subfolder for each class. Without files, `train` resumes the run in --run.",
         ),
     ] = None
-    run: Annotated[Path, typer.Option("--run", help="Run folder.")] = Path("run")
     task: Annotated[
         str,
         typer.Option(
             "--task",
+            metavar="NAME",
             help=f"{NAMES}; inferred from the data if not given.",
+            rich_help_panel=DATA,
         ),
     ] = ""
     text: Text = ""
     label: Label = ""
-    validation: Annotated[
-        list[str] | None,
-        typer.Option("--validation", help="Validation files, for early stopping."),
-    ] = None
-    test: Annotated[
-        list[str] | None,
-        typer.Option("--test", help="Test files; not read before `ensue evaluate`."),
-    ] = None
+    validation: Validation = None
+    test: Test = None
     separator: Annotated[
-        str, typer.Option("--separator", help="Separator between several labels of a row.")
+        str,
+        typer.Option(
+            "--separator",
+            metavar="SIGN",
+            help="What stands between several labels of a row.",
+            rich_help_panel=DATA,
+        ),
     ] = ""
     sequence: Annotated[
         str,
         typer.Option(
             "--sequence",
+            metavar="COLUMN",
             help="Column with the sequence id, for tables with a row for each time step.",
+            rich_help_panel=DATA,
         ),
     ] = ""
     features: Annotated[
-        str, typer.Option("--features", help="Numeric columns of such a table: a,b,c.")
+        str,
+        typer.Option(
+            "--features",
+            metavar="A,B,C",
+            help="Numeric columns of such a table.",
+            rich_help_panel=DATA,
+        ),
     ] = ""
     group: Annotated[
         str,
         typer.Option(
-            "--group", help="Column whose equal values stay in the same part of the split."
+            "--group",
+            metavar="COLUMN",
+            help="Column whose equal values stay in the same part of the split.",
+            rich_help_panel=DATA,
         ),
     ] = ""
-    device: Device = ""
+    run: Annotated[
+        Path, typer.Option("--run", "--out", "--output", metavar="FOLDER", help="Run folder.")
+    ] = Path("run")
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting: train.rate=0.001; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change any setting, train.clip=0.5; may be repeated. `ensue settings TASK` "
+            "lists them.",
+        ),
     ] = None
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help="Where to compute: auto (a GPU if there is one), cpu or cuda. [auto]",
+            rich_help_panel=SETTINGS,
+        ),
+    ] = ""
 
     def keys(self) -> dict[str, Any]:
         """The keys of [data] that were given, the files to train on aside."""
@@ -81,46 +116,97 @@ class Request(TolerantOptions):
         return {key: value for key, value in given.items() if value} | self.as_data()
 
 
-Given = Mapping[Option, Any]  # the tasks' own options that were given
+@dataclass(frozen=True)
+class Said:
+    """What was said beside the request. words: values of words that stand for settings; options:
+    values of the tasks' own options."""
+
+    words: Words
+    options: Mapping[Option, Any]
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.options)
 
 
 def requested(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of its first argument, a `Request`, and those of the tasks, as
-    its argument `given`."""
-    return with_task_options(TRAIN)(grouped(command))
+    """The command with the options of its first argument, a `Request`; what was given of the words
+    and of the tasks' own options is its second, `said`."""
+    grouping = grouped(command)
+
+    @wraps(grouping)
+    def joined(**given: Any) -> None:
+        said = Said(given.pop("words"), given.pop("given"))
+        grouping(**given, said=said)
+
+    plain = [own for own in signature(grouping).parameters.values() if own.name != "said"]
+    joined.__signature__ = Signature(plain)  # type: ignore[attr-defined]
+    return with_task_options(TRAIN)(with_words(joined))
 
 
-def configured(wanted: Request, given: Given, say: "Say", trust_cell: bool = False) -> "RunConfig":
+def check(wanted: Request, said: Said) -> None:
+    """What can be seen to be wrong at once, before torch is loaded and files are read."""
+    if not wanted.files:
+        _refuse_resuming(wanted, said)
+        return
+    task = task_of(said.options, TRAIN, wanted.task)
+    refuse_clashes(said.words, _keys(wanted, said), wanted.settings or [], task)
+    if task:
+        known_settings(task).as_settings(said.words)
+    _refuse_missing([*wanted.files, *(wanted.validation or [])])
+
+
+def _refuse_missing(paths: Sequence[str]) -> None:
+    from ensue.data.parallel import sides_of
+    from ensue.data.stream import open_file
+
+    for path in (Path(side) for both in paths for side in sides_of(both)):
+        if not path.exists():
+            open_file(path)  # the error names the nearest file that there is
+
+
+def _refuse_resuming(wanted: Request, said: Said) -> None:
+    path = RunFolder(wanted.run).config
+    if not path.exists():
+        raise OptionError(
+            f"{wanted.run}: there is no run here; name the files to train on: "
+            "ensue train reviews.csv --text review --label stars --run r1"
+        )
+    if wanted.settings or wanted.task or wanted.keys() or said:
+        raise OptionError(
+            f"{wanted.run}: without files the run goes on as {path} says; "
+            "change that file, or name the files too"
+        )
+
+
+def _keys(wanted: Request, said: Said) -> dict[str, str]:
+    """The options that stand for a setting, by its key."""
+    data = wanted.keys()
+    given = {f"data.{key}": f"--{key.replace('_', '-')}" for key in data}
+    given |= {option.key: option.flag for option in said.options}
+    given["data.train"] = "the files"
+    given |= {"task": "--task"} if wanted.task else {}
+    return given | ({"train.device": "--device"} if wanted.device else {})
+
+
+def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False) -> "RunConfig":
     """What the command says, or what the folder holds if it names no files. say: is told what was
     found out from the data; trust_cell: the file of a cell that the folder names may run."""
     from ensue.runs.config import RunConfig, refuse_cell_files
     from ensue.runs.infer import infer
     from ensue.runs.messages import Message
-    from ensue.training import RunFolder
 
     if not wanted.files:
-        path = RunFolder(wanted.run).config
-        if not path.exists():
-            raise OptionError(
-                f"{wanted.run}: there is no run here; name the files to train on: "
-                "ensue train reviews.csv --text review --label stars --run r1"
-            )
-        if wanted.settings or wanted.task or wanted.keys() or given:
-            raise OptionError(
-                f"{wanted.run}: without files the run goes on as {path} says; "
-                "change that file, or name the files too"
-            )
-        config = RunConfig.read(path)
+        config = RunConfig.read(RunFolder(wanted.run).config)
         for line in config.renamed:
             say(Message(line))
         if not trust_cell:
             refuse_cell_files(config, wanted.run)
         return _on_device(config, wanted.device)
-    task = task_of(given, TRAIN, wanted.task)
+    task = task_of(said.options, TRAIN, wanted.task)
     data = {**wanted.keys(), **_resolved(wanted)}
-    settings = [*as_settings(given), *_device_setting(wanted), *(wanted.settings or [])]
-    config, messages = infer(data, task or None, settings)
-    check_owned(given, TRAIN, config.task, f"one to {config.task}")
+    settings = [*as_settings(said.options), *_device_setting(wanted), *(wanted.settings or [])]
+    config, messages = infer(data, task or None, settings, said.words)
+    check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
     for message in messages:
         say(message)
     return config

@@ -33,6 +33,7 @@ Rate = Annotated[
     float | None,
     typer.Option(
         "--rate",
+        metavar="X",
         help=f"Learning rate of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]",
     ),
 ]
@@ -40,6 +41,7 @@ Start = Annotated[
     str,
     typer.Option(
         "--start",
+        metavar="NAME",
         help="Initial gate biases: chrono (keep for up to T steps) or standard (the cell's own).",
     ),
 ]
@@ -48,30 +50,47 @@ Start = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class MemoryOptions:
     tasks: Tasks = None
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Length T of the sequences.")] = 400
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=1, help="Length T of the sequences.")
+    ] = 400
     reach: Reach = False
     cells: Annotated[
-        str, typer.Option("--cells", help="Cells by name or Python file: GRU,mine.py:MyCell.")
+        str,
+        typer.Option(
+            "--cells", metavar="A,B", help="Cells by name or Python file: GRU,mine.py:MyCell."
+        ),
     ] = "SimpleRNN,GRU,LSTM"
     updates: Annotated[
         int,
-        typer.Option("--updates", min=1, help="Maximum number of updates for each cell and task."),
+        typer.Option(
+            "--updates",
+            metavar="N",
+            min=1,
+            help="Maximum number of updates for each cell and task.",
+        ),
     ] = Budget.updates
-    hidden: Annotated[int, typer.Option("--hidden", min=1, help="Hidden units.")] = Budget.hidden
+    hidden: Annotated[int, typer.Option("--hidden", metavar="N", min=1, help="Hidden units.")] = (
+        Budget.hidden
+    )
     rows: Annotated[
-        int, typer.Option("--rows", min=1, help="Batch size; every update has new sequences.")
+        int,
+        typer.Option(
+            "--rows", metavar="N", min=1, help="Batch size; every update has new sequences."
+        ),
     ] = Budget.rows
     rate: Rate = Budget.rate
-    clip: Annotated[float, typer.Option("--clip", help="Maximum norm of the gradient.")] = (
-        Budget.clip
-    )
+    clip: Annotated[
+        float, typer.Option("--clip", metavar="X", help="Maximum norm of the gradient.")
+    ] = Budget.clip
     start: Start = Budget.start
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of weights and data.")] = (
-        Budget.seed
-    )
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, help="Random seed of weights and data.")
+    ] = Budget.seed
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", help="Write results and learning curves to a JSON file."),
+        typer.Option(
+            "--json", metavar="FILE", help="Write results and learning curves to a JSON file."
+        ),
     ] = None
     picture: Picture = None
     dark: Dark = False
@@ -80,7 +99,7 @@ class MemoryOptions:
 @app.command()
 @grouped
 def memory(options: MemoryOptions) -> None:
-    """Measure how far back cells remember.
+    """Measure how far back each cell remembers.
 
     Every cell is trained on every task with the same budget, until it solves it: adding at a mean
     squared error of 0.001 (chance 0.167), temporal order at an accuracy of 99 % (chance 25 %).

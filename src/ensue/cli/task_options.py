@@ -9,15 +9,19 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand
 
 from ensue.cli.data import names_of
+from ensue.cli.help import FILLED_IN
 from ensue.errors import ConfigError, OptionError, unknown
 from ensue.tasks import TASKS
 from ensue.tasks.options import Option
 
 PREFIX = "task_option_"
-NAMES = "TASKS"  # in a help text: the tasks that there are when it is read
+NAMES = "@tasks"  # in a help text: the tasks that there are when it is read
+FILLED_IN[NAMES] = lambda: ", ".join(TASKS)
+
+
+Given = Mapping[Option, Any]  # the tasks' own options that were given
 
 
 def _as_given(value: Any) -> Any:
@@ -25,43 +29,23 @@ def _as_given(value: Any) -> Any:
 
 
 class OptionKind(NamedTuple):
-    """type, default: as Typer takes them; value: of what was typed."""
+    """type, metavar, default: as Typer takes them; value: of what was typed."""
 
     type: Any
+    metavar: str | None
     default: Any = None
     value: Callable[[Any], Any] = _as_given
 
 
 KINDS: Mapping[str, OptionKind] = {
-    "text": OptionKind(str | None),
-    "number": OptionKind(int | None),
-    "fraction": OptionKind(float | None),
-    "switch": OptionKind(bool, False),
-    "names": OptionKind(str | None, value=names_of),
-    "files": OptionKind(list[str] | None),
+    "text": OptionKind(str | None, "TEXT"),
+    "number": OptionKind(int | None, "N"),
+    "fraction": OptionKind(float | None, "X"),
+    "switch": OptionKind(bool, None, False),
+    "names": OptionKind(str | None, "A,B", value=names_of),
+    "files": OptionKind(list[str] | None, "FILE"),
 }
 _COMMANDS: list[tuple[Callable[..., None], str]] = []  # those that have such options, by verb
-
-
-class TaskCommand(TyperCommand):
-    """A command whose help lists the options of each task under its name."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is None:
-                continue
-            heading = getattr(param, "rich_help_panel", None) or "Options"
-            if param.param_type_name == "argument":
-                heading = "Arguments"
-            shown, told = record
-            told = told.replace(NAMES, ", ".join(TASKS))
-            sections.setdefault(heading, []).append((shown, told))
-        for heading, records in sections.items():
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
 
 
 def options_by_task(verb: str) -> dict[Option, list[str]]:
@@ -114,6 +98,7 @@ def _parameter(option: Option, names: list[str]) -> Parameter:
     kind = KINDS[option.kind]
     shown = typer.Option(
         option.flag,
+        metavar=kind.metavar,
         help=option.help,
         rich_help_panel=f"Options for {', '.join(names)}",
         show_default=False,
@@ -132,7 +117,7 @@ def _was_given(value: Any) -> bool:
     return not (value is None or value is False or value == [])
 
 
-def task_of(given: Mapping[Option, Any], verb: str, task: str) -> str:
+def task_of(given: Given, verb: str, task: str) -> str:
     """The task that the options tell, if it is one; an error where they do not fit the one that
     was named."""
     owners = options_by_task(verb)
@@ -148,7 +133,7 @@ def task_of(given: Mapping[Option, Any], verb: str, task: str) -> str:
     return possible[0] if given and len(possible) == 1 else ""
 
 
-def check_owned(given: Mapping[Option, Any], verb: str, task: str, got: str) -> None:
+def check_owned(given: Given, verb: str, task: str, got: str) -> None:
     owners = options_by_task(verb)
     strange = [own for own in given if task not in owners[own]]
     if strange:
@@ -157,12 +142,12 @@ def check_owned(given: Mapping[Option, Any], verb: str, task: str, got: str) -> 
         raise OptionError(f"{flags}: expected a run to {' or '.join(names)}, got {got}")
 
 
-def as_settings(given: Mapping[Option, Any]) -> list[str]:
+def as_settings(given: Given) -> list[str]:
     """Options of training as settings, `model.horizon=12`."""
     return [f"{own.key}={json.dumps(value)}" for own, value in given.items()]
 
 
-def as_asked(given: Mapping[Option, Any], verb: str, task: str) -> dict[str, Any]:
+def as_asked(given: Given, verb: str, task: str) -> dict[str, Any]:
     """Options of a question, by their words; an error where the run's task has not got them."""
     check_owned(given, verb, task, f"one to {task}")
     return {own.word: value for own, value in given.items()}

@@ -13,7 +13,7 @@ from ensue.data.layout import aligned, cut, printable
 from ensue.data.options import TABLES, ReadOptions
 from ensue.data.read import format_of, read
 from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
-from ensue.data.rows import Problem, Row, Tally
+from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
 from ensue.data.values import NO_LABEL
 
@@ -104,7 +104,9 @@ def check(
     hints: list[Finding] = []
     for name, paths in parts.items():
         rejected = _Rejected(report)
-        rows = chain.from_iterable(read(path, options, rejected.add) for path in paths)
+        rows = chain.from_iterable(
+            watched_rows(read(path, options, rejected.add), str(path)) for path in paths
+        )
         if report.roles is None:
             sample = list(islice(rows, SAMPLE))
             if sample:

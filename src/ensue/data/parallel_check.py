@@ -8,7 +8,7 @@ from ensue.data.check import Finding, Report
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import PAIR, read_any
 from ensue.data.roles import Roles
-from ensue.data.rows import Place, Problem, Row
+from ensue.data.rows import Place, Problem, Row, watched_rows
 from ensue.data.survey import MOST_EXAMPLES, WORDS, Survey
 
 # A pair is uneven if one side has more than UNEVEN times the words of the other and a few more.
@@ -30,7 +30,7 @@ def check_parallel(parts: Mapping[str, Sequence[str]], options: ReadOptions) -> 
             part.rejected += problem.rejects
 
         for path in paths:
-            for row in read_any(path, options, add):
+            for row in watched_rows(read_any(path, options, add), path):
                 part.add(row, report.parts)
                 uneven.add(row)
         part.labels.clear()  # targets are no classes

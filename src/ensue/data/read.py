@@ -10,7 +10,7 @@ from pathlib import Path
 from ensue.data.formats import endings, format_names, reader_of
 from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
-from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell
+from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
 from ensue.data.series import sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.errors import DataError
@@ -113,8 +113,8 @@ class Gathered:
         return self._problems.count
 
     def __iter__(self) -> Iterator[Row]:
-        for source in self._sources.values():
-            for row in source(self._add):
+        for name, source in self._sources.items():
+            for row in watched_rows(source(self._add), name):
                 self.kept += 1
                 yield row
         if self.count and not self._skip_bad and (self.kept or self.rejected):

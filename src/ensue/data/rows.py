@@ -1,11 +1,14 @@
-"""What reading gives: rows, each with its place in a file, and what was wrong with the others."""
+"""What reading gives: rows, each with its place in a file, and what was wrong with the others; and
+who is told how far it is."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
 
 MOST_LISTED, MOST_ALIKE = 20, 3
 NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
@@ -81,3 +84,55 @@ class Broken(Exception):
     def __init__(self, place: Place, reason: str) -> None:
         super().__init__(reason)
         self.problem = Problem(place, reason, rejects=0)
+
+
+# --- how far it is ------------------------------------------------------------------------
+
+
+class ReadingWatch(Protocol):
+    """Called while files are read, row by row."""
+
+    def began(self, name: str) -> None:
+        """The rows of a file, a folder or two parallel files come next."""
+
+    def row(self) -> None:
+        """One more was read."""
+
+    def at(self, path: str, position: int, size: int) -> None:
+        """How many bytes of a file were taken, packed as they are, and how many it has."""
+
+    def ended(self) -> None:
+        """The last row was read, or no more are wanted."""
+
+
+_WATCH: ContextVar[ReadingWatch | None] = ContextVar("ensue_reading_watch", default=None)
+
+
+@contextmanager
+def watch_reading(watch: ReadingWatch | None) -> Iterator[None]:
+    """Whatever is read inside of it is told to the watch; None tells nobody."""
+    before = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(before)
+
+
+def reading_watch() -> ReadingWatch | None:
+    """Who is told how far reading is: nobody, unless `watch_reading` says so."""
+    return _WATCH.get()
+
+
+def watched_rows(rows: Iterator[Row], name: str) -> Iterator[Row]:
+    """The same rows, each told to who watches."""
+    watch = _WATCH.get()
+    if watch is None:
+        yield from rows
+        return
+    watch.began(name)
+    try:
+        for row in rows:
+            watch.row()
+            yield row
+    finally:
+        watch.ended()

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field
 
+from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
 from ensue.data.split import SHARES
-from ensue.settings import Table
+from ensue.settings import Expected, Table
 
 
 class DataSettings(Table):
-    """Where the rows come from; "train.en,train.de" are two parallel files, line by line. Files
-    that are not named are split off the training files, by a hash of each row (of a pair: of its
-    source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
+    """Which files, and how they are read. "train.en,train.de" are two parallel files, line by line.
+    Files that are not named are split off the training files, by a hash of each row (of a pair: of
+    its source) or of its group: 80/10/10, or 90/10 where the test part has its own file."""
 
-    train: list[str]
-    validation: list[str] = Field([])
-    test: list[str] = Field([])
-    format: str = "auto"
-    encoding: str = "utf-8"
-    delimiter: str = ""
-    header: list[str] = Field([])  # names of the columns, where no line of a table has them
-    no_quote: bool = False  # quotes have no meaning in a table
-    text: str = ""  # the column of the text, or of the tokens
-    second: str = ""  # the column of the text that the first is matched with
-    label: str = ""  # the column of the label or labels, or of the target
-    separator: str = ""  # between several labels of one row
-    sequence: str = ""  # the column that tells which rows of a long table make one sequence
-    features: list[str] = Field([])  # its columns of numbers
-    group: str = ""  # rows of one group stay together
-    split_seed: int = Field(0, ge=0)
-    skip_bad: bool = False
+    train: list[str] = Field(description="Training files; parallel ones as train.en,train.de.")
+    validation: list[str] = Field([], description="Validation files; [] splits them off.")
+    test: list[str] = Field([], description="Test files; [] splits them off.")
+    format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
+        "auto", description="File format; auto: by the ending of the file's name."
+    )
+    encoding: str = Field("utf-8", description="Character encoding, as Python names it.")
+    delimiter: str = Field(
+        "", description='Column delimiter of CSV and TSV files; "" is a comma or a tab.'
+    )
+    header: list[str] = Field(
+        [], description="Names of the columns, where no line of the file has them."
+    )
+    no_quote: bool = Field(False, description="Quotes in CSV files are plain characters.")
+    text: str = Field("", description="Column of the text or the tokens.")
+    second: str = Field("", description="Column of the text that the first is matched with.")
+    label: str = Field("", description="Column of the label, the labels or the target.")
+    separator: str = Field("", description="What stands between several labels of a row.")
+    sequence: str = Field(
+        "", description="Column with the sequence id, for tables with a row for each time step."
+    )
+    features: list[str] = Field([], description="Numeric columns of such a table.")
+    group: str = Field("", description="Column whose equal values stay in the same part.")
+    split_seed: int = Field(0, ge=0, description="Another number splits the rows otherwise.")
+    skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
 
     def files(self, part: str) -> list[str]:
         """Those of a part: its own, or the training files that it is split off."""

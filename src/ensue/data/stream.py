@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
+from ensue.data.rows import reading_watch
 from ensue.errors import DataError
 
 PIECE = 1 << 18
@@ -37,20 +39,36 @@ def pieces(path: Path) -> Iterator[bytes]:
     """The file's content. Gzip is known by its first two bytes, whatever the name."""
     with open_file(path) as file:
         try:
-            first = file.read(PIECE)
-            if first.startswith(MAGIC):
-                yield from _unpacked(file, first)
-                return
-            if path.suffix == ".gz" and first:
-                raise DamagedStream(
-                    f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
-                    "gzip: take .gz off the name, or pack the file"
-                )
-            while first:
-                yield first
-                first = file.read(PIECE)
+            yield from _watched(_content(path, file), str(path), file)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def _watched(pieces: Iterator[bytes], path: str, file: BinaryIO) -> Iterator[bytes]:
+    """The same pieces; who watches is told how far the file was read for each."""
+    if reading_watch() is None or not file.seekable():
+        yield from pieces
+        return
+    size = os.fstat(file.fileno()).st_size
+    for piece in pieces:
+        if (watch := reading_watch()) is not None:
+            watch.at(path, file.tell(), size)
+        yield piece
+
+
+def _content(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    first = file.read(PIECE)
+    if first.startswith(MAGIC):
+        yield from _unpacked(file, first)
+        return
+    if path.suffix == ".gz" and first:
+        raise DamagedStream(
+            f"the name ends in .gz, but the bytes {first[:2].hex(' ').upper()} are no "
+            "gzip: take .gz off the name, or pack the file"
+        )
+    while first:
+        yield first
+        first = file.read(PIECE)
 
 
 def _unpacked(file: BinaryIO, packed: bytes) -> Iterator[bytes]:

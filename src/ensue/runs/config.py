@@ -26,6 +26,7 @@ from ensue.training import TrainSettings
 
 TABLES = ("data", "text", "model", "train")
 AnyTask = Task[Any, Any, Any]
+Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults of a task
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class RunConfig:
         task, wrong = TASKS[name], list[str]()
         if type(members) is not int or members < 1:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
-        kinds = _kinds(task)
+        kinds = tables_of(task)
         found: dict[str, Any] = {}
         renamed: list[str] = []
         for key, (kind, defaults) in kinds.items():
@@ -68,7 +69,7 @@ class RunConfig:
             try:
                 found[key] = kind.model_validate(values)
             except ValidationError as error:
-                wrong += _problems(error, kind, key, table)
+                wrong += _problems(error, kinds, key, table)
         wrong += [_unknown_table(key, kinds) for key in given]
         if wrong:
             raise ConfigError(listed(wrong))
@@ -119,7 +120,7 @@ class RunConfig:
         return self.description.model_class(self.text, self.model, self.train, members=self.members)
 
 
-def _kinds(task: AnyTask) -> dict[str, tuple[type[Table], Mapping[str, Any]]]:
+def tables_of(task: AnyTask) -> Kinds:
     """The tables of a configuration, with the defaults that this task has otherwise."""
     watched = {"watch": task.metrics[0].name}
     return {
@@ -141,24 +142,34 @@ def _renamed_lines(
 
 
 def _problems(
-    error: ValidationError, kind: type[Table], name: str, table: Mapping[str, Any]
+    error: ValidationError, kinds: Kinds, name: str, table: Mapping[str, Any]
 ) -> list[str]:
-    """Each on a line; keys that belong to no table get a message of their own."""
-    alone = [key for key in table if key in ("members", "task")]
-    found = [f"{name}.{key}: stands in no table: {key}=…" for key in alone]
+    """Each on a line; keys that belong elsewhere get a message of their own."""
+    kind = kinds[name][0]
+    strange = [key for key in table if key not in kind.model_fields]
+    where = {key: told for key in strange if (told := _belongs(key, kinds))}
+    found = [f"{name}.{key}: {told}" for key, told in where.items()]
     return found + [
         line
         for line in problems(error, kind, name)
-        if not any(line.startswith(f"{name}.{key}:") for key in alone)
+        if not any(line.startswith(f"{name}.{key}:") for key in where)
     ]
 
 
-def _unknown_table(name: str, kinds: Mapping[str, tuple[type[Table], Any]]) -> str:
-    """The message for an unknown table; for a key, which table it belongs to."""
+def _belongs(key: str, kinds: Kinds) -> str:
+    """Where a key belongs; "" for one that there is not."""
+    if key in ("members", "task"):
+        return f"stands in no table: {key}=…"
     for table, (kind, _) in kinds.items():
-        if name in kind.model_fields:
-            return f"{name}: a setting of the table {table}: {table}.{name}=…"
-    return str(unknown("table", name, TABLES))
+        if key in kind.model_fields:
+            return f"a setting of the table {table}: {table}.{key}=…"
+    return ""
+
+
+def _unknown_table(name: str, kinds: Kinds) -> str:
+    """The message for an unknown table; for a key, which table it belongs to."""
+    told = _belongs(name, kinds)
+    return f"{name}: {told}" if told else str(unknown("table", name, TABLES))
 
 
 def listed(lines: Sequence[str]) -> str:

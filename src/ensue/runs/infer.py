@@ -15,13 +15,16 @@ from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
 from ensue.runs.config import RunConfig, changed
+from ensue.runs.known_settings import known_settings
 from ensue.runs.messages import Message
 from ensue.runs.paths import with_cell_paths
+from ensue.runs.words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.rows.recognise import roles_of
 from ensue.tasks.sample import Guess, Sample, first_rows
 
 SEPARATOR = "·"
+NO_WORDS: Words = {}
 
 
 class Inferred(NamedTuple):
@@ -31,8 +34,14 @@ class Inferred(NamedTuple):
     messages: list[Message]
 
 
-def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) -> Inferred:
-    """data: the keys of [data] that were given; settings: `table.key=value` each."""
+def infer(
+    data: Mapping[str, Any],
+    task: str | None,
+    settings: Sequence[str],
+    words: Words = NO_WORDS,
+) -> Inferred:
+    """data: the keys of [data] that were given; settings: `table.key=value` each; words: values
+    for settings by the words that stand for them, whatever the task calls these."""
     said = changed({}, settings)
     data = {**data, **said.get("data", {})}
     given = DataSettings.of(data, "data")
@@ -48,7 +57,8 @@ def infer(data: Mapping[str, Any], task: str | None, settings: Sequence[str]) ->
     for table, keys in guess.tables.items():
         lines += [f"{table}.{key}: {_told(value)}" for key, value in keys.items()]
     tables = {"task": name, "data": {**data, **guess.data}, **guess.tables}
-    config = RunConfig.of(changed(tables, settings))
+    in_words = known_settings(name).as_settings(words)
+    config = RunConfig.of(changed(tables, [*in_words, *settings]))
     config = replace(config, model=with_cell_paths(config.model, abspath))
     split = config.description.split_line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in hints]

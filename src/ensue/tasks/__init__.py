@@ -45,6 +45,10 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         found: Task[Any, Any, Any] = import_module(f"ensue.tasks.{name}.task").TASK
         return found
 
+    def __contains__(self, name: object) -> bool:
+        """Loads nothing."""
+        return name in self._added or name in self._rooms
+
     def __iter__(self) -> Iterator[str]:
         return iter((*self._added, *self._rooms))
 

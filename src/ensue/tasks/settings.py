@@ -2,77 +2,130 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from ensue.settings import OFF, Rate, Size, Table
 from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.encoders import EncoderSettings
+from ensue.tasks.blocks.encoders import EncoderSettings, Initialisation
+
+DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
 
 
 class TextSettings(Table):
-    """How a text becomes tokens and numbers; for sequences of vectors nothing of it is used."""
+    """How a text becomes tokens and numbers. Sequences of vectors use nothing of it."""
 
-    level: Literal["words", "pieces", "spaces", "characters", "subwords"] = "words"
-    lower: bool = True
-    numbers: Literal["keep", "digit", "tag"] = "keep"
-    breaks: Literal["keep", "space"] = "space"  # an HTML <br />
-    min_count: Size = 2  # rarer words are unknown
-    max_words: Annotated[Size | None, OFF] = None
-    max_length: Annotated[Size | None, OFF] = None  # tokens; longer texts are cut
-    cut: Literal["end", "start"] = "end"  # where tokens are lost
-    subword_count: Size = 8000
+    level: Literal["words", "pieces", "spaces", "characters", "subwords"] = Field(
+        "words",
+        description="What a token is: words (apostrophes inside, punctuation one by one), pieces "
+        "(runs of letters, runs of digits), what stands between spaces, characters, or subwords "
+        "learned from the training part.",
+    )
+    lower: bool = Field(True, description="Read capital letters as small ones.")
+    numbers: Literal["keep", "digit", "tag"] = Field(
+        "keep", description="Numbers: as they are, every digit as 0, or each as one token."
+    )
+    breaks: Literal["keep", "space"] = Field(
+        "space", description="HTML line breaks, <br />: as they are, or as a space."
+    )
+    min_count: Size = Field(
+        2, description="Tokens that are rarer in the training part are read as unknown."
+    )
+    max_words: Annotated[Size | None, OFF] = Field(
+        None, description="Size of the vocabulary, by frequency; off has no limit."
+    )
+    max_length: Annotated[Size | None, OFF] = Field(
+        None, description="Longer texts are cut to this many tokens; off cuts none."
+    )
+    cut: Literal["end", "start"] = Field(
+        "end", description="Where a text that is too long loses tokens."
+    )
+    subword_count: Size = Field(8000, description="Number of subwords, with level subwords.")
 
 
 class NetworkSettings(EncoderSettings):
     """What networks have that read a sequence of words or vectors."""
 
-    embedding_size: Size = 100
-    vectors: str = ""  # a file of word vectors to begin with
-    freeze_vectors: bool = False
-    dropout_input: Rate = 0.3
-    dropout_output: Rate = 0.3
-    word_dropout: Rate = 0.0
-    norm_weight: float = Field(0.0, ge=0)  # of the norm-preserving regulariser
-    batch_tokens: Size = 16000  # of a batch, padding counted
-    batch_rows: Annotated[Size | None, OFF] = 32
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
+
+    embedding_size: Size = Field(100, description="Size of the word vectors.")
+    vectors: str = Field("", description="File of pretrained word vectors to begin with.")
+    freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
+    dropout_input: Rate = Field(0.3, description="Dropout of the encoder's inputs.")
+    dropout_output: Rate = Field(0.3, description="Dropout before the output layer.")
+    word_dropout: Rate = Field(
+        0.0, description="Share of the words that training replaces by the unknown word."
+    )
+    norm_weight: float = Field(
+        0.0, ge=0, description="Weight of the norm-preserving regulariser of recurrent encoders."
+    )
+    batch_tokens: Size = Field(16000, description="Most tokens of a batch, padding counted.")
+    batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most rows of a batch.")
 
 
 class LabelSettings(NetworkSettings):
     """What networks have that choose among labels."""
 
-    smoothing: Rate = 0.0
-    class_weights: Literal["none", "balanced"] = "none"
+    smoothing: Rate = Field(
+        0.0, description="Label smoothing: probability that is spread over all labels."
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        "none", description="Weights of the classes in the cost; balanced: rare classes count more."
+    )
 
 
 class SearchSettings(Table):
     """How the words of an answer are searched for, and how answers are scored."""
 
-    beam: Size = 5
-    length_penalty: Literal["wu", "length"] = "wu"
-    alpha: float = Field(0.6, ge=0)  # its strength; 0 ranks by probability alone
-    validation_search: Literal["greedy", "beam"] = "greedy"
-    validation_rows: Annotated[int, Field(ge=0)] = 500  # that each evaluation answers
-    bleu_tokenize: Literal["13a", "none", "intl", "char"] = "13a"
-    bleu_lowercase: bool = False
+    beam: Size = Field(5, description="Width of the beam; 1 is greedy search.")
+    length_penalty: Literal["wu", "length"] = Field(
+        "wu", description="Length normalisation of the beam's scores: of Wu et al., or by length."
+    )
+    alpha: float = Field(
+        0.6, ge=0, description="Strength of the length penalty; 0 ranks by probability alone."
+    )
+    validation_search: Literal["greedy", "beam"] = Field(
+        "greedy", description="Search on the validation part during training."
+    )
+    validation_rows: Annotated[int, Field(ge=0)] = Field(
+        500, description="Rows of the validation part that are answered at each evaluation."
+    )
+    bleu_tokenize: Literal["13a", "none", "intl", "char"] = Field(
+        "13a", description="Tokenisation for BLEU, as sacrebleu names it; none for tokenised text."
+    )
+    bleu_lowercase: bool = Field(False, description="Ignore case in BLEU.")
 
 
 class DecoderSettings(Table):
     """What recurrent decoders are made of that say one word after another, looking at a memory."""
 
-    cell: CellName = "GRU"
-    layers: Size = 1
-    embedding_size: Size = 256
-    hidden_size: Size = 256
-    attention: Literal["additive", "dot", "general", "concat", "none"] = "additive"
-    project: bool = False  # the memory is brought to the decoder's width, which `dot` may need
-    input_feeding: bool = False
-    tied: bool = True  # the output has the weights of the embedding
-    dropout_input: Rate = 0.0
-    dropout_layers: Rate = 0.0
-    dropout_output: Rate = 0.0
-    dropout_recurrent: Rate = 0.0
-    smoothing: Rate = 0.0
-    sampling: Annotated[float, Field(ge=0, le=1)] = 0.0  # own words among the decoder's inputs
-    init: str = "standard"
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
+
+    cell: CellName = Field("GRU", description="Recurrent cell of the encoder and the decoder.")
+    layers: Size = Field(1, description="Number of recurrent layers.")
+    embedding_size: Size = Field(256, description="Size of the word vectors.")
+    hidden_size: Size = Field(256, description="Size of a cell's state.")
+    attention: Literal["additive", "dot", "general", "concat", "none"] = Field(
+        "additive", description="Score of the attention; none: the decoder sees no memory."
+    )
+    project: bool = Field(
+        False, description="Project the memory to the decoder's width, which `dot` may need."
+    )
+    input_feeding: bool = Field(
+        False, description="Feed what was attended to into the decoder's next step."
+    )
+    tied: bool = Field(True, description="The output layer has the weights of the embedding.")
+    dropout_input: Rate = Field(0.0, description="Dropout of the inputs.")
+    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
+    dropout_output: Rate = Field(0.0, description="Dropout before the output layer.")
+    dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
+    smoothing: Rate = Field(
+        0.0, description="Label smoothing: probability that is spread over all words."
+    )
+    sampling: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0,
+        description="Scheduled sampling: share of the decoder's inputs that are its own words.",
+    )
+    init: Initialisation = Field("standard", description="Initial weights of the cells.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from ensue.metrics.table import METRICS
-from ensue.settings import OFF, Table, one_of, word
+from ensue.settings import OFF, Expected, NoneWord, OneOf, Table
 from ensue.training.devices import DeviceName
 from ensue.training.optimiser import OPTIMISERS
 from ensue.training.schedule import SCHEDULES
@@ -19,42 +19,72 @@ WITHOUT_EFFECT = ("checkpoint_seconds", "checkpoint_updates", "device")
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-_EPOCH = word("epoch")
-# Keys whose values are names of rows, and the tables that have them.
-NAMED: Mapping[str, Collection[str]] = {
-    "optimiser": OPTIMISERS,
-    "schedule": SCHEDULES,
-    "watch": METRICS,
-}
 
 
 class TrainSettings(Table):
     """How a model is trained. The cost of an update is the mean over its targets."""
 
-    seed: int = Field(1, ge=0)
-    epochs: int = Field(10, ge=1)
-    most_updates: Annotated[Count | None, OFF] = None
-    optimiser: str = "adam"  # a row of OPTIMISERS
-    rate: float = Field(1e-3, gt=0)
-    momentum: float = Field(0.9, ge=0, lt=1)  # used by sgd
-    betas: tuple[float, float] = Field((0.9, 0.999), strict=False)  # used by adam and adamw
-    weight_decay: float = Field(0.0, ge=0)  # what torch's optimiser of that name means by it
-    l1: float = Field(0.0, ge=0)  # adds l1·Σ|w| to the cost, vectors left out
-    l2: float = Field(0.0, ge=0)  # adds l2/2·Σw², vectors left out
-    clip: Annotated[Positive | None, OFF] = 1.0  # the largest norm of the gradient
-    schedule: str = "constant"  # a row of SCHEDULES
-    warmup: int = Field(0, ge=0)  # updates
-    decay: float = Field(0.5, gt=0, lt=1)  # the rate is multiplied by it on a plateau
-    decay_patience: int = Field(1, ge=0)  # evaluations without a new best that are no plateau yet
-    accumulate: int = Field(1, ge=1)  # batches of an update, in each process
-    check_every: Annotated[Count | None, _EPOCH] = None  # updates
-    patience: Annotated[Count | None, OFF] = None  # evaluations without a new best
-    watch: str = "cost"
-    averaging: Annotated[Share | None, OFF] = None
-    precision: Literal["float32", "bfloat16"] = "float32"
-    device: DeviceName = "auto"  # auto: a GPU where there is one
-    checkpoint_seconds: Annotated[Positive | None, OFF] = 300.0
-    checkpoint_updates: Annotated[Count | None, OFF] = None
+    seed: int = Field(1, ge=0, description="Random seed of weights, batches and dropout.")
+    epochs: int = Field(10, ge=1, description="Most passes over the training part.")
+    most_updates: Annotated[Count | None, OFF] = Field(
+        None, description="Most updates, in however many epochs."
+    )
+    optimiser: Annotated[str, OneOf(lambda: OPTIMISERS)] = Field(
+        "adam", description="Optimiser of torch."
+    )
+    rate: float = Field(1e-3, gt=0, description="Learning rate.")
+    momentum: float = Field(0.9, ge=0, lt=1, description="Momentum of sgd.")
+    betas: Annotated[tuple[float, float], Expected("two numbers, each ≥ 0 and < 1")] = Field(
+        (0.9, 0.999), strict=False, description="β₁ and β₂ of adam and adamw."
+    )
+    weight_decay: float = Field(
+        0.0, ge=0, description="Weight decay, as torch's optimiser of that name defines it."
+    )
+    l1: float = Field(0.0, ge=0, description="Adds l1·Σ|w| over all matrices to the cost.")
+    l2: float = Field(0.0, ge=0, description="Adds l2/2·Σw² over all matrices to the cost.")
+    clip: Annotated[Positive | None, OFF] = Field(
+        1.0, description="Largest norm of the gradient; a larger one is scaled down."
+    )
+    schedule: Annotated[str, OneOf(lambda: SCHEDULES)] = Field(
+        "constant", description="Course of the learning rate."
+    )
+    warmup: int = Field(
+        0, ge=0, description="Updates over which the rate grows from zero at the beginning."
+    )
+    decay: float = Field(
+        0.5, gt=0, lt=1, description="What the plateau schedule multiplies the rate by."
+    )
+    decay_patience: int = Field(
+        1, ge=0, description="Evaluations without a new best before the plateau schedule decays."
+    )
+    accumulate: int = Field(
+        1, ge=1, description="Batches whose gradients make one update, in each process."
+    )
+    check_every: Annotated[Count | None, NoneWord("epoch")] = Field(
+        None, description="Updates between two evaluations on the validation part."
+    )
+    patience: Annotated[Count | None, OFF] = Field(
+        None, description="Early stopping: most evaluations without a new best."
+    )
+    watch: Annotated[str, OneOf(lambda: METRICS)] = Field(
+        "cost", description="Validation score that decides which weights are the best."
+    )
+    averaging: Annotated[Share | None, OFF] = Field(
+        None,
+        description="Decay of a moving average of the weights, which then answers in their place.",
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Number format of the computation."
+    )
+    device: DeviceName = Field(
+        "auto", description="Where to compute: auto (a GPU if there is one), cpu or cuda."
+    )
+    checkpoint_seconds: Annotated[Positive | None, OFF] = Field(
+        300.0, description="Seconds between two checkpoints."
+    )
+    checkpoint_updates: Annotated[Count | None, OFF] = Field(
+        None, description="Updates between two checkpoints."
+    )
 
     @field_validator("betas")
     @classmethod
@@ -63,23 +93,9 @@ class TrainSettings(Table):
             raise ValueError(f"expected two numbers, each 0 ≤ beta < 1, got {list(betas)}")
         return betas
 
-    @field_validator(*NAMED)
-    @classmethod
-    def _known_name(cls, name: str, field: ValidationInfo) -> str:
-        known = NAMED[field.field_name or ""]
-        if name not in known:
-            raise ValueError(one_of(known, name))
-        return name
-
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "train") -> Self:
         return super().of(values, where)
-
-    def table(self) -> dict[str, Any]:
-        """The complete table, as TOML can hold it: `of` reads it back."""
-        nothing = {"check_every": "epoch"}
-        values = {**self.model_dump(), "betas": list(self.betas)}
-        return {k: nothing.get(k, "off") if v is None else v for k, v in values.items()}
 
     def better(self, score: float, best: float | None) -> bool:
         """Whether a watched score beats the best so far; of equals the earlier one stays."""

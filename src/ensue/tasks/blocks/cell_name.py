@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import PlainSerializer, PlainValidator
 
 from ensue.cells.reference import CellReference, as_reference
-from ensue.settings import Table
+from ensue.settings import Expected, Table
 
 TableType = TypeVar("TableType", bound=Table)
 
@@ -31,9 +31,17 @@ def known_cell_or_none(cell: Any) -> str:
 
 
 # A cell in settings: a name, mine.py:MyCell, or in Python the cell itself.
-CellName = Annotated[str, PlainValidator(known_cell), PlainSerializer(str, return_type=str)]
+CellName = Annotated[
+    str,
+    PlainValidator(known_cell),
+    PlainSerializer(str, return_type=str),
+    Expected("a name of `ensue cell list`, or mine.py:MyCell"),
+]
 OptionalCell = Annotated[
-    str, PlainValidator(known_cell_or_none), PlainSerializer(str, return_type=str)
+    str,
+    PlainValidator(known_cell_or_none),
+    PlainSerializer(str, return_type=str),
+    Expected('a name of `ensue cell list`, mine.py:MyCell, or ""'),
 ]
 
 

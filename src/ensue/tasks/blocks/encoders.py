@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 import torch
-from pydantic import field_validator, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import dropout as dropped
 
 from ensue.cells import RecurrentDropout
+from ensue.cells.initialise import SCHEMES
 from ensue.engine.recurrence import State
 from ensue.errors import unknown
 from ensue.layers.lengths import step_mask
@@ -23,11 +24,12 @@ from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
 from ensue.layers.transformer import Design, EncoderBlocks
-from ensue.settings import OFF, Rate, Size, Table, one_of
+from ensue.settings import OFF, OneOf, Rate, Size, Table
 from ensue.tasks.blocks.cell_name import CellName, whole_heads
 from ensue.tasks.blocks.embeddings import check_rates
 
 FINALS = ("top", "all")
+Initialisation = Annotated[str, OneOf(lambda: SCHEMES)]  # as a setting
 
 
 class LayerSettings(Table):
@@ -36,38 +38,43 @@ class LayerSettings(Table):
 
     renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
 
-    cell: CellName = "LSTM"
-    hidden_size: Size = 128  # of a cell's state, or the width of other layers
-    layers: Size = 1
-    heads: Size = 4  # of a transformer's attention, as the next three
-    inner_size: Annotated[Size | None, OFF] = None  # of its feed-forward layers; off is 4 × width
-    norm: Literal["before", "after"] = "before"  # after each sum is the first paper's way
-    dropout_attention: Rate = 0.0
-    filter_size: Size = 3  # steps that a convolution's filters see
-    dilated: bool = False  # these steps are 1, 2, 4, … apart, by layer
-    init: str = "standard"
-    dropout_layers: Rate = 0.0
-    dropout_recurrent: Rate = 0.0
+    cell: CellName = Field("LSTM", description="Recurrent cell.")
+    hidden_size: Size = Field(
+        128, description="Size of a cell's state, or the width of other layers."
+    )
+    layers: Size = Field(1, description="Number of layers.")
+    heads: Size = Field(4, description="Attention heads of a transformer.")
+    inner_size: Annotated[Size | None, OFF] = Field(
+        None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
+    )
+    norm: Literal["before", "after"] = Field(
+        "before",
+        description="Layer norm of a transformer: before each sublayer, or after each sum as in "
+        "the first paper.",
+    )
+    dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
+    filter_size: Size = Field(3, description="Steps that a convolution's filters see.")
+    dilated: bool = Field(
+        False, description="A convolution's filters see steps 1, 2, 4, … apart, layer by layer."
+    )
+    init: Initialisation = Field("standard", description="Initial weights of the cells.")
+    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
+    dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
 
 
 class EncoderSettings(LayerSettings):
     """What encoders are made of, `ENCODERS[settings.encoder]`."""
 
-    encoder: str = "recurrent"
-    bidirectional: bool = True
+    encoder: Annotated[str, OneOf(lambda: ENCODERS)] = Field(
+        "recurrent", description="Kind of network that reads the sequence."
+    )
+    bidirectional: bool = Field(True, description="A recurrent encoder reads in both directions.")
 
     @model_validator(mode="after")
     def _whole_heads(self) -> Self:
         if self.encoder == "transformer":
             whole_heads(self.hidden_size, self.heads)
         return self
-
-    @field_validator("encoder")
-    @classmethod
-    def _known_encoder(cls, encoder: str) -> str:
-        if encoder not in ENCODERS:
-            raise ValueError(one_of(ENCODERS, encoder))
-        return encoder
 
 
 class Encoder(nn.Module, ABC):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
 from ensue.layers.lengths import step_mask
+from ensue.settings import Expected
 
 
 class Pool(nn.Module):
@@ -126,4 +127,9 @@ def known_pooling(pooling: str) -> str:
     return pooling
 
 
-PoolingName = Annotated[str, AfterValidator(known_pooling)]  # as a setting
+PoolingName = Annotated[  # as a setting
+    str,
+    AfterValidator(known_pooling),
+    Expected(f"{', '.join(POOLINGS)}, or several: mean+attention"),
+]
+POOLED = "How the steps of a sequence become one vector."

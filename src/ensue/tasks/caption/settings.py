@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ensue.data.tasks.shapes import ATTRIBUTES
-from ensue.settings import Rate, Size
-from ensue.tasks.pictures.settings import PictureSettings
+from ensue.settings import Expected, Rate, Size
+from ensue.tasks.blocks.cell_name import CellName
+from ensue.tasks.pictures.settings import BLOCKS, PictureSettings
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 
@@ -17,22 +18,30 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     them."""
 
     # pictures
-    blocks: str = "16x5/2 32 64x5/3 64"  # each place of the last volume is a region
-    dropout_regions: Rate = 0.1
+    blocks: Annotated[str, Expected(BLOCKS)] = Field(
+        "16x5/2 32 64x5/3 64",
+        description="Layers of convolutions and pools, in their order; each place of the last one "
+        "is a region.",
+    )
+    dropout_regions: Rate = Field(0.1, description="Dropout of the regions.")
     # decoder
     embedding_size: Size = 64
     hidden_size: Size = 128
-    begin: Literal["mean", "zero"] = "mean"  # its state: of the mean region, or nothing
+    cell: CellName = Field("GRU", description="Recurrent cell of the decoder.")
+    begin: Literal["mean", "zero"] = Field(
+        "mean", description="First state of the decoder: from the mean of all regions, or zero."
+    )
     dropout_input: Rate = 0.1
     dropout_output: Rate = 0.1
-    batch_rows: Size = 32
+    batch_rows: Size = Field(32, description="Pictures of a batch.")
     # search
     beam: Size = 3
-    alpha: float = Field(0.0, ge=0)  # its strength; 0 ranks by probability alone
-    longest: Size = 40  # tokens of a caption
-    # words that answer the same question: how often they are right is told by its name
+    alpha: float = Field(0.0, ge=0)
+    longest: Size = Field(40, description="Most tokens of a caption.")
     attributes: dict[str, list[str]] = Field(
-        {name: list(words) for name, words in ATTRIBUTES.items()}
+        {name: list(words) for name, words in ATTRIBUTES.items()},
+        description="Words that answer the same question, by its name; `evaluate` says how often "
+        "they are right.",
     )
 
     @model_validator(mode="after")

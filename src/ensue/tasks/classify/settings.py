@@ -6,22 +6,28 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from ensue.settings import Rate
-from ensue.tasks.blocks.pooling import PoolingName
+from ensue.settings import Expected, Rate
+from ensue.tasks.blocks.pooling import POOLED, PoolingName
 from ensue.tasks.settings import LabelSettings
 
 
 class ClassifierSettings(LabelSettings):
     """Its encoder, and what stands on top of it."""
 
-    pooling: PoolingName = "max"
-    ngrams: Annotated[int, Field(ge=0, le=3)] = 0  # longest n-gram beside the network; 0 is none
-    ngram_dropout: Rate = 0.5
-    ngram_l2: float = Field(0.0, ge=0)
-    # of the answer, or fitted to the validation part; the n-grams then stay what the linear model
-    # learned, and the network learns without them
-    ngram_share: float | Literal["fitted"] = 0.0
-    several: bool = False  # several labels at once
+    pooling: PoolingName = Field("max", description=POOLED)
+    ngrams: Annotated[int, Field(ge=0, le=3)] = Field(
+        0, description="Longest n-gram that is read beside the network; 0 reads none."
+    )
+    ngram_dropout: Rate = Field(0.5, description="Dropout of the n-grams.")
+    ngram_l2: float = Field(0.0, ge=0, description="L2 penalty on the weights of the n-grams.")
+    ngram_share: Annotated[
+        float | Literal["fitted"], Expected("a number from 0 to 1, or fitted")
+    ] = Field(
+        0.0,
+        description="Share of a linear n-gram model in the answer, or fitted to the validation "
+        "part; the network then learns without n-grams. 0 trains both as one.",
+    )
+    several: bool = Field(False, description="A row may have several labels, or none.")
 
     @field_validator("ngram_share", mode="before")
     @classmethod

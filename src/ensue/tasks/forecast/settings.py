@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import unknown
-from ensue.settings import Rate, Size, Table
+from ensue.settings import Expected, Rate, Size, Table
 from ensue.tasks.blocks.cell_name import CellName
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
@@ -24,34 +24,71 @@ class ForecastSettings(Table):
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 
-    targets: list[str] = Field([])  # what is forecast
-    covariates: list[str] = Field([])  # known up to now
-    known: list[str] = Field([])  # known for the steps ahead as well
-    time: str = ""
-    calendar: list[str] = Field([])  # of the time: month, weekday, hour, yearday, on a circle
-    # of the steps, in their order: train, validation, test; shares, or numbers of steps
-    split: list[Annotated[float, Field(gt=0, strict=False)]] = Field([0.7, 0.1, 0.2])
-    look_back: Size = 24
-    horizon: Size = 12
-    season: Annotated[int, Field(ge=0)] = 0  # steps; 0 finds it by autocorrelation
-    transform: Literal["none", "log", "log1p"] = "none"  # of the targets
-    difference: Annotated[int, Field(ge=0)] = 0  # y_t − y_{t−lag} in place of y_t; 0 leaves y_t
-    normalise: Literal["none", "last", "mean", "instance"] = "last"  # taken off each window
-    family: Literal["recurrent", "direct", "segment", "linear"] = "direct"
-    output: Literal["gaussian", "mixture", "squared", "absolute"] = "gaussian"
-    components: Size = 3  # of a mixture
-    cell: CellName = "GRU"
-    hidden_size: Size = 64
-    layers: Size = 1
-    segment: Size = 12  # steps of a segment
-    dropout_layers: Rate = 0.0
-    ridge: float = Field(1e-3, gt=0)  # of the linear family, as a share of the inputs' variance
-    batch_windows: Size = 32
-    stride: Size = 1  # between the origins of a backtest
-    paths: Size = 200  # sampled for intervals
-    interval: Annotated[float, Field(gt=0, lt=1)] = 0.9
-    calibrated: bool = True  # intervals by the errors on the validation part
-    refit: bool = False  # at the end the weights are learned anew, from both parts together
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "batch_size": ("batch_windows",),
+        "dropout": ("dropout_layers",),
+    }
+
+    targets: list[str] = Field([], description="Columns that are forecast.")
+    covariates: list[str] = Field([], description="Columns that are known up to now.")
+    known: list[str] = Field([], description="Columns that are known for the steps ahead as well.")
+    time: str = Field("", description="Column of the time.")
+    calendar: Annotated[list[str], Expected(f"a list of {', '.join(CALENDAR)}")] = Field(
+        [], description="What of the time is read, each as a point on a circle."
+    )
+    split: Annotated[
+        list[Annotated[float, Field(gt=0, strict=False)]],
+        Expected("three shares that make 1, or three numbers of steps"),
+    ] = Field([0.7, 0.1, 0.2], description="Train, validation and test part, in the order of time.")
+    look_back: Size = Field(24, description="Steps that a forecast is made from.")
+    horizon: Size = Field(12, description="Steps that are forecast.")
+    season: Annotated[int, Field(ge=0)] = Field(
+        0, description="Steps of a season, for the baselines; 0 finds it by autocorrelation."
+    )
+    transform: Literal["none", "log", "log1p"] = Field(
+        "none", description="Transformation of the targets: none, log y, or log(1 + y)."
+    )
+    difference: Annotated[int, Field(ge=0)] = Field(
+        0, description="Lag of the differences y_t − y_{t−lag} that are forecast; 0 forecasts y_t."
+    )
+    normalise: Literal["none", "last", "mean", "instance"] = Field(
+        "last",
+        description="What is taken off each window: nothing, its last value, its mean, or its "
+        "mean with division by its deviation.",
+    )
+    family: Literal["recurrent", "direct", "segment", "linear"] = Field(
+        "direct",
+        description="How it forecasts: step by step from its own forecasts, all steps at once, in "
+        "segments, or by ridge regression.",
+    )
+    output: Literal["gaussian", "mixture", "squared", "absolute"] = Field(
+        "gaussian",
+        description="A distribution, whose cost is −log p, or one number with its squared or "
+        "absolute error.",
+    )
+    components: Size = Field(3, description="Gaussians of a mixture.")
+    cell: CellName = Field("GRU", description="Recurrent cell.")
+    hidden_size: Size = Field(64, description="Size of a cell's state.")
+    layers: Size = Field(1, description="Number of recurrent layers.")
+    segment: Size = Field(12, description="Steps of a segment; divides look_back.")
+    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
+    ridge: float = Field(
+        1e-3, gt=0, description="Ridge of the linear family, as a share of the inputs' variance."
+    )
+    batch_windows: Size = Field(32, description="Windows of a batch.")
+    stride: Size = Field(1, description="Steps between two origins of a backtest.")
+    paths: Size = Field(200, description="Sampled paths that intervals are taken from.")
+    interval: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.9, description="Probability that the interval of a forecast should have."
+    )
+    calibrated: bool = Field(
+        True, description="Widen or narrow intervals by the errors on the validation part."
+    )
+    refit: bool = Field(
+        False,
+        description="Learn the weights anew at the end, from training and validation part, for "
+        "as many updates as were best.",
+    )
 
     @field_validator("split")
     @classmethod

@@ -14,17 +14,28 @@ from ensue.tasks.pictures.settings import PictureSettings
 
 
 class ImageSettings(PictureSettings):
-    """The layers on top of the convolutions, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and how training disturbs pictures."""
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 
-    hidden: list[Size] = Field(default=[64])  # units of the layers after the blocks
-    dropout_layers: Rate = 0.2
-    shift: Rate = 0.07  # of height and width, at most, drawn anew for each picture of a batch
-    rotate: Annotated[float, Field(ge=0, le=180)] = 15.0  # degrees
-    zoom: Rate = 0.1  # so much larger or smaller
-    flip: bool = False  # left and right exchanged, half of the time
-    batch_rows: Size = 64
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
+    instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "blocks"}
+
+    hidden: list[Size] = Field([64], description="Units of each layer after the convolutions.")
+    dropout_layers: Rate = Field(0.2, description="Dropout of the layers after the convolutions.")
+    shift: Rate = Field(
+        0.07, description="Largest random shift in training, as a share of height and width."
+    )
+    rotate: Annotated[float, Field(ge=0, le=180)] = Field(
+        15.0, description="Largest random rotation in training, in degrees."
+    )
+    zoom: Rate = Field(
+        0.1, description="Largest random change of size in training, as a share of it."
+    )
+    flip: bool = Field(
+        False, description="Half of the pictures are seen left to right in training."
+    )
+    batch_rows: Size = Field(64, description="Pictures of a batch.")
 
     def network(self, shape: Shape, classes: int) -> ConvolutionNet:
         """With fresh weights."""

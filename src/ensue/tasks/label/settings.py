@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from ensue.settings import Rate, Size, one_of
+from ensue.settings import Expected, OneOf, Rate, Size
 from ensue.tasks.blocks.cell_name import known_cell
 from ensue.tasks.label.network import LABEL_OUTPUTS
 from ensue.tasks.settings import LabelSettings
@@ -18,18 +18,38 @@ AUTO, SEARCHES = "auto", ("exact", "beam", "greedy")
 class LabellerSettings(LabelSettings):
     """Its encoder, what it sees of a word, and the output that gives labels."""
 
-    character_size: Annotated[int, Field(ge=0)] = 32  # of a letter's vector; 0 leaves letters out
-    character_hidden: Size = 64  # of the cell that reads a word's letters, each direction
-    affixes: Annotated[int, Field(ge=0, le=6)] = 4  # longest prefix and suffix; 0 leaves them out
-    shapes: bool = True
-    once_dropout: Rate = 0.3  # of words seen once, in place of word_dropout
-    output: str = "stepwise"
-    previous_cell: str = ""  # joins the previous label by a cell of this name; "" by a layer
-    previous_start: Literal["learned", "zero"] = "learned"
-    # auto becomes exact, or beam after a cell
-    search: Literal["auto", "exact", "beam", "greedy"] = Field("auto", validate_default=True)
-    beam: Size = 8
-    legal_only: bool = False  # only legal sequences of span tags
+    character_size: Annotated[int, Field(ge=0)] = Field(
+        32, description="Size of the vector of a letter; 0 reads no letters."
+    )
+    character_hidden: Size = Field(
+        64, description="State of the cell that reads the letters of a word, in each direction."
+    )
+    affixes: Annotated[int, Field(ge=0, le=6)] = Field(
+        4, description="Longest prefix and suffix of a word that is read; 0 reads none."
+    )
+    shapes: bool = Field(True, description="Read the shape of a word: capitals, digits, signs.")
+    once_dropout: Rate = Field(
+        0.3, description="Word dropout of words that the training part has once."
+    )
+    output: Annotated[str, OneOf(lambda: LABEL_OUTPUTS)] = Field(
+        "stepwise",
+        description="How labels are chosen: each by itself, by a CRF, or after the previous label.",
+    )
+    previous_cell: Annotated[str, Expected('a name of `ensue cell list`, or ""')] = Field(
+        "", description='Cell that reads the previous labels; "" is a layer. Of output previous.'
+    )
+    previous_start: Literal["learned", "zero"] = Field(
+        "learned", description="What stands for the label before the first. Of output previous."
+    )
+    search: Literal["auto", "exact", "beam", "greedy"] = Field(
+        "auto",
+        validate_default=True,
+        description="Search for the best labels; auto: exact, or beam where a cell reads them.",
+    )
+    beam: Size = Field(8, description="Width of the beam, with search beam.")
+    legal_only: bool = Field(
+        False, description="Answer only sequences of span tags (BIO and its kin) that are legal."
+    )
 
     @classmethod
     def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,13 +62,6 @@ class LabellerSettings(LabelSettings):
             if found.get("search") in [name for name in SEARCHES if name not in offered]:
                 found["search"] = AUTO
         return found
-
-    @field_validator("output")
-    @classmethod
-    def _known_output(cls, output: str) -> str:
-        if output not in LABEL_OUTPUTS:
-            raise ValueError(one_of(LABEL_OUTPUTS, output))
-        return output
 
     @field_validator("previous_cell")
     @classmethod

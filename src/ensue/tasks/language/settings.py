@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ensue.settings import Rate, Size
 from ensue.tasks.blocks.cell_name import whole_heads
 from ensue.tasks.blocks.encoders import LayerSettings
+from ensue.tasks.settings import DROPOUT
 
 
 class LanguageSettings(LayerSettings):
     """A family, and what its models are made of; keys of one have no effect on the others."""
 
-    family: Literal["recurrent", "window", "ngram", "transformer", "convolution"] = "recurrent"
-    order: Annotated[int, Field(ge=1, le=10)] = 5  # of n-grams: so many tokens
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "batch_size": ("columns",),
+        "dropout": DROPOUT,
+    }
+
+    family: Literal["recurrent", "window", "ngram", "transformer", "convolution"] = Field(
+        "recurrent", description="Kind of language model."
+    )
+    order: Annotated[int, Field(ge=1, le=10)] = Field(
+        5, description="n of the n-grams: the tokens before and the one that follows."
+    )
     ngram_smoothing: Literal[
         "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
-    ] = "modified-kneser-ney"
-    add: float = Field(1.0, gt=0)  # to each count, with add-k
-    window: Size = 4  # tokens that a fixed window sees
-    one_hot: bool = False  # a window without embedding
-    context: Size = 256  # tokens that each block of a transformer looks back at
+    ] = Field("modified-kneser-ney", description="Smoothing of the n-grams.")
+    add: float = Field(1.0, gt=0, description="k of the smoothing add-k.")
+    window: Size = Field(4, description="Tokens that a fixed window sees.")
+    one_hot: bool = Field(False, description="A fixed window without an embedding.")
+    context: Size = Field(256, description="Tokens that each block of a transformer looks back at.")
     hidden_size: Size = 200
     layers: Size = 2
     dilated: bool = True
-    embedding_size: Size = 200
-    tied: bool = True  # the output has the weights of the embedding
-    dropout_word: Rate = 0.0  # of words of the vocabulary, wherever they stand in a batch
-    dropout_input: Rate = 0.3
+    embedding_size: Size = Field(200, description="Size of the word vectors.")
+    tied: bool = Field(True, description="The output layer has the weights of the embedding.")
+    dropout_word: Rate = Field(
+        0.0, description="Dropout of whole words of the vocabulary, wherever a batch has them."
+    )
+    dropout_input: Rate = Field(0.3, description="Dropout of the inputs.")
     dropout_layers: Rate = 0.3
-    dropout_output: Rate = 0.3
-    columns: Size = 20  # streams side by side
-    steps: Size = 35  # of truncated backpropagation
+    dropout_output: Rate = Field(0.3, description="Dropout before the output layer.")
+    columns: Size = Field(
+        20, description="Rows of a batch: streams of the text that are read side by side."
+    )
+    steps: Size = Field(
+        35, description="Steps of truncated backpropagation: tokens of a stream in one batch."
+    )
 
     @model_validator(mode="after")
     def _whole_heads(self) -> Self:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ensue.tasks.blocks.pooling import PoolingName
+from pydantic import Field
+
+from ensue.settings import Size
+from ensue.tasks.blocks.pooling import POOLED, PoolingName
 from ensue.tasks.settings import LabelSettings
 from ensue.tasks.targets.target import NumberSettings
 
@@ -15,7 +18,14 @@ class MatcherSettings(LabelSettings, NumberSettings):
     compare: "vectors" pools each side to u and v and reads [u; v; |u − v|; u * v]; "attention"
     lets every step look at the other side first."""
 
-    compare: Literal["vectors", "attention"] = "vectors"
-    compared_size: int = 64  # of the layer above what is compared
-    pooling: PoolingName = "max"
-    target: Literal["auto", "class", "number"] = "auto"  # a class, or a score
+    compare: Literal["vectors", "attention"] = Field(
+        "vectors",
+        description="How the two sides are compared: as vectors, or every step of one with the "
+        "steps of the other.",
+    )
+    compared_size: Size = Field(64, description="Width of the layer above what is compared.")
+    pooling: PoolingName = Field("max", description=POOLED)
+    target: Literal["auto", "class", "number"] = Field(
+        "auto",
+        description="What is predicted: a class or a score; auto: what the labels look like.",
+    )

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks, parts_of
-from ensue.settings import Size, Table
+from ensue.settings import Expected, Size, Table
+
+BLOCKS = "filters and pools: 16x5/2 are 16 filters of 5 × 5 with stride 2, max a pool"
 
 
 class PictureSettings(Table):
     """The shape that pictures are brought to, and the convolutions that look at them."""
 
-    size: list[Size] = Field(default=[])  # height and width; [] takes one size as it is
-    channels: Literal["auto", "grey", "colour"] = "auto"  # auto: as the pictures have
-    blocks: str = "16 max 32 32 max 64 max"  # filters and pools, as `parts_of` reads them
-    norm: Literal["batch", "none"] = "batch"
+    size: Annotated[list[Size], Expected("[height, width], or []")] = Field(
+        [], description="Size that pictures are brought to; [] leaves them, all of one size."
+    )
+    channels: Literal["auto", "grey", "colour"] = Field(
+        "auto", description="Colours that pictures are brought to; auto: as they are."
+    )
+    blocks: Annotated[str, Expected(BLOCKS)] = Field(
+        "16 max 32 32 max 64 max", description="Layers of convolutions and pools, in their order."
+    )
+    norm: Literal["batch", "none"] = Field(
+        "batch", description="Normalisation after each convolution."
+    )
 
     @field_validator("blocks")
     @classmethod

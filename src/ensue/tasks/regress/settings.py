@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ensue.tasks.blocks.pooling import PoolingName
+from pydantic import Field
+
+from ensue.tasks.blocks.pooling import POOLED, PoolingName
 from ensue.tasks.settings import NetworkSettings
 from ensue.tasks.targets.target import NumberSettings
 
@@ -10,4 +12,4 @@ from ensue.tasks.targets.target import NumberSettings
 class RegressorSettings(NetworkSettings, NumberSettings):
     """Its encoder, and the distribution of the number."""
 
-    pooling: PoolingName = "max"
+    pooling: PoolingName = Field("max", description=POOLED)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 import torch
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from ensue.errors import OptionError
-from ensue.layers.feedforward import MLP
-from ensue.settings import OFF, Rate, Size, one_of
+from ensue.layers.activations import ACTIVATIONS
+from ensue.layers.feedforward import MLP, STARTS
+from ensue.settings import OFF, Expected, OneOf, Rate, Size
 from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import NumberSettings
 
@@ -23,27 +24,48 @@ class TableSettings(NumberSettings):
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 
-    target: str = AUTO  # what is predicted, a kind of `TARGETS`; auto: what it looks like
-    numeric: list[str] = Field([])  # columns of numbers, where their cells do not tell
-    categorical: list[str] = Field([])  # columns of names, though they look like numbers
-    leave_out: list[str] = Field([])
-    missing: Literal["error", "indicator"] = "error"  # empty cells; or the mean, and a column of 1
-    categories: Literal["embedding", "one-hot"] = "embedding"
-    embedding_size: Annotated[Size | None, OFF] = None  # off: by the number of categories
-    min_count: Size = 2  # rarer categories are one, which stands for unknown ones too
-    hidden: list[Size] = Field([64, 64])  # units of each hidden layer; [] is a linear model
-    activations: list[str] = Field(["relu"])  # one for all hidden layers, or one for each
-    skips: list[Pair] = Field([])  # (from, to), 0 the input
-    init: str = "standard"
-    dropout_layers: Rate = 0.0
-    batch_rows: Annotated[Size | None, OFF] = 64  # of an update; off takes all
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
+    instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "hidden"}
 
-    @field_validator("target")
-    @classmethod
-    def _known_target(cls, target: str) -> str:
-        if target not in (AUTO, *TARGETS):
-            raise ValueError(one_of([AUTO, *TARGETS], target))
-        return target
+    target: Annotated[str, OneOf(lambda: (AUTO, *TARGETS))] = Field(
+        AUTO, description="What is predicted; auto: what the label's column looks like."
+    )
+    numeric: list[str] = Field(
+        [], description="Columns of numbers, where their values do not tell."
+    )
+    categorical: list[str] = Field(
+        [], description="Columns of categories, though they look like numbers."
+    )
+    leave_out: list[str] = Field([], description="Columns that are not read.")
+    missing: Literal["error", "indicator"] = Field(
+        "error",
+        description="Empty cells: an error, or the column's mean beside a column that marks them.",
+    )
+    categories: Literal["embedding", "one-hot"] = Field(
+        "embedding", description="How a category is read."
+    )
+    embedding_size: Annotated[Size | None, OFF] = Field(
+        None, description="Size of a category's vector; off: by the number of categories."
+    )
+    min_count: Size = Field(
+        2, description="Categories that are rarer in the training part are read as unknown."
+    )
+    hidden: list[Size] = Field(
+        [64, 64], description="Units of each hidden layer; [] is a linear model."
+    )
+    activations: Annotated[
+        list[str], Expected(f"a list of {', '.join(ACTIVATIONS)}, or of groups, tanh*3 + relu")
+    ] = Field(["relu"], description="Activation of all hidden layers, or one for each.")
+    skips: Annotated[list[Pair], Expected("a list of pairs, [[0, 2]]")] = Field(
+        [], description="Layers, from and to, that are joined beside their order; 0 is the input."
+    )
+    init: Annotated[str, Expected(", ".join(STARTS))] = Field(
+        "standard", description="Initial weights."
+    )
+    dropout_layers: Rate = Field(0.0, description="Dropout of the hidden layers.")
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        64, description="Rows of a batch; off takes all of them at once."
+    )
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

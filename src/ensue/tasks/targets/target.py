@@ -20,9 +20,13 @@ Outputs = Sequence[Tensor]  # z of each member, (rows, width)
 class NumberSettings(Table):
     """The distribution of a number that is predicted."""
 
-    distribution: Literal["gaussian", "mixture"] = "gaussian"
-    components: Size = 3  # of a mixture
-    interval: Annotated[float, Field(gt=0, lt=1)] = 0.9  # the share that answers' intervals hold
+    distribution: Literal["gaussian", "mixture"] = Field(
+        "gaussian", description="Distribution of a predicted number: a Gaussian, or several."
+    )
+    components: Size = Field(3, description="Gaussians of a mixture.")
+    interval: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.9, description="Probability that the interval of an answer should have."
+    )
 
 
 class TargetOutputs(NamedTuple):

@@ -13,7 +13,7 @@ from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 
 class PairSettings(DecoderSettings, SearchSettings):
-    """Keys of one family have no effect on the other."""
+    """The network, its batches and the search; keys of one family have no effect on the other."""
 
     renamed: ClassVar[Mapping[str, str]] = {  # of a transformer
         "width": "hidden_size",
@@ -21,30 +21,59 @@ class PairSettings(DecoderSettings, SearchSettings):
         "dropout": "dropout_layers",
     }
 
-    family: Literal["recurrent", "transformer"] = "recurrent"
-    # of both: hidden_size is the width of a transformer, its dropout_layers is 0.1 as a rule
-    shared: bool = False  # one vocabulary, and one embedding, for both sides
-    dropout_layers: Rate = 0.2
+    family: Literal["recurrent", "transformer"] = Field("recurrent", description="Kind of network.")
+    # of both
+    hidden_size: Size = Field(
+        256, description="Size of a cell's state, or the width of a transformer."
+    )
+    shared: bool = Field(
+        False, description="One vocabulary, and one embedding, for both languages."
+    )
+    dropout_layers: Rate = Field(
+        0.2, description="Dropout between layers; of a transformer 0.1 if not set."
+    )
     smoothing: Rate = 0.1
     # recurrent, beside the keys of every decoder
-    decoder_cell: OptionalCell = ""  # "" is the encoder's
-    bidirectional: bool = True
-    bridge: Literal["states", "zero"] = "states"  # what the decoder begins with
-    reverse_source: bool = False
-    attend_output: Literal["combined", "context"] = "combined"
+    decoder_cell: OptionalCell = Field(
+        "", description='Recurrent cell of the decoder; "" is that of the encoder.'
+    )
+    bidirectional: bool = Field(True, description="The encoder reads in both directions.")
+    bridge: Literal["states", "zero"] = Field(
+        "states", description="First state of the decoder: from the encoder's states, or zero."
+    )
+    reverse_source: bool = Field(False, description="Read the source from its end.")
+    attend_output: Literal["combined", "context"] = Field(
+        "combined",
+        description="What the output layer sees: state and context combined, or the context alone.",
+    )
     dropout_input: Rate = 0.2
     dropout_output: Rate = 0.2
     # transformer
-    heads: Size = 4
-    inner_size: Annotated[Size | None, OFF] = None  # of the feed-forward layers; off: 4 × width
-    norm: Literal["before", "after"] = "before"
-    dropout_attention: Rate = 0.0
+    heads: Size = Field(4, description="Attention heads of a transformer.")
+    inner_size: Annotated[Size | None, OFF] = Field(
+        None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
+    )
+    norm: Literal["before", "after"] = Field(
+        "before",
+        description="Layer norm of a transformer: before each sublayer, or after each sum as in "
+        "the first paper.",
+    )
+    dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
     # batches
-    batch_tokens: Size = 4000  # of the longer side, padding counted
-    batch_rows: Annotated[Size | None, OFF] = 64
+    batch_tokens: Size = Field(
+        4000, description="Most tokens of a batch on its longer side, padding counted."
+    )
+    batch_rows: Annotated[Size | None, OFF] = Field(64, description="Most rows of a batch.")
     # search
-    longest_factor: float = Field(2.0, gt=0)  # a translation has at most this times the tokens
-    longest_extra: Annotated[int, Field(ge=0)] = 20  # of its source, and so many more
+    longest_factor: float = Field(
+        2.0,
+        gt=0,
+        description="Most tokens of a translation: this times those of its source, and "
+        "longest_extra.",
+    )
+    longest_extra: Annotated[int, Field(ge=0)] = Field(
+        20, description="Tokens that a translation may have beyond longest_factor."
+    )
 
     @classmethod
     def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,144 @@
+"""`ensue settings`: every setting of a task with default, range and meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from difflib import get_close_matches
+from typing import Annotated
+
+import typer
+
+from ensue.cli.app import AsJson, app
+from ensue.cli.page import Page, widest
+from ensue.data.layout import cut
+from ensue.errors import OptionError
+from ensue.runs.known_settings import Setting, TaskSettings, full_key, known_settings, shown_value
+from ensue.runs.words import WORDS
+from ensue.tasks import TASKS
+
+LONGEST = 24  # signs of a default that is shown whole
+SELF_EVIDENT = ("a text", "a list of texts", "true or false")
+HOW = (
+    "Change one with --set train.clip=0.5, with its own option where one is named, or in the "
+    "config.toml of a run. After each key stands its default; in brackets what is expected."
+)
+
+
+@app.command(
+    examples="""
+    ensue settings classify  all of them
+    ensue settings classify train  those of a table
+    ensue settings classify dropout  those whose key contains a word
+    ensue settings classify train.rate  one of them
+    """
+)
+def settings(
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="Task; without one, the tasks are listed.")
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Argument(
+            metavar="KEY", help="Setting, table, or a part of a key: rate, train, drop."
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List the settings of a task: default, range and meaning of each."""
+    if not task:
+        sentences = {name: known_settings(name).sentence for name in TASKS}
+        print(json.dumps(sentences, ensure_ascii=False) if as_json else tasks_page(sentences))
+        return
+    known = known_settings(task)
+    found = chosen(known, key)
+    if as_json:
+        facts = {name: {k: v for k, v in asdict(own).items() if k != "key"} for name, own in found}
+        print(json.dumps(facts, ensure_ascii=False))
+    elif len(list(found)) == 1:
+        print(setting_page(known, *next(iter(found))))
+    else:
+        print(settings_page(found))
+
+
+def chosen(known: TaskSettings, key: str) -> TaskSettings:
+    """Those of a table, with a key, or with a key that contains what was given; "" is all."""
+    tests: tuple[Callable[[str, str], bool], ...] = (
+        lambda table, own: key in ("", table),
+        lambda table, own: key in (own, full_key(table, own)),
+        lambda table, own: key in full_key(table, own),
+    )
+    for test in tests:
+        kept = {
+            name: {own: setting for own, setting in table.items() if test(name, own)}
+            for name, table in known.tables.items()
+        }
+        if any(kept.values()):
+            return replace(known, tables={name: own for name, own in kept.items() if own})
+    near = get_close_matches(key, [own for full, s in known for own in (full, s.key)], n=1)
+    guess = f"did you mean {near[0]}? " if near else ""
+    raise OptionError(
+        f"{known.task} has no setting {key!r}: {guess}`ensue settings {known.task}` lists them"
+    )
+
+
+def tasks_page(sentences: Mapping[str, str]) -> Page:
+    page = Page()
+    page.heading("Tasks:", "`ensue settings TASK` lists the settings of one")
+    page.entries(list(sentences.items()))
+    return page
+
+
+def settings_page(found: TaskSettings) -> Page:
+    """A list for each table."""
+    page = Page()
+    page.heading(f"{found.task}:", found.sentence)
+    page.paragraphs(HOW)
+    flags = flags_of(found)
+    rows = {
+        name: [
+            (_named(own), _told(own, flags.get(full_key(name, key)))) for key, own in table.items()
+        ]
+        for name, table in found.tables.items()
+    }
+    column = widest(own for listed in rows.values() for own in listed)
+    for name, listed in rows.items():
+        page.heading(f"[{name}]" if name else "Above all tables", found.about[name])
+        page.entries(listed, column)
+    return page
+
+
+def setting_page(known: TaskSettings, name: str, setting: Setting) -> Page:
+    """All there is to say of one."""
+    flag, table, _ = flags_of(known).get(name), *name.rpartition(".")[:2]
+    example = json.dumps(setting.default, ensure_ascii=False)
+    ways = [*([f"{flag} …"] if flag else []), f"--set {name}=…"]
+    where = f"under [{table}] in config.toml" if table else "in config.toml, above all tables"
+    page = Page()
+    page.heading(name, f"of {known.task}")
+    page.entries(
+        [
+            ("meaning", setting.meaning),
+            ("default", shown_value(setting.default) or "none: it must be given"),
+            ("expected", setting.expected),
+            ("change it", f"{' or '.join(ways)}; or {setting.key} = {example} {where}"),
+        ]
+    )
+    return page
+
+
+def flags_of(known: TaskSettings) -> dict[str, str]:
+    """The words that stand for settings, by the keys of these."""
+    return {key: WORDS[word].flag for word, keys in known.words.items() for key in keys}
+
+
+def _named(setting: Setting) -> str:
+    shown = shown_value(setting.default)
+    return f"{setting.key} = {cut(shown, LONGEST)}" if shown else setting.key
+
+
+def _told(setting: Setting, flag: str | None) -> str:
+    expected = [] if setting.expected in SELF_EVIDENT else [setting.expected]
+    beside = "; ".join([*expected, *([flag] if flag else [])])
+    return f"{setting.meaning} [{beside}]" if beside else setting.meaning

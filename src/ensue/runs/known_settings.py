@@ -1,0 +1,136 @@
+"""The settings of every task: key, default, what is expected, meaning.
+
+They are read from settings.json, so that help and messages need not load the tasks; the tables
+themselves, from which `settings_reference` writes that file, are the one place that says them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import OptionError, unknown
+from ensue.runs.words import WORDS, Word, Words
+from ensue.tasks import ROOMS, TASKS
+
+FILE = Path(__file__).with_name("settings.json")
+ALONE = ""  # keys that stand in no table
+TABLES = (ALONE, "data", "text", "model", "train")  # in the order of config.toml
+
+
+@dataclass(frozen=True)
+class Setting:
+    """default: as TOML holds it, None where there is none; expected: what the values are."""
+
+    key: str
+    default: Any
+    expected: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """tables: the settings of each, by key; about: a sentence on each table; words: the settings
+    that each word of the command line stands for, where it stands for any; instead: the setting to
+    name where it stands for none."""
+
+    task: str
+    sentence: str
+    about: Mapping[str, str]
+    tables: Mapping[str, Mapping[str, Setting]]
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[tuple[str, Setting]]:
+        """Every setting by its full key, "train.rate"."""
+        for table, settings in self.tables.items():
+            for setting in settings.values():
+                yield full_key(table, setting.key), setting
+
+    def keys_of(self, word: Word) -> Sequence[str]:
+        """The settings that a word stands for; an error where the task has none of them."""
+        if word.name in self.words:
+            return self.words[word.name]
+        if word.name in self.instead:
+            key = self.instead[word.name]
+            closest = dict(self)[key]
+            hint = (
+                f"{key} comes closest: --set {key}='{shown_value(closest.default)}'. "
+                f"{closest.meaning}"
+            )
+        else:
+            having = [task for task in TASKS if word.name in known_settings(task).words]
+            hint = (
+                f"expected one of the tasks {', '.join(having)}; `ensue settings {self.task}` "
+                "lists what there is"
+            )
+        raise OptionError(f"{word.flag}: {self.task} has no such setting: {hint}")
+
+    def as_settings(self, said: Words) -> list[str]:
+        """Words as settings, `train.epochs=3`."""
+        return [
+            f"{key}={value if WORDS[name].kind == 'text' else json.dumps(value)}"
+            for name, value in said.items()
+            for key in self.keys_of(WORDS[name])
+        ]
+
+
+def full_key(table: str, key: str) -> str:
+    return f"{table}.{key}" if table else key
+
+
+def shown_value(value: Any) -> str:
+    """As it is typed after `--set key=`; "" where there is none."""
+    if value is None or (isinstance(value, str) and value):
+        return value or ""
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def by_task(values: Mapping[str, str]) -> str:
+    """The value of each task; that of more than half of them stands alone.
+
+    >>> by_task({"image": "8", "label": "5", "match": "5", "table": "9"})
+    '5 for label, match; 8 for image; 9 for table'
+    """
+    having: dict[str, list[str]] = {}
+    for task, value in values.items():
+        having.setdefault(value, []).append(task)
+    told = {value: f"{value} for {', '.join(tasks)}" for value, tasks in having.items()}
+    told |= {value: value for value, tasks in having.items() if 2 * len(tasks) > len(values)}
+    return "; ".join(told[value] for value in sorted(told, key=lambda own: -len(having[own])))
+
+
+def known_settings(task: str) -> TaskSettings:
+    """Those of a task by its name."""
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    if task in ROOMS:
+        return _of_facts(task)
+    from ensue.runs.settings_reference import describe  # registered, and so loaded already
+
+    return describe(TASKS[task])
+
+
+@cache
+def _facts() -> Any:
+    return json.loads(FILE.read_text("utf-8"))
+
+
+@cache
+def _of_facts(task: str) -> TaskSettings:
+    """From the file: the tables that all tasks share, and what is particular to this one."""
+    facts, own = _facts(), _facts()["tasks"][task]
+    found = {**facts["tables"], "model": own["model"]}
+    tables = {
+        name: {key: Setting(key, **said) for key, said in found[name]["keys"].items()}
+        for name in TABLES
+    }
+    for name, changes in own["changes"].items():
+        table, _, key = name.rpartition(".")
+        tables[table][key] = replace(tables[table][key], **changes)
+    about = {name: found[name]["about"] for name in TABLES}
+    return TaskSettings(task, own["sentence"], about, tables, own["words"], own["instead"])

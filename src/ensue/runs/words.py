@@ -1,0 +1,57 @@
+"""Words that people try first: options that stand for a setting, whatever a task calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Word:
+    """key: the setting that it stands for; a task whose table calls it otherwise says so, in
+    `Table.words`. kind: of its value; help: in place of the meaning of the setting; also: other
+    spellings."""
+
+    name: str
+    key: str
+    kind: Literal["text", "number", "fraction"]
+    metavar: str
+    help: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return (self.flag, *self.also)
+
+
+# In the order in which they are shown.
+WORDS = {
+    word.name: word
+    for word in (
+        Word("epochs", "train.epochs", "number", "N"),
+        Word("rate", "train.rate", "fraction", "X", also=("--lr", "--learning-rate")),
+        Word("batch_size", "model.batch_rows", "text", "N", "Rows of a batch."),
+        Word("cell", "model.cell", "text", "CELL", "Cell: a name, or a file, mine.py:MyCell."),
+        Word("hidden_size", "model.hidden_size", "number", "N", "Size of a state, or of a layer."),
+        Word("layers", "model.layers", "number", "N", "Number of layers."),
+        Word(
+            "dropout",
+            "model.dropout",
+            "fraction",
+            "X",
+            "Dropout: of inputs/between layers/of outputs.",
+        ),
+        Word("patience", "train.patience", "text", "N"),
+        Word("members", "members", "number", "N"),
+        Word("seed", "train.seed", "number", "N"),
+    )
+}
+
+Words = Mapping[str, Any]  # the values that were given, by the names of the words
