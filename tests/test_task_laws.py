@@ -242,6 +242,30 @@ def test_an_evaluation_has_a_baseline_and_a_score_that_can_be_watched(
     assert all(name in found.as_text() for name in (*found.scores, *found.baselines))
 
 
+@law()
+def test_what_rows_add_makes_the_scores(row: Row, fitted: Fitted) -> None:
+    """So that two models can be compared row by row."""
+    model = fitted(row)[0]
+    found = model.evaluate(row.parts()[2], **row.data.columns)
+    assert found.sums.keys() == found.scores.keys()
+    for name, own in found.sums.items():
+        assert own.score() == pytest.approx(found.scores[name].value)
+    assert len({len(own.values) for own in found.sums.values()}) == 1
+    rows = len(next(iter(found.sums.values())).values)
+    assert not found.names or found.names == tuple(f"row:{k}" for k in range(1, rows + 1))
+
+
+@law()
+def test_an_evaluation_reads_back(row: Row, fitted: Fitted) -> None:
+    model = fitted(row)[0]
+    found = model.evaluate(row.parts()[2], **row.data.columns)
+    assert type(found) is model.task.evaluation_class
+    again = type(found).of_json(json.loads(json.dumps(found.as_json())))
+    assert again.as_text() == found.as_text()
+    assert again.as_json() == json.loads(json.dumps(found.as_json()))
+    assert again.main == found.main
+
+
 @law(lambda row: row.members > 1)
 def test_members_answer_together(row: Row, fitted: Fitted, tmp_path: Path) -> None:
     model = fitted(row)[0]

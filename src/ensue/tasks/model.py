@@ -280,7 +280,9 @@ class Model(Generic[S, P, L]):
 
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
         self.task.check(part, "test")
-        return self.task.evaluate(part, self, asked)
+        names = part.names
+        found = self.task.evaluate(part, self, asked)
+        return found.of_rows([names[row] for row in range(len(part))])
 
     def _check_asked(self, asked: Asked, verb: str) -> None:
         known = [own.word for own in self.task.options if verb in own.verbs]
