@@ -24,6 +24,7 @@ from ensue.cli import (  # each hangs its commands on the app
     language,
     learning,
     machine,
+    runs,
     select,
     study,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "learning",
     "machine",
     "main",
+    "runs",
     "select",
     "study",
 ]
@@ -67,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         else:
             print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+            for note in getattr(problem, "__notes__", ()):
+                print(note, file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

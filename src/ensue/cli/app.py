@@ -25,6 +25,7 @@ file, data); 130 stopped with Ctrl-C, 143 by a signal."""
 ORDER = (
     *("demo", "doctor", "data"),
     *("init", "train", "select", "evaluate", "predict", "generate", "suggest"),
+    *("runs", "compare"),
     *("explain", "lab", "backprop", "graph", "memory", "cell", "bench"),
 )
 

@@ -9,6 +9,7 @@ Only an empty folder or one of ours is ever replaced: see `_ours`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
@@ -34,6 +35,15 @@ def canonical(value: object, *, sort: bool = True) -> bytes:
     sort: False leaves the keys in the order that they have, which reading keeps."""
     text = json.dumps(value, sort_keys=sort, allow_nan=False, ensure_ascii=False, indent=1)
     return text.encode() + b"\n"
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON has not got: infinity and NaN."""
+    if isinstance(value, Mapping):
+        return {key: finite(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def digest(value: bytes) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ensue.data.layout import score_text, size_text, time_text
 from ensue.drawing.svg import FAINT, INK, QUIET, Point, text_width
 from ensue.study.memory.picture import COLOURS, RULE, SOLVED, Chart
-from ensue.study.selection.table import score_text, size_text, time_text
 
 if TYPE_CHECKING:
     from ensue.study.selection.selection import Entry, Selection
