@@ -14,6 +14,7 @@ import pytest
 import torch
 from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 
+from ensue import load
 from ensue.cells import Cell
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
@@ -152,7 +153,8 @@ def last_update(folder: Path) -> int:
 
 @law()
 def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_path: Path) -> None:
-    """Of two members, in the second one."""
+    """Of two members, in the second one. In between its best weights so far can be used, which
+    changes nothing."""
     model, folder = fitted(row)
     after = 2 if row.members == 1 else last_update(folder) + 2
     place = tmp_path / "run"
@@ -160,9 +162,22 @@ def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_pa
         row.fitted(place, [Stop(after)])
     assert len(histories(place)) >= row.members
     assert histories(place) != histories(folder)
+    best = load(place, best_so_far=True)
+    assert len(best.networks) == row.members
+    assert len(best.predict(row.questions())) == len(model.predict(row.questions()))
+    packed, expected = (own.task.pack(own.learned) for own in (best, model))
+    assert packed.vocabularies == expected.vocabularies
     again = row.fitted(place)
     assert_same(again, model)
     assert histories(place) == histories(folder)
+
+
+@law()
+def test_the_best_weights_of_a_training_are_those_of_its_model(row: Row, fitted: Fitted) -> None:
+    model, folder = fitted(row)
+    best = load(folder, best_so_far=True)
+    assert all(map(torch.equal, weights(best), weights(model)))
+    assert best.config() == model.config()
 
 
 @law(lambda row: row.classes)

@@ -74,9 +74,8 @@ def train(wanted: TrainOptions, given: Given) -> None:
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
-    from ensue.files.attempt import restored
-    from ensue.runs.train import settle, suggest_rate, train_run
-    from ensue.training import Display, RunFolder, Stopped, processes
+    from ensue.runs.train import attempted, settle, suggest_rate, train_run
+    from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
     tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
@@ -90,7 +89,7 @@ def train(wanted: TrainOptions, given: Given) -> None:
             return
         folder = RunFolder(wanted.run)
         watchers = [Display(config.train.watch, quiet=wanted.quiet)]
-        with restored(folder, (Stopped,)) if team.first else nullcontext():
+        with attempted(folder) if team.first else nullcontext():
             if team.first:
                 config = settle(folder, config, allow)
             trained = train_run(config, folder, watchers, tell, allow)

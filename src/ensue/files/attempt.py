@@ -74,7 +74,7 @@ class _Before:
 
     def restore(self, folder: RunFolder) -> None:
         with folder.locked():
-            if any(own.has_weights() for own in folder.members()):
+            if folder.has_weights():
                 return
             for path in _files(folder):
                 if path not in self.there and path.is_dir() and not path.is_symlink():
@@ -94,20 +94,16 @@ def _files(folder: RunFolder) -> list[Path]:
 
 
 @contextmanager
-def restored(folder: RunFolder, stops: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+def restored(folder: RunFolder, stops: type[Exception]) -> Iterator[None]:
     """If what is done inside fails before anything was learned, the folder is afterwards as it was
-    before: one that is new is gone, one that had a configuration has it still, and says why. A
-    folder that another process works in is left alone. stops: errors that are no failure."""
+    before: one that is new is gone, one that had a configuration has it still. A folder that
+    another process works in is left alone. stops: an error that is no failure, since whoever
+    raised it means to go on."""
     before = _Before.of(folder)
     try:
         yield
-    except BaseException as error:
-        if any(own.has_weights() for own in folder.members()):
-            raise
-        with suppress(OSError, RunError):
-            before.restore(folder)
-            if isinstance(error, Exception) and not isinstance(error, stops):
-                add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
-                if before.config is not None:
-                    note_failure(folder, error)
+    except Exception as error:
+        if not isinstance(error, stops) and not folder.has_weights():
+            with suppress(OSError, RunError):
+                before.restore(folder)
         raise

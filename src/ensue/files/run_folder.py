@@ -63,8 +63,9 @@ class RunFolder:
         return found
 
     def has_weights(self) -> bool:
-        """Whether anything was learned here: a model, or a checkpoint of one."""
-        return self.model.is_dir() or any(self.checkpoints.glob("step-*"))
+        """Whether anything was learned here: a model, or a checkpoint of one of its networks."""
+        folders = [own.checkpoints for own in self.members()]
+        return self.model.is_dir() or any(any(own.glob("step-*")) for own in folders)
 
     def holder(self) -> str:
         """Who trains in it at this moment; "" where nobody does."""

@@ -239,7 +239,7 @@ def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:
 
 
 def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[str]:
-    """What differs, a line each."""
+    """What differs, a line each: files, and settings that count for both of them."""
     lines = []
     if [own.sha256 for own in first.files] != [own.sha256 for own in second.files]:
         shown = [
@@ -247,16 +247,16 @@ def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[s
             for kept in (first, second)
         ]
         lines.append(f"  files: {one} {shown[0]}; {other} {shown[1]}")
-    keys = [
-        key
-        for key in dict.fromkeys([*first.basis, *second.basis])
-        if first.basis.get(key) != second.basis.get(key)
-    ]
+    pairs = {
+        key: (own, second.basis[key]) for key, own in first.basis.items() if key in second.basis
+    }
+    keys = [key for key, (own, another) in pairs.items() if own != another]
     lines += [
-        f"  {key}: {one} {first.basis.get(key)!r}; {other} {second.basis.get(key)!r}"
+        f"  {key}: {one} {pairs[key][0]!r}; {other} {pairs[key][1]!r}"
         for key in keys[:MOST_DIFFERENT]
     ]
-    return lines + [f"  and {len(keys) - MOST_DIFFERENT} more"] * (len(keys) > MOST_DIFFERENT)
+    lines += [f"  and {len(keys) - MOST_DIFFERENT} more"] * (len(keys) > MOST_DIFFERENT)
+    return lines or ["  rows: all of the file for one of them, a part split off for the other"]
 
 
 def _refuse_other_rows(names: Sequence[str], found: Sequence[Evaluation]) -> None:

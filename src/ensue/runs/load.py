@@ -94,7 +94,7 @@ def not_finished(folder: RunFolder) -> RunError:
 def _refuse_nothing(folder: RunFolder) -> None:
     """An error where nothing was learned that could be used."""
     path, failure, holder = folder.path, failure_of(folder), folder.holder()
-    if any(own.has_weights() for own in folder.members()):
+    if folder.has_weights():
         return
     if holder:
         raise RunError(f"{path}: nothing was trained yet; {holder} has begun. Wait for it")

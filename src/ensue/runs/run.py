@@ -167,7 +167,7 @@ class Run:
             return f"failed: {failure.reason}"
         if folder.model.is_dir() and not folder.learned.is_dir():
             return "finished"
-        if any(own.has_weights() for own in folder.members()):
+        if folder.has_weights():
             return f"stopped, {self._reached()}"
         return "not started"
 
@@ -175,7 +175,7 @@ class Run:
         """How far the network has come that is trained at present."""
         members, of = self.folder.members(), int(self.settings.get("members", 1))
         rows = self.history(len(members))
-        epoch = rows[-1]["epoch"] if rows else 0
+        epoch = max(rows[-1]["epoch"] if rows else 0, _saved_epoch(members[-1]))
         which = f" of network {len(members)} of {of}" if of > 1 else ""
         return f"epoch {epoch} of {self.setting('train', 'epochs')}{which}"
 
@@ -273,6 +273,19 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield dict(json.loads(line))
         except (ValueError, TypeError):
             continue
+
+
+def _saved_epoch(folder: RunFolder) -> int:
+    """The epoch of the newest checkpoint, the first is 1; 0 where none can be read. The history has
+    only some of the updates."""
+    found = 0
+    for path in folder.checkpoints.glob("step-*/state.json"):
+        try:
+            at = json.loads(path.read_bytes())["scalars"]
+            found = max(found, int(at["epoch"]) + (at["position"] > 0))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # resuming says what is wrong with it
+    return found
 
 
 def seconds_trained(folder: Path) -> float:

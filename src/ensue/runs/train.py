@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import finite, remove, sealed
+from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.disk import write_whole
 from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
@@ -15,7 +17,7 @@ from ensue.runs.data_files import refuse_changed_files, remember_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.model import Model
-from ensue.training import Outcome, RunFolder, Watcher, processes
+from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
 
 FORMAT = 1  # of training.json
@@ -76,6 +78,23 @@ def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
         for key in dict.fromkeys([*before, *now])
         if before.get(key) != now.get(key)
     }
+
+
+@contextmanager
+def attempted(folder: RunFolder) -> Iterator[None]:
+    """A training from its configuration on. If it fails before anything was learned, the folder is
+    as it was before; one that was there already says why."""
+    was_there = folder.config.exists()
+    try:
+        with restored(folder, Stopped):
+            yield
+    except Stopped:
+        raise
+    except Exception as error:
+        if was_there and not folder.has_weights() and not folder.holder():
+            note_failure(folder, error)
+            add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
+        raise
 
 
 def train_run(

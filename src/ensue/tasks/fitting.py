@@ -42,13 +42,13 @@ class Fitting:
             yield self
             return
         begun = _Begun(self.folder)
-        with restored(self.folder, (Stopped,)):
+        with restored(self.folder, Stopped):
             try:
                 yield replace(self, watchers=[*self.watchers, begun])
             except Stopped:
                 raise
             except Exception as error:
-                if begun.yet and any(own.has_weights() for own in self.folder.members()):
+                if begun.yet and self.folder.has_weights():
                     note_failure(self.folder, error)
                     add_note(error, f"`ensue train --run {self.folder.path}` resumes the run.")
                 raise

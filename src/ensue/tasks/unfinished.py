@@ -77,7 +77,7 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
         saved,
         facts=facts,
         networks=weights,
-        place=str(folder.path),
+        place=str(folder.learned),
         digest=digest(canonical([saved.digest, *own])),
     )
     scores = tuple(own.scalars["best_scores"] for own in found)

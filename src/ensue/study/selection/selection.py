@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import DataError, EnsueError, OptionError, RunError
-from ensue.files.attempt import restored
 from ensue.files.disk import write_whole
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
@@ -19,9 +18,9 @@ from ensue.runs.evaluate import EvaluationRequest, evaluate_run
 from ensue.runs.load import Loading
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.run import seconds_trained
-from ensue.runs.train import settle, train_run
+from ensue.runs.train import attempted, settle, train_run
 from ensue.study.selection.candidates import Candidate, candidates_of
-from ensue.training import RunFolder, Stopped, Update, Watcher
+from ensue.training import RunFolder, Update, Watcher
 from ensue.training.rows import Row
 
 FORMAT = 1
@@ -189,7 +188,7 @@ def _trained(place: Path, candidate: Candidate, say: Say, watchers: Sequence[Wat
     entry = Entry(candidate.name, candidate.folder)
     earlier, began = seconds_trained(folder.path), time.monotonic()
     try:
-        with restored(folder, (Stopped,)):
+        with attempted(folder):
             trained = train_run(candidate.config, folder, [*watchers, pace], say)
     except EnsueError as error:
         seconds = earlier + time.monotonic() - began
