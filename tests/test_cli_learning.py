@@ -147,7 +147,7 @@ def test_init_and_dry_run_train_nothing(ensue: Ensue, tmp_path: Path) -> None:
     assert written == shown.replace(absolute, '"../reviews.csv"')
     code, _, err = ensue("predict", "r1")
     assert code == 2
-    assert err == ("RunError: r1: this run is not finished; `ensue train --run r1` resumes it\n")
+    assert err == "RunError: r1: nothing was trained yet; `ensue train --run r1` trains it\n"
     assert ensue("train", "--run", "r1", "--quiet")[2] == ""
     assert (tmp_path / "r1" / "model").is_dir()
 
@@ -392,7 +392,7 @@ def test_a_start_that_failed_blocks_nothing(ensue: Ensue, tmp_path: Path) -> Non
     path.write_bytes(path.read_bytes() + b"caf\xe9,1,2\n")
     command = (*TRAIN, *settings("train.epochs=3", "train.watch=cost", "train.rate=0.0001"))
     assert "use --encoding cp1252" in ensue(*command)[2]
-    assert (tmp_path / "r1" / "config.toml").exists()
+    assert not (tmp_path / "r1").exists()
     assert "the byte order mark of utf-16" in mistaken(ensue, *command, "--encoding", "utf-16")
     code, _, err = ensue(*command, "--encoding", "cp1252")
     assert code == 0, err

@@ -15,7 +15,8 @@ from sklearn import metrics as reference
 from ensue.errors import DataError, OptionError
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import span_counts, span_scores
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.metrics.sums import STATISTICS
+from ensue.tasks.evaluation.bootstrap import RowSums, bootstrap, intervals, paired_bootstrap
 
 CLASSES = 4
 MANY = settings(max_examples=30)
@@ -217,3 +218,76 @@ def test_an_endless_row_makes_those_draws_endless_that_have_it() -> None:
     assert (found.low, found.high) == (1.0, np.inf)
     every = bootstrap(np.full((9, 2), [np.inf, 1.0]), metrics.ratio, seed=1)
     assert tuple(every) == (np.inf, np.inf, np.inf)
+
+
+# --- two models on the same rows ------------------------------------------------------------------
+
+SHAPES = {"macro_f1": (3, 4), "span_f1": (3,), "bleu": (10,)}  # of a row; (2,) of the others
+
+
+def added(statistic: str, rows: int, seed: int) -> RowSums:
+    """What rows could add to a score of each kind: whole numbers ≥ 1."""
+    shape = (rows, *SHAPES.get(statistic, (2,)))
+    return RowSums(statistic, np.random.default_rng(seed).integers(1, 5, shape))
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_paired_interval_is_that_of_scoring_both_on_each_draw(statistic: str) -> None:
+    one, other = added(statistic, 30, 1), added(statistic, 30, 2)
+    found = paired_bootstrap(one, other, seed=7, draws=40)
+    differences = [
+        RowSums(statistic, other.values[rows]).score()
+        - RowSums(statistic, one.values[rows]).score()
+        for rows in np.random.default_rng(7).integers(0, 30, (40, 30))
+    ]
+    expected = (other.score() - one.score(), *np.quantile(differences, [0.025, 0.975]))
+    assert tuple(found) == pytest.approx(expected)
+    assert intervals({"score": one}, 7)["score"].value == pytest.approx(one.score())
+
+
+def correct(right: np.ndarray) -> RowSums:
+    return RowSums("ratio", np.stack([right, np.ones(len(right))], 1))
+
+
+def test_a_planted_difference_is_found_and_chance_is_not() -> None:
+    """B mends 30 of 1,000 answers of A, most of whose mistakes they share: beyond chance, though
+    the intervals of their scores overlap. C moves as many answers both ways."""
+    random = np.random.default_rng(5)
+    a = random.random(1000) < 0.8
+    wrong, right = np.flatnonzero(~a), np.flatnonzero(a)
+    b, c = a.copy(), a.copy()
+    b[wrong[:40]], b[right[:10]] = True, False
+    c[wrong[:25]], c[right[:25]] = True, False
+    better = paired_bootstrap(correct(a), correct(b))
+    assert better.value == pytest.approx(0.03)
+    assert 0 < better.low < 0.03 < better.high
+    alone = [intervals({"accuracy": correct(own)}, 1)["accuracy"] for own in (a, b)]
+    assert alone[0].high > alone[1].low
+    same = paired_bootstrap(correct(a), correct(c))
+    assert same.low < 0 == same.value < same.high
+    assert paired_bootstrap(correct(b), correct(a)).value == -better.value
+    assert tuple(paired_bootstrap(correct(a), correct(a))) == (0, 0, 0)
+
+
+def test_one_of_20_comparisons_of_equals_goes_beyond_chance() -> None:
+    random = np.random.default_rng(0)
+    beyond = 0
+    for trial in range(200):
+        one, other = (correct(random.random(100) < 0.8) for _ in range(2))
+        found = paired_bootstrap(one, other, seed=trial, draws=200)
+        beyond += not found.low <= 0 <= found.high
+    assert 3 <= beyond <= 25
+
+
+def test_what_cannot_be_paired() -> None:
+    with pytest.raises(DataError, match="paired bootstrap: expected the same rows, got 30 and 29"):
+        paired_bootstrap(added("ratio", 30, 1), added("ratio", 29, 1))
+    with pytest.raises(OptionError, match="unknown statistic 'ration': did you mean 'ratio'"):
+        RowSums("ration", np.ones((1, 2)))
+    endless = RowSums("exp_ratio", np.full((9, 2), [np.inf, 1.0]))
+    found = paired_bootstrap(endless, endless)
+    assert np.isnan([found.low, found.high]).all()
+    # other classes of the same rows: as many columns as each model has
+    few = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 2, 2))
+    more = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 3, 3))
+    assert paired_bootstrap(few, more).value == more.score() - few.score() < 0

@@ -571,7 +571,7 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     )
     _, folder = run_of(tmp_path / "a", {"train": [str(reviews(tmp_path / "r.csv"))]})
     assert refused(lambda: load_run(folder)) == (
-        f"{folder.path}: this run is not finished; `ensue train --run {folder.path}` resumes it"
+        f"{folder.path}: nothing was trained yet; `ensue train --run {folder.path}` trains it"
     )
     (tmp_path / "file").write_text("")
     config = RunConfig.read(folder.config)

@@ -20,10 +20,11 @@ from ensue.runs.config import RunConfig
 from ensue.runs.evaluate import OPENINGS
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
+from ensue.runs.run import seconds_trained
 from ensue.study.selection import Selection, select, selection
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
 from ensue.study.selection.picture import beside
-from ensue.study.selection.selection import Entry, Pace, WinnerVerdict, earlier_seconds
+from ensue.study.selection.selection import Entry, Pace, WinnerVerdict
 from ensue.study.selection.table import as_text
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
@@ -361,10 +362,10 @@ def test_the_pace_leaves_evaluations_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_time_of_all_lives_counts(tmp_path: Path) -> None:
-    assert earlier_seconds(tmp_path) == 0
+    assert seconds_trained(tmp_path) == 0
     lines = [json.dumps({"seconds": s}) for s in (1, 5, 0.5, 2, 3)]
     (tmp_path / "timing.jsonl").write_text("\n".join(lines) + '\n{"seco')
-    assert earlier_seconds(tmp_path) == 8
+    assert seconds_trained(tmp_path) == 8
 
 
 # --- the command ---------------------------------------------------------------------------

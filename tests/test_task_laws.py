@@ -14,6 +14,7 @@ import pytest
 import torch
 from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 
+from ensue import load
 from ensue.cells import Cell
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
@@ -153,7 +154,8 @@ def last_update(folder: Path) -> int:
 
 @law()
 def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_path: Path) -> None:
-    """Of two members, in the second one."""
+    """Of two members, in the second one. In between its best weights so far can be used, which
+    changes nothing."""
     model, folder = fitted(row)
     after = 2 if row.members == 1 else last_update(folder) + 2
     place = tmp_path / "run"
@@ -161,9 +163,22 @@ def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_pa
         row.fitted(place, [Stop(after)])
     assert len(histories(place)) >= row.members
     assert histories(place) != histories(folder)
+    best = load(place, best_so_far=True)
+    assert len(best.networks) == row.members
+    assert len(best.predict(row.questions())) == len(model.predict(row.questions()))
+    packed, expected = (own.task.pack(own.learned) for own in (best, model))
+    assert packed.vocabularies == expected.vocabularies
     again = row.fitted(place)
     assert_same(again, model)
     assert histories(place) == histories(folder)
+
+
+@law()
+def test_the_best_weights_of_a_training_are_those_of_its_model(row: Row, fitted: Fitted) -> None:
+    model, folder = fitted(row)
+    best = load(folder, best_so_far=True)
+    assert all(map(torch.equal, weights(best), weights(model)))
+    assert best.config() == model.config()
 
 
 @law(lambda row: row.classes)
@@ -241,6 +256,30 @@ def test_an_evaluation_has_a_baseline_and_a_score_that_can_be_watched(
     assert found.higher_is_better == higher
     assert all(score.low <= score.value <= score.high for score in found.scores.values())
     assert all(name in found.as_text() for name in (*found.scores, *found.baselines))
+
+
+@law()
+def test_what_rows_add_makes_the_scores(row: Row, fitted: Fitted) -> None:
+    """So that two models can be compared row by row."""
+    model = fitted(row)[0]
+    found = model.evaluate(row.parts()[2], **row.data.columns)
+    assert found.sums.keys() == found.scores.keys()
+    for name, own in found.sums.items():
+        assert own.score() == pytest.approx(found.scores[name].value)
+    assert len({len(own.values) for own in found.sums.values()}) == 1
+    rows = len(next(iter(found.sums.values())).values)
+    assert not found.names or found.names == tuple(f"row:{k}" for k in range(1, rows + 1))
+
+
+@law()
+def test_an_evaluation_reads_back(row: Row, fitted: Fitted) -> None:
+    model = fitted(row)[0]
+    found = model.evaluate(row.parts()[2], **row.data.columns)
+    assert type(found) is model.task.evaluation_class
+    again = type(found).of_json(json.loads(json.dumps(found.as_json())))
+    assert again.as_text() == found.as_text()
+    assert again.as_json() == json.loads(json.dumps(found.as_json()))
+    assert again.main == found.main
 
 
 @law(lambda row: row.members > 1)

@@ -24,11 +24,10 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.layers import Recurrent
 from ensue.layers.recurrent import as_cell
 from ensue.metrics.answers import NumberAnswers
-from ensue.metrics.classes import ratio
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
 from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.options import EVALUATE, PREDICT, TRAIN, Option
@@ -238,19 +237,18 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         wrong = _expected(part, model, asked) - gold
         ones = np.ones(len(part))
         found = {"mae": abs(wrong), "within_one": _near(wrong).astype(np.float64)}
+        sums = {n: RowSums("ratio", np.stack([values, ones], 1)) for n, values in found.items()}
         return Evaluation(
             rows=len(part),
             steps=int(part.inputs.lengths.sum()),
-            scores={
-                name: bootstrap(np.stack([values, ones], 1), ratio, seed=seed)
-                for name, values in found.items()
-            },
+            scores=intervals(sums, seed),
             others={},
             baselines={"mean": float(abs(model.learned.mean - gold).mean())},
             classes=(),
             confusion=(),
             worst=(),
             higher_is_better=False,
+            sums=sums,
         )
 
     # ------------------------------------------------------------- kept

@@ -36,6 +36,7 @@ _PUBLIC = {
     "MatcherSettings": "tasks.match.settings",
     "Regressor": "tasks.regress.task",
     "RegressorSettings": "tasks.regress.settings",
+    "Run": "runs.run",
     "Scored": "tasks.language.surprisal",
     "Span": "metrics.spans",
     "TableModel": "tasks.table.task",

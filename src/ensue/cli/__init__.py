@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         else:
             print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+            for note in getattr(problem, "__notes__", ()):
+                print(note, file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

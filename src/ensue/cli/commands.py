@@ -22,6 +22,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "predict": "learning",
         "generate": "language",
         "suggest": "language",
+        "runs": "runs",
+        "compare": "runs",
         "settings": "settings",
     },
     "Understand": {

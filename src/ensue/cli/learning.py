@@ -32,6 +32,7 @@ from ensue.errors import DataError, OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
+    from ensue.runs.load import Loading
     from ensue.tasks.kept_cells import Trust
 
 LOADING = "loading torch"  # takes seconds
@@ -39,6 +40,13 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
     bool,
     typer.Option("--trust-cell", help="Allow the run's own cell, a Python file, to be executed."),
+]
+BestSoFar = Annotated[
+    bool,
+    typer.Option(
+        "--best-so-far",
+        help="Of a run that is not finished, use the best weights until now (not calibrated).",
+    ),
 ]
 
 
@@ -92,7 +100,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
     """
     check(wanted, said)
     with shown_while(LOADING):
-        from ensue.runs.train import settle, suggest_rate, train_run
+        from ensue.runs.train import attempted, settle, suggest_rate, train_run
         from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
@@ -106,14 +114,16 @@ def train(wanted: TrainOptions, said: Said) -> None:
             print(suggest_rate(config, tell))
             return
         folder = RunFolder(wanted.run)
-        if team.first:
-            config = settle(folder, config, allow)
         watchers = [Display(config.train.watch, quiet=wanted.quiet)]
-        trained = train_run(config, folder, watchers, tell, allow)
+        with attempted(folder) if team.first else nullcontext():
+            if team.first:
+                config = settle(folder, config, allow)
+            trained = train_run(config, folder, watchers, tell, allow)
         if team.first:
             print(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
-                say(f"next: ensue evaluate {wanted.run}    ensue predict {wanted.run} FILE")
+                test = "" if config.data.has_test else " --test FILE"
+                say(f"next: ensue evaluate {wanted.run}{test}    ensue predict {wanted.run} FILE")
     finally:
         processes.end()
 
@@ -123,6 +133,13 @@ def trusted(files: bool) -> "Trust":
     from ensue.tasks.kept_cells import Trust
 
     return Trust(files, command="--trust-cell")
+
+
+def loading(options: "EvaluateOptions | PredictOptions") -> "Loading":
+    """How a command loads the model of a run."""
+    from ensue.runs.load import Loading
+
+    return Loading(trusted(options.trust_cell), options.device, options.best_so_far)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +161,7 @@ class EvaluateOptions(TolerantOptions):
     ] = False
     picture: Picture = None
     dark: Dark = False
+    best_so_far: BestSoFar = False
     device: Device = "auto"
     trust_cell: TrustCell = False
     quiet: Quiet = False
@@ -156,9 +174,9 @@ class EvaluateOptions(TolerantOptions):
 def evaluate(options: EvaluateOptions, given: Given) -> None:
     """Test a trained model: scores, intervals, baselines, mistakes.
 
-    Prints scores with intervals, baselines, classes and the worst mistakes. Each use of a test
-    part is recorded beside the run and counted. Files are read as in
-    training, unless an option says otherwise.
+    Prints scores with intervals, baselines, classes and the worst mistakes, and keeps them in the
+    run folder: evaluation.json, card.md. Each use of a test part is recorded beside the run and
+    counted. Files are read as in training, unless an option says otherwise.
     """
     with shown_while(LOADING):
         from ensue.runs import evaluate as evaluation
@@ -174,8 +192,7 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
         options.as_data(),
         asked,
         options.picture is not None,
-        trusted(options.trust_cell),
-        options.device,
+        loading(options),
     )
     found = evaluation.evaluate_run(folder, request, teller())
     if options.picture is not None:
@@ -183,11 +200,13 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
     if options.as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
         print(as_json_text({**found.evaluation.as_json(), **facts}))
-        return
-    print(found.evaluation.as_text())
-    if not options.validation:
-        times = "once" if found.by_all == 1 else f"{found.by_all} times"
-        print(f"\nThis test part has been opened {times}, {found.by_this_run} by this run.")
+    else:
+        print(found.evaluation.as_text())
+        if not options.validation:
+            times = "once" if found.by_all == 1 else f"{found.by_all} times"
+            print(f"\nThis test part has been opened {times}, {found.by_this_run} by this run.")
+    if found.not_kept is not None:
+        raise found.not_kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +221,7 @@ class PredictOptions(TolerantOptions):
     ] = None
     picture: Picture = None
     dark: Dark = False
+    best_so_far: BestSoFar = False
     device: Device = "auto"
     trust_cell: TrustCell = False
     quiet: Quiet = False
@@ -220,13 +240,13 @@ def predict(options: PredictOptions, given: Given) -> None:
     says otherwise.
     """
     with shown_while(LOADING):
-        from ensue.runs.load import load_run
+        from ensue.runs.load import open_run
         from ensue.runs.predict import Prediction
         from ensue.training import RunFolder
 
     check_files(None, options.picture)
-    folder, trust = RunFolder(options.run), trusted(options.trust_cell)
-    config, model = load_run(folder, trust, options.device)
+    run = open_run(RunFolder(options.run), loading(options), teller())
+    config, model = run.config, run.model
     if options.picture is not None and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()

@@ -43,3 +43,45 @@ def aligned(table: Sequence[Sequence[str]], left: int = 1) -> list[str]:
             cells.append(cell + space if k < left else space + cell)
         found.append("  ".join(cells).rstrip())
     return found
+
+
+# --- numbers as words ----------------------------------------------------------------------
+
+
+def clock(seconds: float) -> str:
+    """
+    >>> clock(75), clock(7265)
+    ('1:15', '2:01:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def score_text(score: float | None) -> str:
+    """
+    >>> score_text(113.4567), score_text(0.91234)
+    ('113.46', '0.9123')
+    """
+    if score is None:
+        return "–"
+    return f"{score:.2f}" if abs(score) >= 2 else f"{score:.4f}"
+
+
+def size_text(size: float) -> str:
+    """
+    >>> size_text(18_600_000), size_text(4_000)
+    ('18.6 MB', '4 kB')
+    """
+    for bound, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= bound:
+            return f"{size / bound:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def time_text(seconds: float) -> str:
+    """
+    >>> time_text(4.26), time_text(75)
+    ('4.3 s', '1:15')
+    """
+    return f"{seconds:.1f} s" if seconds < 59.95 else clock(seconds)

@@ -49,6 +49,11 @@ class DataSettings(Table):
         own = {"train": self.train, "validation": self.validation, "test": self.test}
         return own[part] or self.train
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test part: of its own files, or split off."""
+        return bool(self.test) or not self.validation
+
     def shares(self, part: str) -> dict[str, float] | None:
         """How the files of a part are split; None where all of their rows belong to it."""
         if self.validation or (part != "train" and getattr(self, part)):

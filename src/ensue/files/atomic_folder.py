@@ -9,6 +9,7 @@ Only an empty folder or one of ours is ever replaced: see `_ours`.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import secrets
@@ -29,14 +30,44 @@ class Damaged(Exception):
     """Why a folder is not what was written."""
 
 
-def canonical(value: object) -> bytes:
-    """The one way to write a value as JSON: keys in order, no NaN, floats that repeat exactly."""
-    text = json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False, indent=1)
+def canonical(value: object, *, sort: bool = True) -> bytes:
+    """The one way to write a value as JSON: keys in order, no NaN, floats that repeat exactly.
+    sort: False leaves the keys in the order that they have, which reading keeps."""
+    text = json.dumps(value, sort_keys=sort, allow_nan=False, ensure_ascii=False, indent=1)
     return text.encode() + b"\n"
+
+
+def finite(value: Any) -> Any:
+    """The value with null for every number that JSON has not got: infinity and NaN."""
+    if isinstance(value, Mapping):
+        return {key: finite(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def digest(value: bytes) -> str:
     return sha256(value).hexdigest()
+
+
+def sealed(value: Mapping[str, Any], *, sort: bool = True) -> bytes:
+    """A value as JSON that carries the digest of itself."""
+    own = digest(canonical(value, sort=sort))
+    return canonical({**value, "sha256": own}, sort=sort)
+
+
+def unsealed(data: bytes, name: str) -> dict[str, Any]:
+    """The value that was sealed; Damaged where a single bit differs. name: of the file."""
+    try:
+        value = json.loads(data)
+        if canonical(value, sort=False) != data:
+            raise ValueError
+        own = value.pop("sha256")
+        if own != digest(canonical(value, sort=False)):
+            raise ValueError
+    except (ValueError, KeyError, AttributeError, RecursionError):
+        raise Damaged(f"{name} is not what was written") from None
+    return dict(value)
 
 
 # --- writing -------------------------------------------------------------------------------
@@ -45,9 +76,7 @@ def digest(value: bytes) -> str:
 def with_manifest(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
     """The files, and the manifest that lists them beside the facts."""
     listed = {name: {"size": len(data), "sha256": digest(data)} for name, data in files.items()}
-    manifest = {**facts, "files": listed}
-    own = canonical({**manifest, "sha256": digest(canonical(manifest))})
-    return {**files, MANIFEST: own}
+    return {**files, MANIFEST: sealed({**facts, "files": listed})}
 
 
 def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -> None:
@@ -215,13 +244,4 @@ def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
 
 def manifest_of(data: bytes) -> dict[str, Any]:
     """As written: canonical, with the right digest of itself."""
-    try:
-        manifest = json.loads(data)
-        if canonical(manifest) != data:
-            raise ValueError
-        own = manifest.pop("sha256")
-        if own != digest(canonical(manifest)):
-            raise ValueError
-    except (ValueError, KeyError, AttributeError, RecursionError):
-        raise Damaged(f"{MANIFEST} is not what was written") from None
-    return dict(manifest)
+    return unsealed(data, MANIFEST)

@@ -18,15 +18,27 @@ PATIENCE = 1.0  # seconds until the holder of a lock has written its name
 
 
 class RunFolder:
-    """config.toml, history.jsonl, timing.jsonl, checkpoints/, model/, lock."""
+    """The files of a run.
+
+    config.toml, data.json: what it follows from; history.jsonl, timing.jsonl, checkpoints/: how it
+    went; learned/: what was learned beside the weights, until the model is there; model/,
+    training.json, card.md: what came of it; evaluation.json, evaluation-rows/: how good it is;
+    failure.json: why it ended before its time; lock: held while it is trained."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.config = self.path / "config.toml"
+        self.data = self.path / "data.json"
         self.history = self.path / "history.jsonl"
         self.timing = self.path / "timing.jsonl"
         self.checkpoints = self.path / "checkpoints"
+        self.learned = self.path / "learned"
         self.model = self.path / "model"
+        self.training = self.path / "training.json"
+        self.card = self.path / "card.md"
+        self.evaluation = self.path / "evaluation.json"
+        self.evaluation_rows = self.path / "evaluation-rows"
+        self.failure = self.path / "failure.json"
         self.lock = self.path / "lock"
 
     def create(self) -> None:
@@ -41,6 +53,43 @@ class RunFolder:
     def member(self, number: int) -> RunFolder:
         """The folder of another network of an ensemble, inside of this one."""
         return RunFolder(self.path / "members" / str(number))
+
+    def members(self) -> list[RunFolder]:
+        """This folder and those of the other networks that have been begun."""
+        found, number = [self], 2
+        while self.member(number).path.is_dir():
+            found.append(self.member(number))
+            number += 1
+        return found
+
+    def has_weights(self) -> bool:
+        """Whether anything was learned here: a model, or a checkpoint of one of its networks."""
+        folders = [own.checkpoints for own in self.members()]
+        return self.model.is_dir() or any(any(own.glob("step-*")) for own in folders)
+
+    def holder(self) -> str:
+        """Who trains in it at this moment; "" where nobody does."""
+        try:
+            with open(self.lock, "rb") as file:
+                if not file.read():  # emptied by whoever frees it
+                    return ""
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self._holder()
+        except OSError:
+            return ""
+        return ""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Held for the moment in which files beside those of a training are exchanged."""
+        with disk_errors(self.path, 0):
+            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

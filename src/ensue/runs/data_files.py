@@ -15,7 +15,6 @@ from ensue.runs.config import RunConfig
 from ensue.runs.paths import portable
 from ensue.training import RunFolder
 
-NAME = "data.json"
 BLOCK = 1 << 20
 
 
@@ -33,8 +32,8 @@ def digest_of(paths: Iterable[str]) -> str:
 
 def remember_files(folder: RunFolder, config: RunConfig) -> None:
     """Writes down what the files of a run that has ended hold."""
-    found = {_key(path, folder): digest_of([path]) for path in _files(config.data)}
-    write_whole(folder.path / NAME, json.dumps({"sha256": found}, indent=1).encode())
+    found = {key_of(path, folder): digest_of([path]) for path in _files(config.data)}
+    write_whole(folder.data, json.dumps({"sha256": found}, indent=1).encode())
 
 
 def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
@@ -67,7 +66,7 @@ def _told(folder: RunFolder, changed: Sequence[str]) -> str:
     return f"{', '.join(changed)}: changed since {folder.path} was trained on {them}"
 
 
-def _key(path: str, folder: RunFolder) -> str:
+def key_of(path: str, folder: RunFolder) -> str:
     """The path as the run's configuration holds it."""
     return BETWEEN.join(portable(side, folder.path) for side in sides_of(path))
 
@@ -86,7 +85,7 @@ def _files(data: DataSettings) -> list[str]:
 
 def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:
     """Those of the files that are not as they were; none for a run that has not ended."""
-    place = folder.path / NAME
+    place = folder.data
     if not place.exists():
         return []
     try:
@@ -101,7 +100,7 @@ def _differs(
     path: str, folder: RunFolder, known: Mapping[str, str], by_name: Mapping[str, str]
 ) -> bool:
     """Whether a file is not as it was; one that was moved is known by its name."""
-    before = known.get(_key(path, folder)) or known.get(path) or by_name.get(_name(path))
+    before = known.get(key_of(path, folder)) or known.get(path) or by_name.get(_name(path))
     return before is not None and _digest(path) not in ("", before)
 
 

@@ -1,24 +1,28 @@
-"""`ensue evaluate`: the test part of a run opened, and every opening written down."""
+"""`ensue evaluate`: the test part of a run opened, every opening written down, the result kept."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ensue import __version__
 from ensue.data.parallel import sides_of
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, OptionError, RunError
+from ensue.errors import DataError, EnsueError, OptionError, RunError
 from ensue.files.disk import disk_errors
+from ensue.runs.card import add_evaluations
 from ensue.runs.config import RunConfig
-from ensue.runs.data_files import digest_of, split_still_holds
-from ensue.runs.load import load_run
+from ensue.runs.data_files import digest_of, key_of, split_still_holds
+from ensue.runs.evaluations import Evaluated, EvaluatedFile, keep_evaluation
+from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.runs.paths import PARTS
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.kept_cells import NO_TRUST, Trust
 from ensue.tasks.model import Model
 from ensue.training import RunFolder
 
@@ -29,37 +33,39 @@ OPENINGS = "test-openings.jsonl"
 class EvaluationRequest:
     """What is evaluated. part: test or validation; test: files in the place of the run's test
     part; reading: keys of [data] in the place of the run's; asked: the task's own words;
-    picture: whether it is to be drawn; trust: what may be run for a cell of one's own; device:
-    where the model answers."""
+    picture: whether it is to be drawn; loading: how the model is loaded."""
 
     part: str = "test"
     test: Sequence[str] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
     picture: bool = False
-    trust: Trust = NO_TRUST
-    device: str = "auto"
+    loading: Loading = field(default_factory=Loading)
 
 
 @dataclass(frozen=True)
 class Opened:
     """An evaluation, and how often this test part has been looked at, by any run beside; svg: its
-    picture, where it was asked for."""
+    picture, where it was asked for; not_kept: why it could not be written into the run's folder,
+    None where it was."""
 
     evaluation: Evaluation
     by_this_run: int
     by_all: int
     svg: str = ""
+    not_kept: EnsueError | None = None
 
 
 def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobody) -> Opened:
-    """Opens the test part (or files given as such), and writes down that it was opened."""
-    config, model = load_run(folder, request.trust, request.device)
+    """Opens the test part (or files given as such), writes down that it was opened, and keeps the
+    result in the run's folder."""
+    run = open_run(folder, request.loading, say)
+    config, model = run.config, run.model
     part_name, test = request.part, list(request.test)
     if test and part_name != "test":
         raise OptionError("--test and --validation: expected one of them, got both")
     data = config.data.model_copy(update={**request.reading, **({"test": test} if test else {})})
-    if part_name == "test" and data.validation and not data.test:
+    if part_name == "test" and not data.has_test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if request.picture and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
@@ -69,10 +75,68 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     svg = ""
     if request.picture and model.task.draws is not None:
         svg = model.task.draws.evaluated(model, part)
-    if part_name != "test":
-        return Opened(found, 0, 0, svg)
-    ours, by_all = _record(folder, digest_of(data.test or data.train), found)
-    return Opened(found, ours, by_all, svg)
+    ours = by_all = 0
+    if part_name == "test":
+        ours, by_all = _record(folder, digest_of(data.files("test")), found)
+    not_kept = _keep(folder, run, replace(config, data=data), request, found)
+    return Opened(found, ours, by_all, svg, not_kept)
+
+
+def _keep(
+    folder: RunFolder,
+    run: LoadedRun,
+    config: RunConfig,
+    request: EvaluationRequest,
+    found: Evaluation,
+) -> EnsueError | None:
+    """Writes the evaluation into the folder and the card; what went wrong is for the caller to
+    tell, after the scores. config: with the files that were read."""
+    files = config.data.files(request.part)
+    kept = Evaluated(
+        part=request.part,
+        task=config.task,
+        files=tuple(EvaluatedFile(key_of(path, folder), digest_of([path])) for path in files),
+        basis=basis_of(config, request.part),
+        asked=dict(request.asked),
+        model=run.digest,
+        best_so_far=run.best.line() if run.best else "",
+        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        ensue=__version__,
+        evaluation=found.of_rows(short_names(found.names, files)),
+    )
+    try:
+        keep_evaluation(folder, kept)
+        add_evaluations(folder)
+    except EnsueError as error:
+        return error
+    return None
+
+
+def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
+    """The settings that decide which rows are evaluated and what is expected of them: those that
+    the task is compared on, less where files are, how faulty rows are treated, by what rows are
+    split where the part has files of its own, and, where a label is what counts, what it is
+    predicted from."""
+    data, named = config.data, config.description.compared_on
+    free = {*PARTS, "skip_bad"}
+    free |= {"split_seed", "group"} if data.shares(part) is None else set()
+    free |= {"text", "second", "features"} if data.label else set()
+    left = {f"data.{key}" for key in free}
+    return {
+        key: value
+        for key, value in config.flat().items()
+        if key not in left and {key, key.partition(".")[0]} & {*named}
+    }
+
+
+def short_names(names: Sequence[str], files: Sequence[str]) -> list[str]:
+    """Names of rows without the folders that the files are in, which may be moved."""
+    above = {f"{Path(side).parent}{os.sep}" for path in files for side in sides_of(path)}
+
+    def short(name: str) -> str:
+        return next((name.removeprefix(own) for own in above if name.startswith(own)), name)
+
+    return [short(name) for name in names]
 
 
 def _warn(

@@ -2,34 +2,108 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ensue.cells import Cell
 from ensue.errors import RunError
+from ensue.files.attempt import failure_of
 from ensue.runs.config import RunConfig
-from ensue.tasks import TASKS
+from ensue.runs.messages import Message, Say, nobody
+from ensue.tasks import TASKS, unfinished
 from ensue.tasks.kept_cells import NO_TRUST, Trust
 from ensue.tasks.model import Model
-from ensue.tasks.saved import read_model
+from ensue.tasks.saved import Saved, read_model
+from ensue.tasks.unfinished import BestSoFar
 from ensue.training import RunFolder
+
+AnyModel = Model[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded. trust: what may be run or taken for a cell of one's own; device: where
+    it answers; best_so_far: of a run that is not finished, by its best weights."""
+
+    trust: Trust = NO_TRUST
+    device: str = "auto"
+    best_so_far: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """digest: of all that the model is made of; best: where the weights are from, if the run is not
+    finished."""
+
+    config: RunConfig
+    model: AnyModel
+    digest: str
+    best: BestSoFar | None = None
 
 
 def load_run(
     folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto"
-) -> tuple[RunConfig, Model[Any, Any, Any]]:
+) -> tuple[RunConfig, AnyModel]:
     """trust: what may be run or taken for a cell of one's own; device: where it answers."""
+    found = open_run(folder, Loading(trust, device))
+    return found.config, found.model
+
+
+def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
+    """A run's configuration and model. say: is told where the weights are from, if the run is not
+    finished."""
     if not folder.config.exists():
         raise RunError(f"{folder.path}: there is no run here; train one with `ensue train`")
-    if not folder.model.is_dir():
-        raise RunError(
-            f"{folder.path}: this run is not finished; `ensue train --run {folder.path}` resumes it"
-        )
-    saved = read_model(folder.model)
+    best = None
+    if how.best_so_far and (folder.learned.is_dir() or not folder.model.is_dir()):
+        _refuse_nothing(folder)
+        best = unfinished.best_so_far(folder)
+        say(Message(f"{folder.path}: {best.line()}", warning=True))
+    elif not folder.model.is_dir():
+        raise not_finished(folder)
+    saved = read_model(folder.model) if best is None else best.saved
+    model = _model_of(saved, how)
+    return LoadedRun(RunConfig.read(folder.config), model, saved.digest, best)
+
+
+def _model_of(saved: Saved, how: Loading) -> AnyModel:
     if saved.kind not in TASKS:
-        raise RunError(f"{folder.model}: unknown kind of model {saved.kind!r}")
-    found = TASKS[saved.kind].model_class.of_saved(saved, trust, device)
-    return RunConfig.read(folder.config), found
+        raise RunError(f"{saved.place}: unknown kind of model {saved.kind!r}")
+    return TASKS[saved.kind].model_class.of_saved(saved, how.trust, how.device)
+
+
+def not_finished(folder: RunFolder) -> RunError:
+    """Why a run has no model yet, and what can be done."""
+    _refuse_nothing(folder)
+    path, failure, holder = folder.path, failure_of(folder), folder.holder()
+    resume = f"`ensue train --run {path}` resumes it"
+    if holder:
+        told, resume = f"it is being trained by {holder}", "wait for it"
+    elif failure is not None:
+        told = f"failed: {failure.reason}"
+    else:
+        told = "this run is not finished"
+    return RunError(
+        f"{path}: {told}; {resume}. Its best weights so far are used by `ensue evaluate {path} "
+        f"--best-so-far`, `ensue predict {path} --best-so-far`, load({str(path)!r}, "
+        "best_so_far=True)"
+    )
+
+
+def _refuse_nothing(folder: RunFolder) -> None:
+    """An error where nothing was learned that could be used."""
+    path, failure, holder = folder.path, failure_of(folder), folder.holder()
+    if folder.has_weights():
+        return
+    if holder:
+        raise RunError(f"{path}: nothing was trained yet; {holder} has begun. Wait for it")
+    if failure is not None:
+        raise RunError(
+            f"{path}: failed: {failure.reason}; nothing was trained. Mend that, then `ensue train "
+            f"--run {path}`"
+        )
+    raise RunError(f"{path}: nothing was trained yet; `ensue train --run {path}` trains it")
 
 
 def load(
@@ -38,15 +112,16 @@ def load(
     trust: bool = False,
     cell: Cell | type[Cell] | None = None,
     device: str = "auto",
-) -> Model[Any, Any, Any]:
+    best_so_far: bool = False,
+) -> AnyModel:
     """The model of a run folder, or of a folder that `save` wrote, whatever its task.
 
     A cell of one's own is never run unasked: trust runs the file that the folder keeps, cell
-    takes its place. device: where the model answers, auto, cpu or cuda."""
-    place = Path(run)
-    if (place / "config.toml").exists():
-        return load_run(RunFolder(place), Trust(trust, cell), device)[1]
-    saved = read_model(place)
-    if saved.kind not in TASKS:
-        raise RunError(f"{place}: unknown kind of model {saved.kind!r}")
-    return TASKS[saved.kind].model_class.of_saved(saved, Trust(trust, cell), device)
+    takes its place. device: where the model answers, auto, cpu or cuda. best_so_far: of a run that
+    was stopped or still goes on, the best weights until now."""
+    folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
+    if folder.config.exists():
+        return open_run(folder, how).model
+    if best_so_far and folder.learned.is_dir():  # `fit(…, folder=run)`, which writes no model
+        return _model_of(unfinished.best_so_far(folder).saved, how)
+    return _model_of(read_model(folder.path), how)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ensue.errors import DataError, RunError
+from ensue.files.atomic_folder import finite, remove, sealed
+from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.disk import write_whole
+from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import refuse_changed_files, remember_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.model import Model
-from ensue.training import Outcome, RunFolder, Watcher, processes
+from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
 
+FORMAT = 1  # of training.json
 POINTS = 5  # every fifth point of a curve is printed
 ELSEWHERE = "train.device"  # a run goes on wherever it is
 AnyModel = Model[Any, Any, Any]
@@ -23,6 +28,9 @@ AnyModel = Model[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Trained:
+    """outcomes: of each network; rows: how many to train and to validate on."""
+
+    config: RunConfig
     model: AnyModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
@@ -40,7 +48,7 @@ def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) ->
     was learned by it, or where all that differs is allowed to, another one takes its place. A
     folder that another process works in is refused before any data is read."""
     with folder.locked():
-        learned = folder.model.exists() or any(folder.checkpoints.glob("step-*"))
+        learned = folder.has_weights()
         differs = _differences(folder, config) if learned and folder.config.exists() else {}
         refused = [line for key, line in differs.items() if key not in {*allow, ELSEWHERE}]
         if not refused:
@@ -72,6 +80,23 @@ def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
     }
 
 
+@contextmanager
+def attempted(folder: RunFolder) -> Iterator[None]:
+    """A training from its configuration on. If it fails before anything was learned, the folder is
+    as it was before; one that was there already says why."""
+    was_there = folder.config.exists()
+    try:
+        with restored(folder, Stopped):
+            yield
+    except Stopped:
+        raise
+    except Exception as error:
+        if was_there and not folder.has_weights() and not folder.holder():
+            note_failure(folder, error)
+            add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
+        raise
+
+
 def train_run(
     config: RunConfig,
     folder: RunFolder,
@@ -91,12 +116,23 @@ def train_run(
         more = f"--set train.epochs={2 * config.train.epochs} --allow train.epochs"
         say(Message(f"the validation score was still improving: more epochs may help ({more})"))
     refuse_changed_files(folder, config, allow)
+    trained = Trained(config, model, outcomes, rows)
     if processes.team().first:
-        model.save(folder.model)
-        remember_files(folder, config)
-        card = _card(folder.path.name, config, model, outcomes, rows)
-        write_whole(folder.path / "card.md", card.encode())
-    return Trained(model, outcomes, rows)
+        _write(folder, trained)
+    return trained
+
+
+def _write(folder: RunFolder, trained: Trained) -> None:
+    """What came of a training. The model is there before what it makes superfluous goes."""
+    trained.model.save(folder.model)
+    remember_files(folder, trained.config)
+    networks = [finite(asdict(own)) for own in trained.outcomes]
+    facts = {"format": FORMAT, "rows": trained.rows, "networks": networks}
+    write_whole(folder.training, sealed(facts))
+    write_card(folder, trained)
+    if folder.learned.is_dir():
+        remove(folder.learned)
+    folder.failure.unlink(missing_ok=True)
 
 
 def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
@@ -126,30 +162,3 @@ def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]
     lines = [f"{rate:10.2e}  {cost:.4f}" for rate, cost in points]
     return "\n".join(["      rate  cost", *lines, f"suggested: train.rate={curve.suggestion:.2g}"])
-
-
-def _card(
-    name: str,
-    config: RunConfig,
-    model: AnyModel,
-    outcomes: Sequence[Outcome],
-    rows: dict[str, int],
-) -> str:
-    """What the model is, what it was made of, and how well it did on validation."""
-    many = f"{rows['train']:,} rows to train, {rows['validation']:,} to validate"
-    lines = [
-        f"# {name}",
-        "",
-        model.summary(),
-        "",
-        f"- task: {config.task}",
-        f"- data: {', '.join(config.data.train)} ({many})",
-    ]
-    for number, own in enumerate(outcomes, 1):
-        scores = ", ".join(f"{n} {v:.4f}" for n, v in (own.scores or {}).items())
-        lines.append(
-            f"- network {number}: {own.updates:,} updates in {own.epochs} epochs, stopped by "
-            f"{own.reason}; best on validation: {scores}"
-        )
-    lines.append("- the whole configuration: config.toml")
-    return "\n".join(lines) + "\n"

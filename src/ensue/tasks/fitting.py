@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from ensue.training import RunFolder, Said, Watcher
+import numpy as np
+
+from ensue.errors import DataError
+from ensue.files.attempt import add_note, note_failure, restored
+from ensue.training import Began, Row, RunFolder, Said, Stopped, Watcher, processes
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+MOST_PLACES = 3  # named of rows that are left out
 
 
 @dataclass(frozen=True)
@@ -24,5 +34,57 @@ class Fitting:
         for watcher in self.watchers:
             watcher(Said(text))
 
+    @contextmanager
+    def attempt(self) -> Iterator[Fitting]:
+        """What is done inside is fitting in this way. If it fails before anything was learned, the
+        folder is as it was before; if later, it says why, and can be resumed."""
+        if self.folder is None or not processes.team().first:
+            yield self
+            return
+        begun = _Begun(self.folder)
+        with restored(self.folder, Stopped):
+            try:
+                yield replace(self, watchers=[*self.watchers, begun])
+            except Stopped:
+                raise
+            except Exception as error:
+                if begun.yet and self.folder.has_weights():
+                    note_failure(self.folder, error)
+                    add_note(error, f"`ensue train --run {self.folder.path}` resumes the run.")
+                raise
+
+
+class _Begun:
+    """A watcher that knows whether training has begun: what failed before has been resumed."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder, self.yet = folder, False
+
+    def __call__(self, row: Row) -> None:
+        if isinstance(row, Began):
+            self.yet = True
+            self.folder.failure.unlink(missing_ok=True)
+
 
 IN_MEMORY = Fitting()
+
+
+def answerable(
+    model: Model[Any, Any, Any], train: Any, held: Any, say: Callable[[str], None]
+) -> Any:
+    """The validation rows that can be answered by what training has."""
+    kept = model.task.known_rows(train, held, model)
+    if kept is None or len(kept) == len(held):
+        return held
+    wrong = np.setdiff1d(np.arange(len(held)), kept)
+    many = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
+    places = [held.names[int(row)] for row in wrong[:MOST_PLACES]]
+    more = ", …" * (len(wrong) > MOST_PLACES)
+    told = (
+        f"{many} of the validation part left out, with labels that the training part does "
+        f"not have: {', '.join(places)}{more}"
+    )
+    if not len(kept):
+        raise DataError(f"{told}; no row is left: is this the right column?")
+    say(told)
+    return held.take(kept)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -16,7 +15,7 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.settings import Table, one_of
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.fitting import IN_MEMORY, Fitting
+from ensue.tasks.fitting import IN_MEMORY, Fitting, answerable
 from ensue.tasks.kept_cells import (
     NO_TRUST,
     Trust,
@@ -29,6 +28,7 @@ from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.saved import Saved, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
+from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import (
     Outcome,
     RateCurve,
@@ -40,8 +40,6 @@ from ensue.training import (
     fit,
 )
 from ensue.training.devices import device_of
-
-MOST_PLACES = 3  # named of rows that are left out
 
 Given = Mapping[str, Any]
 
@@ -125,12 +123,16 @@ class Model(Generic[S, P, L]):
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""
+        with how.attempt() as kept:
+            return self._fit_parts(train, validation, kept)
+
+    def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         task = self.task
         device_of(self.train.device)  # told before anything is learned, as the next
         self._refuse_members()
         task.check(train, "training")
         task.check(validation, "validation")
-        validation = self._known(train, validation, how.say)
+        validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
         self._learned = task.learn(train, validation, self)
         try:
@@ -152,24 +154,6 @@ class Model(Generic[S, P, L]):
                 f"solved and has no seed, got {self.members}"
             )
 
-    def _known(self, train: P, held: P, say: Callable[[str], None]) -> P:
-        """The validation rows that can be answered by what training has."""
-        kept = self.task.known_rows(train, held, self)
-        if kept is None or len(kept) == len(held):
-            return held
-        wrong = np.setdiff1d(np.arange(len(held)), kept)
-        many = "1 row" if len(wrong) == 1 else f"{len(wrong):,} rows"
-        places = [held.names[int(row)] for row in wrong[:MOST_PLACES]]
-        more = ", …" * (len(wrong) > MOST_PLACES)
-        told = (
-            f"{many} of the validation part left out, with labels that the training part does "
-            f"not have: {', '.join(places)}{more}"
-        )
-        if not len(kept):
-            raise DataError(f"{told}; no row is left: is this the right column?")
-        say(told)
-        return held.take(kept)
-
     def _trained(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         """Each member with a seed of its own; a family that is solved has one."""
         family = self.task.family(self.model)
@@ -178,7 +162,9 @@ class Model(Generic[S, P, L]):
             self.networks = solved.networks
             self.to(self.train.device)
             return [Outcome(0, 0, solved.reason, solved.scores, None)]
-        config = self._facts(how)
+        config, watchers = self._facts(how), how.watchers
+        if how.folder is not None:
+            watchers = [*watchers, KeepsLearned(how.folder, self.as_saved)]
         networks, outcomes = [], []
         for member in range(self.members):
             settings = self.train.model_copy(update={"seed": self.train.seed + member})
@@ -195,7 +181,7 @@ class Model(Generic[S, P, L]):
                     scored,
                     settings,
                     place,
-                    how.watchers,
+                    watchers,
                     config=config,
                     allow=how.allow,
                 )
@@ -280,7 +266,9 @@ class Model(Generic[S, P, L]):
 
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
         self.task.check(part, "test")
-        return self.task.evaluate(part, self, asked)
+        names = part.names
+        found = self.task.evaluate(part, self, asked)
+        return found.of_rows([names[row] for row in range(len(part))])
 
     def _check_asked(self, asked: Asked, verb: str) -> None:
         known = [own.word for own in self.task.options if verb in own.verbs]
@@ -291,11 +279,14 @@ class Model(Generic[S, P, L]):
     # ------------------------------------------------------------- as files
     def save(self, folder: Path | str) -> None:
         """A folder of safetensors and JSON; nothing else is ever read back."""
+        write_model(Path(folder), self.as_saved())
+
+    def as_saved(self) -> Saved:
         packed = self.task.pack(self.learned)
         facts = {**self.settings_facts(), **packed.facts}
-        networks = network_files(self.networks)
-        known, arrays, cells = packed.vocabularies, packed.arrays, cell_sources(self.model)
-        write_model(Path(folder), Saved(self.task.name, facts, known, arrays, networks, cells))
+        networks, cells = network_files(self.networks), cell_sources(self.model)
+        known, arrays = packed.vocabularies, packed.arrays
+        return Saved(self.task.name, facts, known, arrays, networks, cells)
 
     @classmethod
     def load(

@@ -20,7 +20,15 @@ from torch import Tensor, nn
 
 from ensue import __version__
 from ensue.errors import RunError
-from ensue.files.atomic_folder import Damaged, canonical, read_files, with_manifest, write_folder
+from ensue.files.atomic_folder import (
+    MANIFEST,
+    Damaged,
+    canonical,
+    digest,
+    read_files,
+    with_manifest,
+    write_folder,
+)
 
 FORMAT = 1
 
@@ -29,7 +37,7 @@ FORMAT = 1
 class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
     weights of each member; cells: the Python files of cells of one's own, by the settings' key;
-    place: the folder that it was read from."""
+    place: the folder that it was read from; digest: of all of it, as it was read."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -38,6 +46,7 @@ class Saved:
     networks: Sequence[Mapping[str, Tensor]]
     cells: Mapping[str, bytes] = field(default_factory=dict)
     place: str = ""
+    digest: str = ""
 
     def part(self, name: str) -> dict[str, NDArray[Any]]:
         """The arrays called `name.…`, by what comes after the dot."""
@@ -87,6 +96,7 @@ def read_model(folder: Path) -> Saved:
             ],
             {name.removesuffix(".py"): own for name, own in files.items() if name.endswith(".py")},
             str(folder),
+            digest(files[MANIFEST]),
         )
     except (Damaged, KeyError, ValueError, SafetensorError) as why:
         raise RunError(f"{folder}: this is not a whole model: {why}. Train it again") from None

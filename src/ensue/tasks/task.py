@@ -147,7 +147,7 @@ class Task(ABC, Generic[S, P, L]):
     train_defaults: keys of the other tables whose default is another one here; metrics: what
     validation reports, the first is watched; families: by the value of `model.family`; options:
     its own words on the command line; columns: the roles that columns of its data have, as
-    keys of [data]."""
+    keys of [data]; evaluation_class: what `evaluate` gives."""
 
     name: ClassVar[str]
     settings: type[S]
@@ -159,6 +159,7 @@ class Task(ABC, Generic[S, P, L]):
     columns: ClassVar[tuple[str, ...]] = ("text", "label")
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
+    evaluation_class: ClassVar[type[Evaluation]] = Evaluation
     explains: ClassVar[Explains | None] = None
     draws: ClassVar[Draws | None] = None
     generates: ClassVar[Generates | None] = None

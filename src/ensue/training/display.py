@@ -7,21 +7,12 @@ import sys
 import time
 from typing import TextIO
 
+from ensue.data.layout import clock
 from ensue.training.rows import Began, CheckpointSaved, Finished, Row, Said, Update, Validated
 
 LINE_SECONDS, BAR_SECONDS = 10.0, 0.1  # between two lines, and two drawings of the bar
 WIDTH = 20
 SMOOTH = 0.95  # smoothing of the cost that is shown
-
-
-def clock(seconds: float) -> str:
-    """
-    >>> clock(75), clock(7265)
-    ('1:15', '2:01:05')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 class Display:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import torch
 
 from ensue.cells import Cell
+from ensue.data.layout import clock
 from ensue.data.tasks import TASKS, BuiltInTask
 from ensue.errors import TrainingError, unknown
 from ensue.study.memory.budget import Budget
 from ensue.study.memory.network import GeneratedRows, MemoryNetwork, MemoryScores, held_out
 from ensue.study.memory.start import chrono, rate_of
 from ensue.training import Progress, TrainSettings, Validated, train
-from ensue.training.display import clock
 
 LENGTHS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 VALIDATION, TEST = 1000, 2000  # rows

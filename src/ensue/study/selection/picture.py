@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ensue.data.layout import score_text, size_text, time_text
 from ensue.drawing.chart import GOOD, MARGIN, WIDE, Axis, Panel, colour_of, heading
 from ensue.drawing.svg import FAINT, INK, Drawing, Point, text_width
-from ensue.study.selection.table import score_text, size_text, time_text
 
 if TYPE_CHECKING:
     from ensue.study.selection.selection import Entry, Selection

@@ -16,8 +16,10 @@ from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import digest_of
 from ensue.runs.evaluate import EvaluationRequest, evaluate_run
+from ensue.runs.load import Loading
 from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.train import settle, train_run
+from ensue.runs.run import seconds_trained
+from ensue.runs.train import attempted, settle, train_run
 from ensue.study.selection.candidates import Candidate, candidates_of
 from ensue.training import RunFolder, Update, Watcher
 from ensue.training.rows import Row
@@ -185,9 +187,10 @@ def _finished(place: Path, candidate: Candidate, before: Selection | None) -> En
 def _trained(place: Path, candidate: Candidate, say: Say, watchers: Sequence[Watcher]) -> Entry:
     folder, pace = RunFolder(place / candidate.folder), Pace()
     entry = Entry(candidate.name, candidate.folder)
-    earlier, began = earlier_seconds(folder.path), time.monotonic()
+    earlier, began = seconds_trained(folder.path), time.monotonic()
     try:
-        trained = train_run(candidate.config, folder, [*watchers, pace], say)
+        with attempted(folder):
+            trained = train_run(candidate.config, folder, [*watchers, pace], say)
     except EnsueError as error:
         seconds = earlier + time.monotonic() - began
         return replace(entry, seconds=seconds, failure=str(error))
@@ -206,21 +209,6 @@ def _trained(place: Path, candidate: Candidate, say: Say, watchers: Sequence[Wat
     )
 
 
-def earlier_seconds(run: Path) -> float:
-    """How long a run was trained before it was interrupted: each life counts from zero."""
-    total = last = 0.0
-    for file in sorted(run.rglob("timing.jsonl")):
-        for line in file.read_text("utf-8").splitlines():
-            try:
-                seconds = float(json.loads(line)["seconds"])
-            except ValueError:
-                continue  # cut off by a kill
-            total += last if seconds < last else 0.0
-            last = seconds
-        total, last = total + last, 0.0
-    return total
-
-
 def _tested(
     place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: Say
 ) -> WinnerVerdict | None:
@@ -231,11 +219,13 @@ def _tested(
         say(Message("there is no test part: give one with --test", warning=True))
         return None
     try:
-        request = EvaluationRequest(device=config.train.device)
+        request = EvaluationRequest(loading=Loading(device=config.train.device))
         opened = evaluate_run(RunFolder(place / winner.folder), request, say)
     except DataError as error:
         say(Message(f"not tested: {error}", warning=True))
         return None
+    if opened.not_kept is not None:
+        say(Message(str(opened.not_kept), warning=True))
     found = opened.evaluation
     main = found.scores[found.main]
     return WinnerVerdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensue.training.display import clock
+from ensue.data.layout import score_text, size_text, time_text
 
 if TYPE_CHECKING:
     from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
@@ -37,35 +37,6 @@ def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
         time_text(row.seconds),
         "–" if row.speed is None else f"{row.speed:,.0f}",
     )
-
-
-def score_text(score: float | None) -> str:
-    """
-    >>> score_text(113.4567), score_text(0.91234)
-    ('113.46', '0.9123')
-    """
-    if score is None:
-        return "–"
-    return f"{score:.2f}" if abs(score) >= 2 else f"{score:.4f}"
-
-
-def size_text(size: float) -> str:
-    """
-    >>> size_text(18_600_000), size_text(4_000)
-    ('18.6 MB', '4 kB')
-    """
-    for bound, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= bound:
-            return f"{size / bound:.3g} {unit}"
-    return f"{size:.0f} B"
-
-
-def time_text(seconds: float) -> str:
-    """
-    >>> time_text(4.26), time_text(75)
-    ('4.3 s', '1:15')
-    """
-    return f"{seconds:.1f} s" if seconds < 59.95 else clock(seconds)
 
 
 def _tested(test: WinnerVerdict, higher_is_better: bool) -> list[str]:

@@ -24,7 +24,7 @@ from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.classify.learned import LearnedClasses, class_targets
 from ensue.tasks.classify.options import OPTIONS
 from ensue.tasks.classify.settings import ClassifierSettings
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.mistakes import (
     class_rows,
     known_answers,
@@ -165,13 +165,8 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             every = _among(probabilities, len(names))
             worst = surest_mistaken_sets(gold, guess, every, names, shown)
             confusion = []
-        scores_shown = {
-            "accuracy": bootstrap(pairs, metrics.ratio, seed=seed),
-            "macro_f1": bootstrap(counts, metrics.macro_f1, seed=seed),
-        }
-        others |= further_scores(
-            self.metrics, known_answers(gold, guess, probabilities), scores_shown
-        )
+        sums = {"accuracy": RowSums("ratio", pairs), "macro_f1": RowSums("macro_f1", counts)}
+        others |= further_scores(self.metrics, known_answers(gold, guess, probabilities), sums)
         baselines = _baselines(part, model, gold)
         if learned.mixture is not None:
             alone = _decided(_probabilities(scores, columns, model, None), model)
@@ -179,13 +174,14 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return Evaluation(
             rows=len(part),
             steps=len(part),
-            scores=scores_shown,
+            scores=intervals(sums, seed),
             others=others,
             baselines=baselines,
             classes=class_rows(names, counts.sum(0)),
             confusion=confusion,
             worst=worst,
             unknown=len(unknown_rows(part, learned.labels.tokens)),
+            sums=sums,
         )
 
     # ------------------------------------------------------------- kept, looked at

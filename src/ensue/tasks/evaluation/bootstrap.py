@@ -1,16 +1,20 @@
-"""How far a score would move with another sample of rows."""
+"""How far a score, or the difference of two, would move with another sample of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError, OptionError, unknown
+from ensue.metrics.sums import STATISTICS, Statistic
 
 _BLOCK = 4_000_000  # numbers held at once
+DRAWS = 1000
+PAIRED_SEED = 1  # of comparisons, which belong to no model
 
 
 class Interval(NamedTuple):
@@ -21,12 +25,37 @@ class Interval(NamedTuple):
     high: float
 
 
+@dataclass(frozen=True, eq=False)
+class RowSums:
+    """What each row adds to the sums that a score is a function of. statistic: that function, by
+    its name in STATISTICS; values (rows, …)."""
+
+    statistic: str
+    values: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        if self.statistic not in STATISTICS:
+            raise unknown("statistic", self.statistic, STATISTICS)
+
+    @property
+    def function(self) -> Statistic:
+        return STATISTICS[self.statistic]
+
+    def score(self) -> float:
+        return float(self.function(np.asarray(self.values, np.float64).sum(0)[None])[0])
+
+
+def intervals(sums: Mapping[str, RowSums], seed: int) -> dict[str, Interval]:
+    """Scores by name, each with its interval."""
+    return {name: bootstrap(own.values, own.function, seed=seed) for name, own in sums.items()}
+
+
 def bootstrap(
     sums: NDArray[Any],
-    statistic: Callable[[NDArray[Any]], Any],
+    statistic: Statistic,
     *,
     seed: int,
-    draws: int = 1000,
+    draws: int = DRAWS,
     level: float = 0.95,
 ) -> Interval:
     """The percentile interval of a score that is a function of sums over rows.
@@ -34,31 +63,81 @@ def bootstrap(
     sums (rows, …): what each row adds, such as `row_counts`, `span_counts`, or (right, steps)
     of a sentence; statistic takes sums (draws, …) to scores (draws,). Rows are drawn with
     replacement, as many as there are; the same seed draws the same."""
+    flat = _flat(sums)
+
+    def score(drawn: NDArray[Any]) -> Any:
+        return statistic(drawn.reshape(len(drawn), *sums.shape[1:]))
+
+    return _interval(flat, score, seed, draws, level)
+
+
+def paired_bootstrap(
+    one: RowSums,
+    other: RowSums,
+    *,
+    seed: int = PAIRED_SEED,
+    draws: int = DRAWS,
+    level: float = 0.95,
+) -> Interval:
+    """The difference other − one of the scores of two models on the same rows, with its
+    percentile interval: each draw of rows scores both, so that what is hard for both cancels. An
+    interval without 0 is a difference beyond chance; where a score is infinite there is none, and
+    its ends are NaN."""
+    flat = [_flat(own.values) for own in (one, other)]
+    if len(flat[0]) != len(flat[1]):
+        raise DataError(
+            f"paired bootstrap: expected the same rows, got {len(flat[0]):,} and {len(flat[1]):,}"
+        )
+    width = flat[0].shape[1]
+
+    def difference(drawn: NDArray[Any]) -> Any:
+        first = drawn[:, :width].reshape(len(drawn), *one.values.shape[1:])
+        second = drawn[:, width:].reshape(len(drawn), *other.values.shape[1:])
+        with np.errstate(invalid="ignore"):  # ∞ − ∞
+            return other.function(second) - one.function(first)
+
+    return _interval(np.concatenate(flat, 1), difference, seed, draws, level)
+
+
+def _flat(sums: NDArray[Any]) -> NDArray[np.float64]:
     if not len(sums):
         raise DataError("bootstrap: expected rows to draw from, got none")
+    return np.asarray(sums, np.float64).reshape(len(sums), -1)
+
+
+def _interval(
+    flat: NDArray[np.float64],
+    score: Callable[[NDArray[Any]], Any],
+    seed: int,
+    draws: int,
+    level: float,
+) -> Interval:
+    """score: of sums (draws, columns of flat)."""
     if draws < 1 or not 0 < level < 1:
         raise OptionError(f"expected draws ≥ 1 and 0 < level < 1, got {draws} and {level}")
-    rows = len(sums)
-    flat = np.asarray(sums, np.float64).reshape(rows, -1)
+    outside = (1 - level) / 2
+    scores = np.concatenate([score(drawn) for drawn in _drawn(flat, seed, draws)])
+    levels = [outside, 1 - outside]
+    if np.isfinite(scores).all():
+        low, high = np.quantile(scores, levels)
+    else:  # ∞ − ∞ is no number
+        low, high = np.quantile(scores, levels, method="nearest")
+    return Interval(float(score(flat.sum(0)[None])[0]), float(low), float(high))
+
+
+def _drawn(flat: NDArray[np.float64], seed: int, draws: int) -> Iterator[NDArray[np.float64]]:
+    """Sums (some draws, columns) over rows that are drawn with replacement."""
+    rows = len(flat)
     endless = np.isposinf(flat)
     bounded = np.where(endless, 0.0, flat)  # a row that is not drawn adds nothing: 0·∞ is no number
     random = np.random.default_rng(seed)
     block = max(1, _BLOCK // rows)
-    found = []
     for first in range(0, draws, block):
         size = min(block, draws - first)
         drawn = random.integers(0, rows, (size, rows)) + rows * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows)
         weights = times.astype(np.float64)
-        drawn_sums = weights @ bounded
+        sums = weights @ bounded
         if endless.any():
-            drawn_sums[weights @ endless > 0] = np.inf
-        found.append(statistic(drawn_sums.reshape(size, *sums.shape[1:])))
-    outside, scores = (1 - level) / 2, np.concatenate(found)
-    levels = [outside, 1 - outside]
-    if np.isfinite(scores).all():
-        low, high = np.quantile(scores, levels)
-    else:  # ∞ − ∞ is no number either
-        low, high = np.quantile(scores, levels, method="nearest")
-    value = statistic(flat.sum(0).reshape(1, *sums.shape[1:]))[0]
-    return Interval(float(value), float(low), float(high))
+            sums[weights @ endless > 0] = np.inf
+        yield sums

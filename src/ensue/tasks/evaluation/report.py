@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
-from ensue.tasks.evaluation.bootstrap import Interval
+from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED = 30, 12
 PREVIEW = 60  # characters of a text
+BY_ROW = ("sums", "names")  # fields that are as long as the data
 
 
 class ClassRow(NamedTuple):
@@ -35,7 +37,11 @@ class Evaluation:
     """scores: with their bootstrap intervals, the first is the one that counts; others: single
     numbers; baselines: the same score of models that a network must beat; confusion: gold in
     rows, predicted in columns; unknown: how many rows have labels that no answer can be; notes:
-    how the scores were counted."""
+    how the scores were counted.
+
+    sums: what each row adds to a score, by the score's name; names: where these rows come from.
+    Two models are compared by them, row by row. tables: the class of each row of a field that is a
+    table."""
 
     rows: int
     steps: int
@@ -48,17 +54,42 @@ class Evaluation:
     higher_is_better: bool = True
     unknown: int = 0
     notes: Sequence[str] = ()
+    sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
+    names: Sequence[str] = field(default=(), repr=False, compare=False)
+
+    tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
     @property
     def main(self) -> str:
         return next(iter(self.scores))
 
     def as_json(self) -> dict[str, Any]:
-        found = asdict(self)
+        """All but `sums` and `names`, which are as long as the data."""
+        plain = [own.name for own in fields(self) if own.name not in BY_ROW]
+        found = {name: getattr(self, name) for name in plain}
         found["scores"] = {name: own._asdict() for name, own in self.scores.items()}
-        found["classes"] = [row._asdict() for row in self.classes]
-        found["worst"] = [row._asdict() for row in self.worst]
+        for name in self.tables:
+            found[name] = [row._asdict() for row in found[name]]
         return found
+
+    @classmethod
+    def of_json(cls, facts: Mapping[str, Any]) -> Self:
+        """The inverse of `as_json`; a number that JSON has not got, null, is infinite."""
+        found = {own.name: facts[own.name] for own in fields(cls) if own.name in facts}
+        found["scores"] = {
+            name: Interval(*(_number(own[end]) for end in Interval._fields))
+            for name, own in facts["scores"].items()
+        }
+        for name in ("others", "baselines"):
+            found[name] = {key: _number(value) for key, value in facts[name].items()}
+        for name, kind in cls.tables.items():
+            found[name] = [kind(**row) for row in facts[name]]
+        return cls(**found)
+
+    def of_rows(self, names: Sequence[str]) -> Self:
+        """With the names of the rows that its sums are of, where these are rows of the data."""
+        rows = {len(own.values) for own in self.sums.values()}
+        return replace(self, names=tuple(names)) if rows == {len(names)} else self
 
     def as_text(self) -> str:
         parts = [self._head(), self._classes(), self._confused(), self._errors()]
@@ -130,6 +161,10 @@ class Evaluation:
             f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
         ]
         return "\n".join(["greatest surprises", *lines]) if lines else ""
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)
 
 
 def preview(tokens: Sequence[str], between: str = " ") -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.metrics import Ahead, Units, by_step, errors, inside
 
@@ -38,8 +38,7 @@ class ForecastEvaluation(Evaluation):
     share: float = 0.9
     ahead: Sequence[Ahead] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        return {**super().as_json(), "ahead": [row._asdict() for row in self.ahead]}
+    tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "ahead": Ahead}
 
     def as_text(self) -> str:
         every = -(-len(self.ahead) // MOST_STEPS)
@@ -68,8 +67,8 @@ def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluatio
         name: errors(found.truth, other, units)[names[0]] for name, other in found.baselines.items()
     }
     held = inside(found.truth, found.low, found.high)
-    scores = _scores((found.point - found.truth) / unit, names, seed)
-    others = {name: value for name, value in every.items() if name not in scores}
+    sums = _sums((found.point - found.truth) / unit, names)
+    others = {name: value for name, value in every.items() if name not in sums}
     others |= {
         "coverage": float(held.mean()),
         "width": float(((found.high - found.low) / unit).mean()),
@@ -77,21 +76,22 @@ def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluatio
     return ForecastEvaluation(
         rows=windows,
         steps=windows * horizon,
-        scores=scores,
+        scores=intervals(sums, seed),
         others=others,
         baselines=baselines,
         classes=[],
         confusion=[],
         worst=[],
         higher_is_better=False,
+        sums=sums,
         share=found.share,
         ahead=by_step(found.truth, found.point, found.low, found.high, unit),
     )
 
 
-def _scores(off: Array, names: tuple[str, str], seed: int) -> dict[str, Interval]:
-    """With intervals. Windows overlap: those of one horizon stand or fall together, and where
-    there is only one such block, its steps are drawn."""
+def _sums(off: Array, names: tuple[str, str]) -> dict[str, RowSums]:
+    """Of absolute and squared errors. Windows overlap: those of one horizon stand or fall
+    together, and where there is only one such block, its steps are drawn."""
     horizon, windows, _ = off.shape
     size = np.stack([np.abs(off).mean(-1), (off**2).mean(-1)], -1)  # (horizon, windows, 2)
     block = np.arange(windows) // horizon
@@ -100,14 +100,8 @@ def _scores(off: Array, names: tuple[str, str], seed: int) -> dict[str, Interval
         counts = np.bincount(block) * float(horizon)
     else:
         each, counts = size.sum(1), np.full(horizon, float(windows))
-    sums = np.concatenate([each, counts[:, None]], 1)
-    root = names[1] == "rmse"
+    squared = "root_ratio" if names[1] == "rmse" else "ratio"
     return {
-        names[0]: bootstrap(sums, lambda drawn: drawn[:, 0] / drawn[:, 2], seed=seed),
-        names[1]: bootstrap(sums, lambda drawn: _squared(drawn, root), seed=seed),
+        names[0]: RowSums("ratio", np.stack([each[:, 0], counts], 1)),
+        names[1]: RowSums(squared, np.stack([each[:, 1], counts], 1)),
     }
-
-
-def _squared(sums: Array, root: bool) -> Array:
-    found = sums[:, 1] / sums[:, 2]
-    return np.asarray(np.sqrt(found) if root else found)

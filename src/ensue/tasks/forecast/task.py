@@ -18,7 +18,7 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, answered
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
-from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
+from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
@@ -108,6 +108,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     options = OPTIONS
     columns = ()
     needs_input = False
+    evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
 
     # ------------------------------------------------------------- recognised

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ensue.data.ragged import Ragged
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import scheme_of, span_counts
-from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.mistakes import Shown, class_rows, log_loss_of_known, surest_mistakes
 from ensue.tasks.evaluation.report import Evaluation
 
@@ -59,10 +59,11 @@ def evaluate_steps(given: StepOutputs) -> Evaluation:
     """span_f1 counts first where the labels are span tags, accuracy elsewhere."""
     names, gold, predicted = given.names, given.gold, given.predicted
     totals = metrics.class_counts(gold.values, predicted.values, len(names))
+    sums = _sums(given)
     return Evaluation(
         rows=len(gold),
         steps=len(gold.values),
-        scores=_scores(given),
+        scores=intervals(sums, given.seed),
         others=_others(given, totals),
         baselines={name: _compared(given, labels) for name, labels in given.baselines.items()},
         classes=class_rows(names, totals),
@@ -71,16 +72,15 @@ def evaluate_steps(given: StepOutputs) -> Evaluation:
             gold.values, predicted.values, given.probabilities, names, given.shown
         ),
         unknown=sum(bool((gold.row(row) >= given.known).any()) for row in range(len(gold))),
+        sums=sums,
     )
 
 
-def _scores(given: StepOutputs) -> dict[str, Interval]:
-    found, seed = dict[str, Interval](), given.seed
+def _sums(given: StepOutputs) -> dict[str, RowSums]:
+    found = dict[str, RowSums]()
     if given.spans:
-        counts = given.span_counts(given.predicted)
-        found["span_f1"] = bootstrap(counts, metrics.span_f1, seed=seed)
-    pairs = np.stack([given.right(), given.gold.lengths], 1)
-    found["accuracy"] = bootstrap(pairs, metrics.ratio, seed=seed)
+        found["span_f1"] = RowSums("span_f1", given.span_counts(given.predicted))
+    found["accuracy"] = RowSums("ratio", np.stack([given.right(), given.gold.lengths], 1))
     return found
 
 

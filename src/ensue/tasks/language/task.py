@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.options import require
@@ -17,7 +16,7 @@ from ensue.data.roles import guess_roles
 from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.table import TOKEN_METRICS
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.generation import Generates
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
@@ -116,13 +115,14 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         learned = model.learned
         rows = learned.rows(part)
         logs = ensemble_of(model).score(rows)
-        sums = np.stack([np.add.reduceat(-logs.values, logs.starts[:-1]), logs.lengths], 1)
+        costs = np.stack([np.add.reduceat(-logs.values, logs.starts[:-1]), logs.lengths], 1)
+        sums = {"perplexity": RowSums("exp_ratio", costs)}
         bits = float(-logs.values.sum()) / math.log(2)
         unknown = float((rows.values == UNKNOWN).mean()) if len(rows.values) else 0.0
         return Evaluation(
             rows=len(part),
             steps=len(logs.values),
-            scores={"perplexity": bootstrap(sums, _perplexity, seed=model.train.seed)},
+            scores=intervals(sums, model.train.seed),
             others={
                 "bits a token": bits / len(logs.values),
                 "bits a character": bits / _characters(part, learned),
@@ -137,6 +137,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             worst=_surprises(part, logs),
             higher_is_better=False,
             notes=_impossible(int(np.isneginf(logs.values).sum())),
+            sums=sums,
         )
 
     # ------------------------------------------------------------- kept, looked at
@@ -199,11 +200,6 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage]):
 
 
 # --- of an evaluation --------------------------------------------------------------------------
-
-
-def _perplexity(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of sums (draws, 2): costs and tokens."""
-    return np.asarray(np.exp(sums[:, 0] / sums[:, 1]))
 
 
 def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from ensue.data.ragged import Ragged
 from ensue.errors import MissingExtra
 from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of
 from ensue.metrics.edits import edit_distances, letters_of
-from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
 from ensue.tasks.rows.part import Names
 
@@ -37,8 +37,7 @@ class PairEvaluation(Evaluation):
 
     buckets: Sequence[Bucket] = ()
 
-    def as_json(self) -> dict[str, Any]:
-        return {**super().as_json(), "buckets": [bucket._asdict() for bucket in self.buckets]}
+    tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "buckets": Bucket}
 
     def as_text(self) -> str:
         parts = [self._head(), self._lengths(), self._worst()]
@@ -107,17 +106,19 @@ def evaluate_pairs(
     right = np.array([found == expected for found, expected in pairs], np.float64)
     edits = _edits(rows)
     corpus = how.corpus(rows.found, rows.expected)
-    scores = {"exact": bootstrap(right[:, None], _first_mean(len(right)), seed=how.seed)}
+    sums = {"exact": RowSums("ratio", np.stack([right, np.ones(len(right))], 1))}
     rates = {"token errors": edits[0].sum() / max(edits[1].sum(), 1)}
     rates["letter errors"] = edits[2].sum() / max(edits[3].sum(), 1)
     notes = [f"BLEU and chrF are not counted: {INSTALL}"]
     if corpus is not None:
-        interval = bootstrap(corpus.sums, bleu_of, seed=how.seed)
-        scores["bleu"] = Interval(corpus.bleu, interval.low, interval.high)
+        sums["bleu"] = RowSums("bleu", corpus.sums)
         rates = {"chrf": corpus.chrf, **rates}
         notes = [f"BLEU {corpus.bleu_signature}", f"chrF {corpus.chrf_signature}"]
     main = "exact" if how.exact_first or corpus is None else "bleu"
-    scores = {main: scores[main], **scores}
+    sums = {main: sums[main], **sums}
+    scores = intervals(sums, how.seed)
+    if corpus is not None:
+        scores["bleu"] = scores["bleu"]._replace(value=corpus.bleu)
     return PairEvaluation(
         rows=len(right),
         steps=int(rows.expected_tokens.lengths.sum()),
@@ -130,6 +131,7 @@ def evaluate_pairs(
         confusion=[],
         worst=_worst(rows, right, edits[0] if corpus is None else -corpus.sentences),
         notes=notes,
+        sums=sums,
         buckets=_buckets(rows.lengths, right, corpus if main == "bleu" else None),
     )
 
@@ -143,11 +145,6 @@ def _edits(rows: Compared) -> list[NDArray[np.int64]]:
         edit_distances(found, expected),
         expected.lengths,
     ]
-
-
-def _first_mean(rows: int) -> Any:
-    """Of sums (draws, 1), the mean of as many rows."""
-    return lambda sums: sums[:, 0] / rows
 
 
 def _main_score(found: Sequence[str], expected: Sequence[str], main: str, how: Scoring) -> float:

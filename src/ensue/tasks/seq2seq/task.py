@@ -66,6 +66,7 @@ class Seq2SeqTask(Task[S, P, L]):
     no_attention: the error where a model without attention is asked where its words look."""
 
     metrics = TEXT_METRICS
+    evaluation_class = PairEvaluation
     no_attention: ClassVar[str]
 
     # ------------------------------------------------------------- what a task says

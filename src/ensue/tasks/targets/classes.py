@@ -16,7 +16,7 @@ from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical, Distribution
-from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import reliability, reliability_lines
 from ensue.tasks.evaluation.mistakes import (
     class_rows,
@@ -103,15 +103,15 @@ class ClassTarget(LabelTarget):
         if len(names) == 2 and len(set(gold.tolist())) == 2:
             others["AUC"] = metrics.roc_auc(gold, p[:, 1])
         others["calibration error"] = metrics.calibration_error(gold, p)
-        scores = _scores(right, counts, given.seed)
-        others |= further_scores(self.metrics, known_answers(gold, guess, p), scores)
+        sums = _sums(right, counts)
+        others |= further_scores(self.metrics, known_answers(gold, guess, p), sums)
         most = int(np.argmax(self.labels.counts))
         baselines = {"majority class": np.full_like(gold, most)}
         baselines |= {name: z.argmax(-1).numpy() for name, z in given.baselines.items()}
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=scores,
+            scores=intervals(sums, given.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
@@ -119,6 +119,7 @@ class ClassTarget(LabelTarget):
             worst=surest_mistakes(gold, guess, p, names, given.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=reliability_lines(reliability(gold == guess, p.max(1))),
+            sums=sums,
         )
 
     def describe(self) -> str:
@@ -165,13 +166,13 @@ class SeveralTarget(LabelTarget):
             baselines[name] = np.zeros_like(gold)
             baselines[name][:, :known] = z.numpy() > 0
         sure = np.where(guess > 0, p, 1 - p)
-        scores = _scores(right, counts, given.seed)
+        sums = _sums(right, counts)
         others = {"log loss": metrics.log_loss(gold[:, :known], p[:, :known])}
-        others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), scores)
+        others |= further_scores(self.metrics, known_answers(gold, guess, p[:, :known]), sums)
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=scores,
+            scores=intervals(sums, given.seed),
             others=others,
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
@@ -179,18 +180,16 @@ class SeveralTarget(LabelTarget):
             worst=(),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=reliability_lines(reliability((gold == guess).ravel(), sure.ravel())),
+            sums=sums,
         )
 
     def describe(self) -> str:
         return f"any of {_listed(self.labels)}"
 
 
-def _scores(right: NDArray[Any], counts: NDArray[np.int64], seed: int) -> dict[str, Interval]:
+def _sums(right: NDArray[Any], counts: NDArray[np.int64]) -> dict[str, RowSums]:
     """right (rows, 2): whether a row is right, and 1; counts (rows, 3, classes)."""
-    return {
-        "accuracy": bootstrap(right, metrics.ratio, seed=seed),
-        "macro_f1": bootstrap(counts, metrics.macro_f1, seed=seed),
-    }
+    return {"accuracy": RowSums("ratio", right), "macro_f1": RowSums("macro_f1", counts)}
 
 
 def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from ensue.data.series import number_of
 from ensue.errors import DataError
-from ensue.metrics import classes as metrics
 from ensue.metrics.answers import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
-from ensue.tasks.evaluation.bootstrap import bootstrap
+from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import held, held_lines
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.part import LabelledPart
@@ -98,10 +97,9 @@ class NumberTarget:
         gold, guess = label_values(given.part), self.means(given.outputs)
         wrong = guess - gold
         ones = np.ones(len(gold))
-        squares = np.stack([wrong**2, ones], 1)
-        scores = {
-            "rmse": bootstrap(squares, lambda sums: metrics.ratio(sums) ** 0.5, seed=given.seed),
-            "mae": bootstrap(np.stack([abs(wrong), ones], 1), metrics.ratio, seed=given.seed),
+        sums = {
+            "rmse": RowSums("root_ratio", np.stack([wrong**2, ones], 1)),
+            "mae": RowSums("ratio", np.stack([abs(wrong), ones], 1)),
         }
         y = torch.from_numpy((gold - self.mean) / self.spread)[:, None]
         cost = [self.cost(z.double(), y).mean() for z in given.outputs]
@@ -116,7 +114,7 @@ class NumberTarget:
         return Evaluation(
             rows=len(gold),
             steps=len(gold),
-            scores=scores,
+            scores=intervals(sums, given.seed),
             others=others,
             baselines={
                 name: float(((values - gold) ** 2).mean() ** 0.5)
@@ -127,6 +125,7 @@ class NumberTarget:
             worst=(),
             higher_is_better=False,
             notes=held_lines(kept),
+            sums=sums,
         )
 
     def facts(self) -> dict[str, Any]:

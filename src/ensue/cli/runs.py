@@ -1,0 +1,86 @@
+"""What was learned, looked at later: runs, compare."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.cli.app import AsJson, Device, app, as_json_text, say, teller
+from ensue.cli.learning import TrustCell, trusted
+
+if TYPE_CHECKING:
+    from ensue.training import RunFolder
+
+
+@app.command()
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Folder that holds runs, or one run.")] = Path("."),
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(
+            "--tensorboard",
+            help="Write the runs' histories as TensorBoard logs into this folder.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the runs below a folder.
+
+    A line for each: task, data, best validation score, test score if it was evaluated, state,
+    when, time trained, size on the disk.
+    """
+    from ensue.data.layout import aligned, printable
+    from ensue.runs.run import HEAD, list_runs
+
+    if tensorboard is not None:
+        from ensue.runs.replay import replay
+
+        for name, count in replay(folder, tensorboard).items():
+            print(f"{name}: {count:,} points")
+        say(f"next: tensorboard --logdir {tensorboard}")
+        return
+    found = list_runs(folder)
+    if as_json:
+        print(as_json_text(found.as_json()))
+    elif found.runs:
+        cells = [[printable(cell) for cell in own.cells()] for own in found.runs]
+        print("\n".join(aligned([HEAD, *cells], left=len(HEAD) - 2)))
+    else:
+        print(f"{folder}: no run in it or below it")
+    for line in found.broken:
+        say(line)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; the first is the reference.")],
+    validation: Annotated[
+        bool,
+        typer.Option(
+            "--validation",
+            help="Compare on the validation part; runs that were not evaluated on it are.",
+        ),
+    ] = False,
+    device: Device = "auto",
+    trust_cell: TrustCell = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs that were evaluated on the same rows.
+
+    Scores and baselines side by side, and the difference of each run from the first with its 95 %
+    interval by paired bootstrap. A test part is never opened here: `ensue evaluate RUN` does that.
+    """
+    from ensue.runs.compare import compare_runs
+
+    def evaluate(folder: "RunFolder") -> None:
+        from ensue.runs.evaluate import EvaluationRequest, evaluate_run
+        from ensue.runs.load import Loading
+
+        say(f"evaluating the validation part of {folder.path}")
+        how = Loading(trusted(trust_cell), device)
+        found = evaluate_run(folder, EvaluationRequest("validation", loading=how), teller())
+        if found.not_kept is not None:
+            raise found.not_kept
+
+    found = compare_runs(runs, "validation" if validation else "test", evaluate)
+    print(as_json_text(found.as_json()) if as_json else found.as_text())

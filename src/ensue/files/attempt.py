@@ -1,0 +1,109 @@
+"""A training that fails: before anything was learned the folder is as it was, later it says why."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensue.errors import RunError
+from ensue.files.atomic_folder import Damaged, sealed, unsealed
+from ensue.files.disk import write_whole
+from ensue.files.run_folder import RunFolder
+
+LONGEST = 300  # characters of a reason
+
+
+# --- why a run ended before its time ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """reason: the first line of the error; when: UTC."""
+
+    reason: str
+    when: str
+
+
+def note_failure(folder: RunFolder, error: BaseException) -> None:
+    """Writes down why; where that cannot be written, the error itself is all there is."""
+    reason = (str(error).partition("\n")[0] or type(error).__name__)[:LONGEST]
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with suppress(OSError, RunError):
+        write_whole(folder.failure, sealed({"reason": reason, "when": when}))
+
+
+def failure_of(folder: RunFolder) -> Failure | None:
+    """Why a run failed, if it did."""
+    try:
+        found = unsealed(folder.failure.read_bytes(), folder.failure.name)
+        return Failure(str(found["reason"]), str(found["when"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, Damaged, KeyError) as why:
+        raise RunError(f"{folder.failure}: cannot be read: {why}; remove it") from None
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """A line after the message of an error, once."""
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+# --- as it was before ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Before:
+    """there: which files of a run a folder had; config: what its configuration held; above: the
+    folders above it that did not exist, the nearest first."""
+
+    there: frozenset[Path]
+    config: bytes | None
+    above: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, folder: RunFolder) -> _Before:
+        there = frozenset(path for path in _files(folder) if path.exists() or path.is_symlink())
+        config = folder.config.read_bytes() if folder.config.is_file() else None
+        above = [own for own in (folder.path, *folder.path.parents) if not own.exists()]
+        return cls(there, config, tuple(above))
+
+    def restore(self, folder: RunFolder) -> None:
+        with folder.locked():
+            if folder.has_weights():
+                return
+            for path in _files(folder):
+                if path not in self.there and path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                elif path not in self.there:
+                    path.unlink(missing_ok=True)
+            if self.config is not None and folder.config.read_bytes() != self.config:
+                write_whole(folder.config, self.config)
+        for own in self.above:
+            own.rmdir()
+
+
+def _files(folder: RunFolder) -> list[Path]:
+    """What a training writes before there is anything learned; the lock last."""
+    folders = [folder.path / "members", folder.path / "refit", folder.checkpoints, folder.learned]
+    return [folder.config, folder.history, folder.timing, *folders, folder.failure, folder.lock]
+
+
+@contextmanager
+def restored(folder: RunFolder, stops: type[Exception]) -> Iterator[None]:
+    """If what is done inside fails before anything was learned, the folder is afterwards as it was
+    before: one that is new is gone, one that had a configuration has it still. A folder that
+    another process works in is left alone. stops: an error that is no failure, since whoever
+    raised it means to go on."""
+    before = _Before.of(folder)
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, stops) and not folder.has_weights():
+            with suppress(OSError, RunError):
+                before.restore(folder)
+        raise

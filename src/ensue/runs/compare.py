@@ -1,0 +1,289 @@
+"""`ensue compare`: evaluations of runs side by side, and whether they differ beyond chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ensue.data.layout import aligned, score_text
+from ensue.errors import OptionError, RunError
+from ensue.files.atomic_folder import finite
+from ensue.files.run_folder import RunFolder
+from ensue.runs.evaluations import Evaluated, read_rows
+from ensue.runs.run import Run
+from ensue.tasks.evaluation.bootstrap import Interval, paired_bootstrap
+from ensue.tasks.evaluation.report import Evaluation
+
+MOST_DIFFERENT = 5  # settings named in a message
+Evaluate = Callable[[RunFolder], None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """run − first, of a score: with the interval of the paired bootstrap over so many rows."""
+
+    run: str
+    score: str
+    interval: Interval
+    rows: int
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether the interval is on one side of 0."""
+        return self.interval.low > 0 or self.interval.high < 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by name, evaluated on the same rows; the first is what the others are compared with.
+    files: of the rows."""
+
+    part: str
+    task: str
+    files: tuple[str, ...]
+    runs: tuple[str, ...]
+    evaluations: tuple[Evaluation, ...]
+    differences: tuple[Difference, ...]
+
+    @property
+    def main(self) -> str:
+        return self.evaluations[0].main
+
+    def verdict(self, found: Difference) -> str:
+        """A difference of the main scores in a sentence."""
+        first, (value, low, high) = self.runs[0], found.interval
+        if math.isnan(low):
+            return (
+                f"{found.run} and {first}: no difference can be told, a {found.score} is infinite"
+            )
+        if not found.beyond_chance:
+            return (
+                f"{found.run} and {first}: no difference beyond chance, {found.score} "
+                f"{_signed(value)}, 95 % interval {_signed(low)} … {_signed(high)}"
+            )
+        better = (value > 0) == self.evaluations[0].higher_is_better
+        way = "higher" if value > 0 else "lower"
+        low, high = sorted((abs(low), abs(high)))
+        return (
+            f"{found.run} is {'better' if better else 'worse'} than {first}: {found.score} {way} "
+            f"by {_number(value)}, 95 % interval {_number(low)} … {_number(high)}"
+        )
+
+    def verdicts(self) -> list[str]:
+        return [self.verdict(own) for own in self.differences if own.score == self.main]
+
+    def as_json(self) -> dict[str, Any]:
+        runs = [
+            {"run": name, **own.as_json()}
+            for name, own in zip(self.runs, self.evaluations, strict=True)
+        ]
+        differences = [
+            {
+                **asdict(own),
+                "interval": own.interval._asdict(),
+                "beyond_chance": own.beyond_chance,
+            }
+            for own in self.differences
+        ]
+        found = {
+            "part": self.part,
+            "task": self.task,
+            "files": list(self.files),
+            "main": self.main,
+            "runs": runs,
+            "differences": differences,
+            "verdicts": self.verdicts(),
+        }
+        return dict(finite(found))
+
+    def as_text(self) -> str:
+        found = self.evaluations[0]
+        lines = [
+            f"{self.part} part of {', '.join(self.files)}: {found.rows:,} rows, {self.task}",
+            "",
+            *aligned([("", *self.runs), *self._scores()]),
+            "",
+            f"difference from {self.runs[0]}, 95 % intervals by paired bootstrap",
+            *self._difference_lines(),
+            "",
+            *(f"{told}." for told in self.verdicts()),
+        ]
+        if len(self.runs) > 2:
+            lines.append("Each interval is by itself: of many comparisons, one in 20 is luck.")
+        return "\n".join(lines)
+
+    def _scores(self) -> list[tuple[str, ...]]:
+        """What all evaluations have: scores, other numbers, and baselines of the main score."""
+        scores = [{n: s.value for n, s in own.scores.items()} for own in self.evaluations]
+        both = [scores[k] | {**own.others} for k, own in enumerate(self.evaluations)]
+        baselines = _shared([own.baselines for own in self.evaluations])
+        title = (f"for comparison, {self.main}", *("" for _ in self.runs))
+        return [*_shared(both), *([title] if baselines else []), *baselines]
+
+    def _difference_lines(self) -> list[str]:
+        lines = [
+            (
+                f"  {own.run}",
+                own.score,
+                _signed(own.interval.value),
+                f"{_signed(own.interval.low)} … {_signed(own.interval.high)}",
+            )
+            for own in self.differences
+        ]
+        return aligned(lines, left=2) if lines else ["  no score says what each row adds"]
+
+
+def _shared(each: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:
+    """A line for each number that all of them have."""
+    names = [name for name in each[0] if all(name in own for own in each)]
+    return [(f"  {name}", *(score_text(own[name]) for own in each)) for name in names]
+
+
+def _number(value: float) -> str:
+    return score_text(abs(value))
+
+
+def _signed(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return ("+" if value > 0 else "−" if value < 0 else "") + _number(value)
+
+
+# --- which evaluations ---------------------------------------------------------------------------
+
+
+def compare_runs(
+    folders: Sequence[Path | str], part: str = "test", evaluate: Evaluate | None = None
+) -> Comparison:
+    """Runs by what they were evaluated on, the first against each of the others. part: test or
+    validation; evaluate: evaluates a run's validation part that has not been, None refuses it. A
+    test part is never opened here."""
+    runs = [Run(folder) for folder in folders]
+    names = _names(runs)
+    if len(runs) < 2:
+        raise OptionError(f"compare: expected two runs or more, got {len(runs)}")
+    tasks = {run.task for run in runs}
+    if len(tasks) > 1:
+        listed = ", ".join(f"{n} {r.task}" for n, r in zip(names, runs, strict=True))
+        raise RunError(f"compare: expected runs of one task, got {listed}")
+    if part == "validation" and evaluate is not None:
+        for run in runs:
+            if not _of_part(run, part):
+                evaluate(run.folder)
+    kept = _comparable(runs, names, part)
+    found = [read_rows(run.folder, own) for run, own in zip(runs, kept, strict=True)]
+    _refuse_other_rows(names, found)
+    return Comparison(
+        part,
+        runs[0].task,
+        tuple(Path(own.path).name for own in kept[0].files),
+        tuple(names),
+        tuple(found),
+        tuple(_differences(names, found)),
+    )
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The names of the folders; where two are alike, their paths."""
+    names = [run.path.resolve().name for run in runs]
+    paths = [str(run.path) for run in runs]
+    if len(set(paths)) < len(paths):
+        raise OptionError(f"compare: expected different runs, got {', '.join(paths)}")
+    return names if len(set(names)) == len(names) else paths
+
+
+def _of_part(run: Run, part: str) -> list[Evaluated]:
+    return [own for own in run.evaluations() if own.part == part]
+
+
+def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Evaluated]:
+    """One evaluation of each run, all of the same files under the same settings: the latest such
+    ones of the first run."""
+    every = [_of_part(run, part) for run in runs]
+    missing = [run for run, own in zip(runs, every, strict=True) if not own]
+    if missing:
+        option = " --validation" if part == "validation" else ""
+        commands = "\n".join(f"  ensue evaluate {run.path}{option}" for run in missing)
+        raise RunError(
+            f"compare: expected the {part} part of each run evaluated, got none of "
+            f"{', '.join(str(run.path) for run in missing)}. Evaluate it first:\n{commands}"
+        )
+    for first in reversed(every[0]):
+        others = [_same(first, own) for own in every[1:]]
+        found = [own for own in others if own is not None]
+        if len(found) == len(others):
+            return [first, *found]
+    first = every[0][-1]
+    for run, name, own in zip(runs[1:], names[1:], every[1:], strict=True):
+        if _same(first, own) is None:
+            differs = "\n".join(_unlike(names[0], first, name, own[-1]))
+            raise RunError(
+                f"compare: expected one set of rows, got others for {names[0]} and {name}\n"
+                f"{differs}\nNext: evaluate both on one file that neither has learned from, with "
+                f"the same options:\n  ensue evaluate {runs[0].path} --test FILE\n"
+                f"  ensue evaluate {run.path} --test FILE"
+            )
+    raise AssertionError("some run has no evaluation like that of the first")
+
+
+def _same(first: Evaluated, others: Sequence[Evaluated]) -> Evaluated | None:
+    """The latest that is of the same files, read in the same way."""
+    digests = [own.sha256 for own in first.files]
+    for own in reversed(others):
+        if [file.sha256 for file in own.files] == digests and own.basis == first.basis:
+            return own
+    return None
+
+
+def _unlike(one: str, first: Evaluated, other: str, second: Evaluated) -> list[str]:
+    """What differs, a line each: files, and settings that count for both of them."""
+    lines = []
+    if [own.sha256 for own in first.files] != [own.sha256 for own in second.files]:
+        shown = [
+            ", ".join(f"{Path(own.path).name} (sha256 {own.sha256[:12]}…)" for own in kept.files)
+            for kept in (first, second)
+        ]
+        lines.append(f"  files: {one} {shown[0]}; {other} {shown[1]}")
+    pairs = {
+        key: (own, second.basis[key]) for key, own in first.basis.items() if key in second.basis
+    }
+    keys = [key for key, (own, another) in pairs.items() if own != another]
+    lines += [
+        f"  {key}: {one} {pairs[key][0]!r}; {other} {pairs[key][1]!r}"
+        for key in keys[:MOST_DIFFERENT]
+    ]
+    lines += [f"  and {len(keys) - MOST_DIFFERENT} more"] * (len(keys) > MOST_DIFFERENT)
+    return lines or ["  rows: all of the file for one of them, a part split off for the other"]
+
+
+def _refuse_other_rows(names: Sequence[str], found: Sequence[Evaluation]) -> None:
+    """The same files, and yet other rows: some were left out."""
+    first = found[0]
+    for name, own in zip(names[1:], found[1:], strict=True):
+        if own.names == first.names and own.rows == first.rows:
+            continue
+        alone = sorted({*own.names} ^ {*first.names})
+        which = f": {alone[0]} is in one of them only" if alone else ""
+        raise RunError(
+            f"compare: expected one set of rows, got {first.rows:,} of {names[0]} and "
+            f"{own.rows:,} of {name}{which}. Next: evaluate both again, with the same options"
+        )
+
+
+def _differences(names: Sequence[str], found: Sequence[Evaluation]) -> list[Difference]:
+    """Of each run from the first, in every score that both have by the same function."""
+    first, differences = found[0], []
+    for name, own in zip(names[1:], found[1:], strict=True):
+        if own.main != first.main:
+            raise RunError(
+                f"compare: expected one main score, got {first.main} of {names[0]} and {own.main} "
+                f"of {name}. Next: evaluate both again, with the same packages installed"
+            )
+        for score, sums in first.sums.items():
+            if score in own.sums:
+                interval = paired_bootstrap(sums, own.sums[score])
+                differences.append(Difference(name, score, interval, len(sums.values)))
+    return differences

@@ -1,0 +1,193 @@
+"""evaluation.json: what a run was evaluated on, and how good it was, one entry for each part.
+
+What each row adds to the scores stands beside it in evaluation-rows/, one file for each entry, so
+that two runs can be compared row by row. All of it is sealed: a file that differs in one bit is
+not read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from ensue.errors import RunError
+from ensue.files.atomic_folder import MANIFEST, Damaged, digest, finite, sealed, unsealed
+from ensue.files.disk import disk_errors, write_whole
+from ensue.files.run_folder import RunFolder
+from ensue.tasks.evaluation.bootstrap import RowSums
+from ensue.tasks.evaluation.report import Evaluation
+
+FORMAT = 1
+NAMES = "names"
+INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
+
+
+@dataclass(frozen=True)
+class EvaluatedFile:
+    """path: as the run's configuration holds it."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation that is kept. part: test or validation; files: those that its rows are from;
+    basis: settings that must be the same for another run to be compared; asked: the task's own
+    words that were said; model: digest of the model; best_so_far: "" or where its weights are from,
+    if the run was not finished; when: UTC; rows: name and digest of the file with its rows."""
+
+    part: str
+    task: str
+    files: tuple[EvaluatedFile, ...]
+    basis: Mapping[str, Any]
+    asked: Mapping[str, Any]
+    model: str
+    best_so_far: str
+    when: str
+    ensue: str
+    evaluation: Evaluation
+    rows: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        found = {own.name: getattr(self, own.name) for own in fields(self)}
+        found["files"] = [{"path": own.path, "sha256": own.sha256} for own in self.files]
+        found["evaluation"] = finite(self.evaluation.as_json())
+        return found
+
+    @classmethod
+    def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
+        found = {own.name: facts[own.name] for own in fields(cls)}
+        found["files"] = tuple(EvaluatedFile(**own) for own in facts["files"])
+        found["evaluation"] = kind.of_json(facts["evaluation"])
+        return cls(**found)
+
+
+# --- the file ----------------------------------------------------------------------------------
+
+
+def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
+    """Those of a run, the latest last; [] where there are none. kind: the task's class."""
+    entries = _entries(folder)
+    try:
+        return [Evaluated.of_json(own, kind) for own in entries]
+    except (KeyError, TypeError, ValueError) as why:
+        raise _not_ours(folder, why) from None
+
+
+def _entries(folder: RunFolder) -> list[dict[str, Any]]:
+    """As the file has them."""
+    try:
+        found = unsealed(folder.evaluation.read_bytes(), folder.evaluation.name)
+        if found["format"] != FORMAT:
+            raise RunError(
+                f"{folder.evaluation}: expected format {FORMAT}, got {found['format']}; use the "
+                "Ensue that wrote it"
+            )
+        return list(found["evaluations"])
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{folder.evaluation}: cannot be read ({error.strerror})") from None
+    except (Damaged, KeyError, TypeError) as why:
+        raise _not_ours(folder, why) from None
+
+
+def _not_ours(folder: RunFolder, why: Exception) -> RunError:
+    return RunError(
+        f"{folder.evaluation}: this is not what Ensue wrote: {why}; remove it, and evaluate again"
+    )
+
+
+def model_digest(folder: RunFolder) -> str:
+    """Of the model that a run has now; "" where it has none."""
+    try:
+        return digest((folder.model / MANIFEST).read_bytes())
+    except OSError:
+        return ""
+
+
+def current_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> list[Evaluated]:
+    """Those of the model that a run has now."""
+    now = model_digest(folder)
+    return [own for own in read_evaluations(folder, kind) if own.model == now]
+
+
+def keep_evaluation(folder: RunFolder, new: Evaluated) -> None:
+    """Adds one in the place of an earlier one of the same part; those of another model go."""
+    data = _packed(new.evaluation)
+    name = f"{new.part}-{digest(data)[:16]}.safetensors"
+    entry = replace(new, rows={"file": name, "sha256": digest(data)}).as_json()
+    with folder.writing():
+        listed = [own for own in _entries(folder) if own["model"] == new.model]
+        listed = [*(own for own in listed if _key(own) != _key(entry)), entry]
+        with disk_errors(folder.evaluation_rows, len(data)):
+            folder.evaluation_rows.mkdir(exist_ok=True)
+        write_whole(folder.evaluation_rows / name, data)
+        text = sealed({"format": FORMAT, "evaluations": listed}, sort=False)
+        write_whole(folder.evaluation, text)
+        used = {own["rows"]["file"] for own in listed}
+        for path in folder.evaluation_rows.glob("*.safetensors"):
+            if path.name not in used:
+                path.unlink(missing_ok=True)
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """What is kept once: a part of these files."""
+    return entry["part"], [own["sha256"] for own in entry["files"]]
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+
+def _packed(found: Evaluation) -> bytes:
+    """Of each score, the numbers that are not 0 and their places, in as few bytes as they take."""
+    arrays = {NAMES: np.frombuffer(json.dumps(list(found.names)).encode(), np.uint8)}
+    for name, own in found.sums.items():
+        values = np.asarray(own.values)
+        places = np.flatnonzero(values)
+        arrays[f"{name}.shape"] = np.array(values.shape, np.int64)
+        arrays[f"{name}.statistic"] = np.frombuffer(own.statistic.encode(), np.uint8)
+        arrays[f"{name}.places"] = _narrow(places)
+        arrays[f"{name}.values"] = _narrow(values.ravel()[places])
+    return safetensors.numpy.save({name: np.ascontiguousarray(own) for name, own in arrays.items()})
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers in the smallest kind that holds them."""
+    if not len(values) or not np.isfinite(values).all() or (values < 0).any():
+        return values
+    if (values != np.floor(values)).any() or values.max() > 2**53:
+        return values
+    kind = next(own for own in INTEGERS if values.max() <= np.iinfo(own).max)
+    return values.astype(kind)
+
+
+def read_rows(folder: RunFolder, kept: Evaluated) -> Evaluation:
+    """The evaluation with what each of its rows adds."""
+    path = folder.evaluation_rows / str(kept.rows.get("file", ""))
+    try:
+        data = path.read_bytes()
+        if digest(data) != kept.rows["sha256"]:
+            raise Damaged("its sha256 differs")
+        arrays = safetensors.numpy.load(data)
+        names: Sequence[str] = json.loads(arrays.pop(NAMES).tobytes())
+        scores = [name for name in kept.evaluation.scores if f"{name}.values" in arrays]
+        sums = {name: _sums(arrays, name) for name in scores}
+    except (OSError, Damaged, KeyError, ValueError, SafetensorError) as why:
+        raise RunError(
+            f"{path}: this is not what Ensue wrote: {why}. Evaluate {folder.path} again"
+        ) from None
+    return replace(kept.evaluation, sums=sums, names=tuple(names))
+
+
+def _sums(arrays: Mapping[str, NDArray[Any]], name: str) -> RowSums:
+    values = np.zeros([int(size) for size in arrays[f"{name}.shape"]])
+    values.ravel()[arrays[f"{name}.places"]] = arrays[f"{name}.values"]
+    return RowSums(arrays[f"{name}.statistic"].tobytes().decode(), values)

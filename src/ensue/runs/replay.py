@@ -1,0 +1,81 @@
+"""Histories of runs as TensorBoard logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ensue.errors import MissingExtra, RunError
+from ensue.files.disk import disk_errors, write_whole
+from ensue.runs.run import Run
+
+INSTALL = "pip install 'ensue[tensorboard]'"
+EVENTS, MARK = "events.out.tfevents.*", ".ensue-replay"
+UPDATE = ("cost", "rate", "norm")  # what is drawn of an update
+
+
+class Point(NamedTuple):
+    """clock: seconds since 1970, None where it is not known."""
+
+    tag: str
+    update: int
+    value: float
+    clock: float | None
+
+
+def points(run: Run, member: int = 1) -> Iterator[Point]:
+    """train/… of updates, validation/… of evaluations, in their order."""
+    clocks = {(row.get("row"), row.get("update")): row for row in run.timing(member)}
+    for row in run.history(member):
+        timed = clocks.get((row["row"], row["update"]))
+        clock = None if timed is None else datetime.fromisoformat(timed["clock"]).timestamp()
+        shown = {f"train/{name}": row[name] for name in UPDATE if name in row}
+        shown |= {f"validation/{name}": value for name, value in row.get("scores", {}).items()}
+        for tag, value in shown.items():
+            yield Point(tag, int(row["update"]), float(value), clock)
+
+
+def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
+    """Writes the histories of the runs in a folder and below it, each network into a folder of its
+    own below `logs`; gives the number of points of each. What an earlier replay wrote is
+    replaced."""
+    writer, found = _writer(), dict[str, int]()
+    for run in Run.below(folder):
+        name = str(run.path.resolve().relative_to(Path(folder).resolve().parent))
+        for member in range(1, len(run.folder.members()) + 1):
+            own = name if member == 1 else f"{name}/members/{member}"
+            found[own] = _write(writer, run, member, Path(logs) / own)
+    if not found:
+        raise RunError(f"{folder}: no run in it or below it")
+    return found
+
+
+def _write(writer: Any, run: Run, member: int, place: Path) -> int:
+    there = list(place.glob(EVENTS))
+    if there and not (place / MARK).exists():
+        raise RunError(
+            f"{place}: it has logs of something else ({there[0].name}); name another folder"
+        )
+    with disk_errors(place, 0):
+        place.mkdir(parents=True, exist_ok=True)
+        write_whole(place / MARK, b"")
+        for path in there:
+            path.unlink()
+        log, count = writer(str(place)), 0
+        for own in points(run, member):
+            log.add_scalar(own.tag, own.value, own.update, wall_time=own.clock)
+            count += 1
+        log.close()
+    return count
+
+
+def _writer() -> Any:
+    try:
+        return import_module("tensorboard.summary").Writer
+    except ImportError:
+        raise MissingExtra(
+            "TensorBoard logs need the package tensorboard, which is not installed: " + INSTALL
+        ) from None

@@ -1,0 +1,323 @@
+"""`Run`: what a run folder says of itself, without loading the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ensue.data.layout import score_text, size_text, time_text
+from ensue.drawing import html
+from ensue.errors import RunError
+from ensue.files.atomic_folder import Damaged, unsealed
+from ensue.files.attempt import failure_of
+from ensue.files.run_folder import RunFolder
+from ensue.runs.evaluations import Evaluated, current_evaluations
+
+if TYPE_CHECKING:
+    from ensue.runs.config import RunConfig
+    from ensue.tasks.evaluation.report import Evaluation
+    from ensue.tasks.model import Model
+
+SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-rows")
+
+
+class Tested(NamedTuple):
+    """The main score on a test part of so many rows."""
+
+    score: str
+    value: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in a line. data: names of the training files; best: the best score on validation, of
+    an ensemble the mean over its networks; tested: on the test part, the last time; when: of the
+    last thing that training wrote, UTC; seconds: trained, however often it was interrupted;
+    size: bytes on the disk."""
+
+    name: str
+    task: str
+    data: str
+    watch: str
+    best: float | None
+    tested: Tested | None
+    state: str
+    when: str
+    seconds: float
+    size: int
+
+    def cells(self) -> tuple[str, ...]:
+        """As words of a table; see HEAD."""
+        best = "–" if self.best is None else f"{self.watch} {score_text(self.best)}"
+        test = self.tested
+        tested = "–" if test is None else f"{test.score} {score_text(test.value)}"
+        when = self.when[:16].replace("T", " ")
+        trained = time_text(self.seconds) if self.seconds else "–"
+        return (
+            self.name, self.task, self.data, best, tested, self.state, when, trained,
+            size_text(self.size),
+        )  # fmt: skip
+
+    def as_json(self) -> dict[str, Any]:
+        tested = None if self.tested is None else self.tested._asdict()
+        return {**asdict(self), "tested": tested}
+
+
+HEAD = ("run", "task", "data", "validation", "test", "state", "when", "trained", "size")
+
+
+class Run:
+    """A run folder.
+
+    run = Run("dates")
+    run.state, run.best, run.evaluation()
+    run.model().predict(["le 3 mai 1997"])
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = RunFolder(folder)
+        if not self.folder.config.is_file():
+            raise RunError(f"{self.path}: there is no run here; train one with `ensue train`")
+
+    @classmethod
+    def below(cls, folder: Path | str = ".") -> list[Run]:
+        """The runs in a folder and in the folders below it, by name."""
+        place = Path(folder)
+        if not place.is_dir():
+            raise RunError(f"{place}: there is no such folder")
+        return [cls(own) for own in sorted(_run_folders(place))]
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    # ------------------------------------------------------------- what it follows from
+    @property
+    def config(self) -> RunConfig:
+        """The whole configuration."""
+        from ensue.runs.config import RunConfig
+
+        return RunConfig.read(self.folder.config)
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The tables of config.toml as they stand there, unchecked."""
+        try:
+            return tomllib.loads(self.folder.config.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{self.folder.config}: this is not TOML: {error}") from None
+
+    def setting(self, table: str, key: str) -> Any:
+        found = self.settings.get(table)
+        if not isinstance(found, dict) or key not in found:
+            raise RunError(f"{self.folder.config}: expected {table}.{key}, got nothing")
+        return found[key]
+
+    @property
+    def task(self) -> str:
+        return str(self.settings.get("task", ""))
+
+    # ------------------------------------------------------------- how it went
+    def history(self, member: int = 1) -> list[dict[str, Any]]:
+        """The rows of history.jsonl, updates and evaluations in their order, of a network."""
+        return list(_lines(self._network(member).history))
+
+    def timing(self, member: int = 1) -> list[dict[str, Any]]:
+        """The rows of timing.jsonl: when each of those was written, in every life of the run."""
+        return list(_lines(self._network(member).timing))
+
+    def _network(self, member: int) -> RunFolder:
+        return self.folder if member == 1 else self.folder.member(member)
+
+    @property
+    def best(self) -> float | None:
+        """The best score on validation, of an ensemble the mean over its networks."""
+        watch = self.setting("train", "watch")
+        found = [own["scores"].get(watch) for own in self._outcomes() if own["scores"]]
+        known = [value for value in found if value is not None]
+        return sum(known) / len(known) if known else None
+
+    def _outcomes(self) -> list[dict[str, Any]]:
+        """Of each network, its best validation: as training left it, or as history has it."""
+        if self.folder.training.is_file() and not self.folder.learned.is_dir():
+            try:
+                found = unsealed(self.folder.training.read_bytes(), self.folder.training.name)
+                return list(found["networks"])
+            except (OSError, Damaged, KeyError) as why:
+                raise RunError(f"{self.path}: {why}; train it again") from None
+        rows = [list(_lines(own.history)) for own in self.folder.members()]
+        best = [[row for row in own if row.get("best")] for own in rows]
+        return [{"scores": own[-1]["scores"] if own else None} for own in best]
+
+    @property
+    def state(self) -> str:
+        """finished, running, failed, stopped at epoch 3 of 10, not started."""
+        folder = self.folder
+        if folder.holder():
+            return f"running, {self._reached()}" if self.history() else "running"
+        if (failure := failure_of(folder)) is not None:
+            return f"failed: {failure.reason}"
+        if folder.model.is_dir() and not folder.learned.is_dir():
+            return "finished"
+        if folder.has_weights():
+            return f"stopped, {self._reached()}"
+        return "not started"
+
+    def _reached(self) -> str:
+        """How far the network has come that is trained at present."""
+        members, of = self.folder.members(), int(self.settings.get("members", 1))
+        rows = self.history(len(members))
+        epoch = max(rows[-1]["epoch"] if rows else 0, _saved_epoch(members[-1]))
+        which = f" of network {len(members)} of {of}" if of > 1 else ""
+        return f"epoch {epoch} of {self.setting('train', 'epochs')}{which}"
+
+    @property
+    def seconds(self) -> float:
+        """How long it was trained, over all its lives."""
+        return seconds_trained(self.path)
+
+    @property
+    def when(self) -> str:
+        """The last moment of training, UTC."""
+        clocks = [row["clock"] for row in self.timing() if "clock" in row]
+        if clocks:
+            return str(clocks[-1])
+        place = self.folder.training if self.folder.training.exists() else self.folder.config
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(place.stat().st_mtime))
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return sum(own.lstat().st_size for own in self.path.rglob("*") if own.is_file())
+
+    # ------------------------------------------------------------- what came of it
+    def evaluations(self) -> list[Evaluated]:
+        """What `ensue evaluate` has kept of the model that the run has now, the latest last."""
+        return current_evaluations(self.folder)
+
+    def evaluation(self, part: str = "test") -> Evaluation | None:
+        """The last one of a part, test or validation; None where it was not evaluated."""
+        from ensue.tasks import TASKS
+
+        kind = TASKS[self.task].evaluation_class
+        found = [own for own in current_evaluations(self.folder, kind) if own.part == part]
+        return found[-1].evaluation if found else None
+
+    def model(self, **how: Any) -> Model[Any, Any, Any]:
+        """The model; how: the keywords of `ensue.load`."""
+        from ensue.runs.load import load
+
+        return load(self.path, **how)
+
+    # ------------------------------------------------------------- to be looked at
+    def summary(self, name: str = "") -> RunSummary:
+        """name: what it is called, by default its folder's name."""
+        tests = [own for own in self.evaluations() if own.part == "test"]
+        tested = None
+        if tests:
+            found = tests[-1].evaluation
+            tested = Tested(found.main, found.scores[found.main].value, found.rows)
+        files = [Path(path).name for path in self.setting("data", "train")]
+        return RunSummary(
+            name=name or self.path.resolve().name,
+            task=self.task,
+            data=", ".join(files),
+            watch=str(self.setting("train", "watch")),
+            best=self.best,
+            tested=tested,
+            state=self.state,
+            when=self.when,
+            seconds=self.seconds,
+            size=self.size,
+        )
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def __str__(self) -> str:
+        cells = zip(HEAD, self.summary().cells(), strict=True)
+        return "\n".join(f"{name:<10}  {cell}" for name, cell in cells)
+
+    def _repr_html_(self) -> str:
+        cells = self.summary().cells()
+        return html.block(f"Run {cells[0]}", html.table(list(zip(HEAD, cells, strict=True))[1:]))
+
+
+def _run_folders(place: Path) -> Iterator[Path]:
+    """Folders with a configuration and something of a run beside it."""
+    for folder, below, files in os.walk(place):
+        below[:] = [name for name in below if not name.startswith(".")]
+        if "config.toml" in files and {"model", "checkpoints", "lock"} & {*below, *files}:
+            below[:] = [name for name in below if name not in SKIPPED]
+            yield Path(folder)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file of JSON lines; one that a kill cut off is left out."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    for line in text.splitlines():
+        try:
+            yield dict(json.loads(line))
+        except (ValueError, TypeError):
+            continue
+
+
+def _saved_epoch(folder: RunFolder) -> int:
+    """The epoch of the newest checkpoint, the first is 1; 0 where none can be read. The history has
+    only some of the updates."""
+    found = 0
+    for path in folder.checkpoints.glob("step-*/state.json"):
+        try:
+            at = json.loads(path.read_bytes())["scalars"]
+            found = max(found, int(at["epoch"]) + (at["position"] > 0))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # resuming says what is wrong with it
+    return found
+
+
+def seconds_trained(folder: Path) -> float:
+    """How long a run and its members were trained; each life counts from zero."""
+    total = last = 0.0
+    for file in sorted(folder.rglob("timing.jsonl")):
+        for row in _lines(file):
+            seconds = float(row["seconds"])
+            total += last if seconds < last else 0.0
+            last = seconds
+        total, last = total + last, 0.0
+    return total
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The runs below a folder, and a line for each that cannot be read."""
+
+    runs: list[RunSummary]
+    broken: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"runs": [own.as_json() for own in self.runs], "broken": self.broken}
+
+
+def list_runs(folder: Path | str) -> Listed:
+    place = Path(folder)
+    runs, broken = [], []
+    for run in Run.below(place):
+        name = str(run.path.relative_to(place))
+        try:
+            runs.append(run.summary(place.resolve().name if name == "." else name))
+        except RunError as error:
+            broken.append(str(error))
+    return Listed(runs, broken)

@@ -1,0 +1,102 @@
+"""A training that has not come to its end: what was learned beside the weights is kept from the
+first update on, so that its best checkpoint is a model too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import safetensors.torch
+from torch import Tensor
+
+from ensue.errors import RunError
+from ensue.files.atomic_folder import Damaged, canonical, digest
+from ensue.tasks.saved import Saved, read_model, write_model
+from ensue.training import Began, Row, RunFolder, checkpoint
+from ensue.training.checkpoint import Checkpoint
+
+TRIES = 3  # of reading, while a training exchanges its checkpoints
+
+
+class KeepsLearned:
+    """A watcher that writes what was learned beside the weights, once training goes on: the folder
+    is locked then, and its checkpoints are known to belong to the same data and settings."""
+
+    def __init__(self, folder: RunFolder, learned: Callable[[], Saved]) -> None:
+        self.folder, self.learned = folder, learned
+        self._kept = False
+
+    def __call__(self, row: Row) -> None:
+        if isinstance(row, Began) and not self._kept:
+            write_model(self.folder.learned, self.learned())
+            self._kept = True
+
+
+@dataclass(frozen=True)
+class BestSoFar:
+    """saved: the model; updates, scores: of each network, at its best on validation (None: it has
+    not been validated yet); members: how many networks there will be."""
+
+    saved: Saved
+    updates: tuple[int, ...]
+    scores: tuple[Mapping[str, float] | None, ...]
+    members: int
+
+    def line(self) -> str:
+        """For the person who asked for it."""
+        told = []
+        for update, scores in zip(self.updates, self.scores, strict=True):
+            listed = ", ".join(f"{name} {value:.4f}" for name, value in (scores or {}).items())
+            told.append(f"update {update}, {listed or 'not validated yet'}")
+        many = f" of {len(self.updates)} of {self.members} networks" * (self.members > 1)
+        return (
+            f"the best weights so far{many}: {'; '.join(told)}. What is fitted to the validation "
+            "part at the end of a training (calibration, intervals) is not in it"
+        )
+
+
+def best_so_far(folder: RunFolder) -> BestSoFar:
+    """The best weights of the networks that have been begun. Nothing in the folder is changed."""
+    if not folder.learned.is_dir():
+        raise RunError(
+            f"{folder.path}: there are no best weights so far: expected {folder.learned.name}/ "
+            f"beside the checkpoints, which is written when training begins. Next: `ensue train "
+            f"--run {folder.path}`"
+        )
+    saved = read_model(folder.learned)
+    found = [own for own in map(_newest, folder.members()) if own is not None]
+    if not found:
+        raise RunError(
+            f"{folder.path}: there are no best weights so far: no whole checkpoint was found. "
+            f"Next: `ensue train --run {folder.path}`"
+        )
+    weights = [_best(own) for own in found]
+    facts = {**saved.facts, "members": len(weights)}
+    own = [digest(safetensors.torch.save(dict(tensors))) for tensors in weights]
+    model = replace(
+        saved,
+        facts=facts,
+        networks=weights,
+        place=str(folder.learned),
+        digest=digest(canonical([saved.digest, *own])),
+    )
+    scores = tuple(own.scalars["best_scores"] for own in found)
+    updates = tuple(own.scalars["best_update"] or own.scalars["update"] for own in found)
+    return BestSoFar(model, updates, scores, int(saved.facts["members"]))
+
+
+def _newest(folder: RunFolder) -> Checkpoint | None:
+    """The newest whole one; a running training may remove one while it is read."""
+    for _ in range(TRIES):
+        for place in reversed(checkpoint.present(folder.checkpoints)):
+            try:
+                return checkpoint.read(place)
+            except Damaged:
+                continue
+    return None
+
+
+def _best(found: Checkpoint) -> Mapping[str, Tensor]:
+    """The best weights that it knows; before the first validation, the averaged or the last."""
+    tensors = found.tensors
+    return tensors.get("best") or tensors.get("average") or tensors["weights"]

@@ -1,0 +1,425 @@
+"""Evaluations that stay: evaluation.json, the card, runs listed, compared and replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import Ensue, commands_in
+from reviews import SMALL, refused, reviews
+
+from ensue import Run, __version__, cli
+from ensue.files.run_folder import RunFolder
+from ensue.runs.compare import compare_runs
+from ensue.runs.evaluations import current_evaluations, read_evaluations, read_rows
+from ensue.runs.replay import points, replay
+from ensue.runs.run import list_runs
+from ensue.tasks.evaluation.bootstrap import Interval, RowSums
+from ensue.tasks.evaluation.report import Evaluation
+
+SET = [word for own in (*SMALL, "train.rate=0.02") for word in ("--set", own)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs on the same file, and one to regress; each tested once."""
+    folder = tmp_path_factory.mktemp("kept")
+    reviews(folder / "r.csv", 120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, more in (("a", []), ("b", ["--set", "train.epochs=4"])):
+            words = ["r.csv", "--text", "review", "--label", "stars", "--run", name, "--quiet"]
+            command("train", *words, *SET, *more)
+        command("train", "r.csv", "--task", "language", "--text", "review", "--run", "deep/lm",
+                "--set", "model.family=ngram", "--set", "model.order=2", "--quiet")  # fmt: skip
+        for name in ("a", "b", "deep/lm"):
+            command("evaluate", name)
+    return folder
+
+
+def command(*words: str) -> None:
+    with pytest.raises(SystemExit) as ending:
+        cli.main(words)
+    assert not ending.value.code
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "runs"))
+
+
+@pytest.fixture
+def ensue(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Ensue:
+    capsys.readouterr()
+    return commands_in(folder, capsys, monkeypatch)
+
+
+# --- evaluation.json -------------------------------------------------------------------------
+
+
+def test_an_evaluation_is_kept_as_it_was_printed(ensue: Ensue, folder: Path) -> None:
+    _, out, _ = ensue("evaluate", "a", "--json")
+    printed = json.loads(out)
+    (kept,) = current_evaluations(RunFolder(folder / "a"))
+    assert kept.evaluation.as_json() == {key: printed[key] for key in kept.evaluation.as_json()}
+    assert (kept.part, kept.task, kept.files[0].path) == ("test", "classify", "../r.csv")
+    assert kept.ensue == __version__
+    assert Run(folder / "a").evaluation() == kept.evaluation
+    assert Run(folder / "a").evaluation("validation") is None
+
+
+def test_parts_stand_side_by_side_and_the_last_of_each_stays(ensue: Ensue, folder: Path) -> None:
+    reviews(folder / "other.csv", 30, first=500)
+    for words in (["--validation"], ["--test", "other.csv"], ["--test", "other.csv"], []):
+        assert ensue("evaluate", "a", *words)[0] == 0
+    kept = read_evaluations(RunFolder(folder / "a"))
+    assert [(own.part, Path(own.files[0].path).name) for own in kept] == [
+        ("validation", "r.csv"),
+        ("test", "other.csv"),
+        ("test", "r.csv"),
+    ]
+    files = {path.name for path in (folder / "a" / "evaluation-rows").iterdir()}
+    assert files == {own.rows["file"] for own in kept}
+
+
+def test_rows_are_kept_with_what_they_add(folder: Path) -> None:
+    place = RunFolder(folder / "a")
+    (kept,) = current_evaluations(place)
+    found = read_rows(place, kept)
+    assert found.sums.keys() == found.scores.keys()
+    for name, sums in found.sums.items():
+        assert sums.score() == found.scores[name].value
+        assert len(sums.values) == found.rows == len(found.names)
+    assert len(set(found.names)) == found.rows
+    assert all(name.startswith("r.csv:") for name in found.names)
+
+
+def test_the_card_has_each_evaluation_once(ensue: Ensue, folder: Path) -> None:
+    card = folder / "a" / "card.md"
+    ensue("train", "--run", "a", "--quiet")  # finished already: writes the card again
+    before = card.read_text()
+    assert before.count("## Evaluation") == before.count("test part of r.csv") == 1
+    (kept,) = current_evaluations(RunFolder(folder / "a"))
+    assert f"| accuracy | {kept.evaluation.scores['accuracy'].value:.4f} |" in before
+    ensue("evaluate", "a", "--validation")
+    ensue("evaluate", "a")
+    after = card.read_text()
+    assert after.count("## Evaluation") == after.count("test part") == 1
+    assert after.count("validation part") == 1
+    assert after.startswith(before.partition("\n## Evaluation")[0])
+    ensue("train", "--run", "a", "--quiet")
+    assert card.read_text() == after
+
+
+def test_evaluations_of_another_model_do_not_count(ensue: Ensue, folder: Path) -> None:
+    words = ["r.csv", "--text", "review", "--label", "stars", "--run", "a", *SET]
+    more = ["--set", "train.epochs=2", "--allow", "train.epochs"]
+    assert ensue("train", *words, *more, "--quiet")[0] == 0
+    assert current_evaluations(RunFolder(folder / "a")) == []
+    assert Run(folder / "a").evaluation() is None
+    assert "## Evaluation" not in (folder / "a" / "card.md").read_text()
+    ensue("evaluate", "a", "--validation")
+    assert [own.part for own in read_evaluations(RunFolder(folder / "a"))] == ["validation"]
+
+
+def test_every_flipped_bit_is_noticed(folder: Path) -> None:
+    place = RunFolder(folder / "a")
+    whole, random = place.evaluation.read_bytes(), np.random.default_rng(1)
+    for at in random.integers(0, len(whole), 60):
+        place.evaluation.write_bytes(flipped(whole, int(at)))
+        told = refused(lambda: current_evaluations(place))
+        assert told.startswith(f"{place.evaluation}: this is not what Ensue wrote: ")
+        assert told.endswith("; remove it, and evaluate again")
+    place.evaluation.write_bytes(whole)
+    (kept,) = current_evaluations(place)
+    (rows,) = place.evaluation_rows.iterdir()
+    whole = rows.read_bytes()
+    for at in random.integers(0, len(whole), 60):
+        rows.write_bytes(flipped(whole, int(at)))
+        assert refused(lambda: read_rows(place, kept)) == (
+            f"{rows}: this is not what Ensue wrote: its sha256 differs. Evaluate {place.path} again"
+        )
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def test_scores_are_printed_even_if_they_cannot_be_kept(ensue: Ensue, folder: Path) -> None:
+    shutil.rmtree(folder / "a" / "evaluation-rows")
+    (folder / "a" / "evaluation-rows").write_text("in the way")
+    code, out, err = ensue("evaluate", "a")
+    assert code == 2
+    assert "  accuracy  " in out
+    assert f"RunError: {folder / 'a' / 'evaluation-rows'}: not saved: File exists" in err.replace(
+        "a/evaluation-rows", str(folder / "a" / "evaluation-rows"), 1
+    )
+
+
+# --- runs ------------------------------------------------------------------------------------
+
+
+def test_runs_are_listed_with_what_they_reached(ensue: Ensue, folder: Path) -> None:
+    code, out, err = ensue("runs")
+    assert (code, err) == (0, "")
+    head, *lines = out.splitlines()
+    assert head.split() == [
+        "run", "task", "data", "validation", "test", "state", "when", "trained", "size",
+    ]  # fmt: skip
+    assert [line.split()[:3] for line in lines] == [
+        ["a", "classify", "r.csv"],
+        ["b", "classify", "r.csv"],
+        ["deep/lm", "language", "r.csv"],
+    ]
+    found = json.loads(ensue("runs", "--json")[1])
+    by_name = {own["name"]: own for own in found["runs"]}
+    for name in ("a", "deep/lm"):
+        run = Run(folder / name)
+        test = run.evaluation()
+        assert test is not None
+        assert by_name[name]["state"] == run.state == "finished"
+        assert by_name[name]["tested"]["value"] == test.scores[test.main].value
+        assert by_name[name]["best"] == run.best
+        assert by_name[name]["size"] == sum(
+            path.stat().st_size for path in run.path.rglob("*") if path.is_file()
+        )
+    history = [row for row in Run("a").history() if row["row"] == "evaluation"]
+    assert by_name["a"]["best"] == max(row["scores"]["accuracy"] for row in history)
+    assert by_name["a"]["seconds"] > 0 == by_name["deep/lm"]["seconds"]
+    assert json.loads(ensue("runs", "deep/lm", "--json")[1])["runs"][0]["name"] == "lm"
+
+
+def test_a_run_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    run = Run("a")
+    assert [own.path.name for own in Run.below()] == ["a", "b", "lm"]
+    assert run.config.task == run.task == "classify"
+    assert run.model(device="cpu").predict(["a good film"])[0].label in ("1", "5")
+    assert repr(run) == "Run('a')"
+    assert "state       finished" in str(run)
+    for shown in ("Run a", "classify", "r.csv", "finished"):
+        assert shown in run._repr_html_()
+    assert refused(lambda: Run("deep")) == (
+        "deep: there is no run here; train one with `ensue train`"
+    )
+    assert refused(lambda: Run.below("gone")) == "gone: there is no such folder"
+
+
+BROKEN = {
+    "config.toml": ("not toml at all", "this is not TOML"),
+    "evaluation.json": ("{}", "this is not what Ensue wrote"),
+    "training.json": ("{}", "training.json is not what was written; train it again"),
+    "failure.json": ("{}", "cannot be read: failure.json is not what was written; remove it"),
+}
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_broken_run_is_named_and_hides_no_other(ensue: Ensue, folder: Path, file: str) -> None:
+    content, told = BROKEN[file]
+    (folder / "a" / file).write_text(content)
+    code, out, err = ensue("runs")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["run", "b", "deep/lm"]
+    assert err.startswith("a")
+    assert told in err
+    assert err.count("\n") == 1
+
+
+def test_what_is_no_run_is_not_listed(ensue: Ensue, folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "config.toml").write_text("[tool]\n")
+    assert len(list_runs(folder).runs) == 3
+    assert ensue("runs", "elsewhere")[1] == "elsewhere: no run in it or below it\n"
+    assert ensue("runs", "gone")[2] == "RunError: gone: there is no such folder\n"
+
+
+# --- compare ---------------------------------------------------------------------------------
+
+
+def test_two_runs_are_compared_on_the_rows_of_their_test(ensue: Ensue, folder: Path) -> None:
+    openings = (folder / "test-openings.jsonl").read_bytes()
+    code, out, err = ensue("compare", "a", "b")
+    assert (code, err) == (0, "")
+    assert out.startswith("test part of r.csv: ")
+    values = [Run(name).evaluation().scores["accuracy"].value for name in ("a", "b")]  # type: ignore[union-attr]
+    shown = [line.split() for line in out.splitlines() if line.startswith("  accuracy")]
+    assert shown == [["accuracy", *(f"{value:.4f}" for value in values)]]
+    for told in ("majority class", "linear n-grams", "macro_f1", "difference from a"):
+        assert told in out
+    found = json.loads(ensue("compare", "a", "b", "--json")[1])
+    (main,) = [own for own in found["differences"] if own["score"] == "accuracy"]
+    assert main["interval"]["value"] == pytest.approx(values[1] - values[0])
+    assert main["interval"]["low"] <= main["interval"]["value"] <= main["interval"]["high"]
+    assert found["verdicts"] == [out.splitlines()[-1].rstrip(".")]
+    assert (folder / "test-openings.jsonl").read_bytes() == openings
+
+
+def test_validation_parts_are_evaluated_for_a_comparison(ensue: Ensue, folder: Path) -> None:
+    openings = (folder / "test-openings.jsonl").read_bytes()
+    code, out, err = ensue("compare", "a", "b", "--validation")
+    assert (code, out.splitlines()[0].split(":")[0]) == (0, "validation part of r.csv")
+    assert err == "".join(f"evaluating the validation part of {name}\n" for name in ("a", "b"))
+    assert ensue("compare", "b", "a", "--validation")[2] == ""  # kept
+    assert (folder / "test-openings.jsonl").read_bytes() == openings
+
+
+def test_what_cannot_be_compared(ensue: Ensue, folder: Path) -> None:
+    assert ensue("compare", "a", "deep/lm")[2] == (
+        "RunError: compare: expected runs of one task, got a classify, lm language\n"
+    )
+    assert ensue("compare", "a")[2] == "OptionError: compare: expected two runs or more, got 1\n"
+    assert ensue("compare", "a", "a")[2] == (
+        "OptionError: compare: expected different runs, got a, a\n"
+    )
+    shutil.copytree("b", "c")
+    os.unlink("c/evaluation.json")
+    assert ensue("compare", "a", "c")[2] == (
+        "RunError: compare: expected the test part of each run evaluated, got none of c. Evaluate "
+        "it first:\n  ensue evaluate c\n"
+    )
+    reviews(folder / "other.csv", 30, first=500)
+    ensue("evaluate", "c", "--test", "other.csv")
+    code, _, err = ensue("compare", "a", "c")
+    assert code == 2
+    first, files, *rest = err.splitlines()
+    assert first == "RunError: compare: expected one set of rows, got others for a and c"
+    assert files.startswith("  files: a r.csv (sha256 ")
+    assert "; c other.csv (sha256 " in files
+    assert rest == [
+        "Next: evaluate both on one file that neither has learned from, with the same options:",
+        "  ensue evaluate a --test FILE",
+        "  ensue evaluate c --test FILE",
+    ]
+    ensue("evaluate", "a", "--test", "other.csv")
+    assert ensue("compare", "a", "c")[1].startswith("test part of other.csv: 30 rows")
+    os.unlink("c/evaluation.json")
+    ensue("evaluate", "c", "--test", "r.csv")
+    assert "\n  rows: all of the file for one of them, a part" in ensue("compare", "b", "c")[2]
+
+
+def test_settings_that_decide_the_rows_must_agree(ensue: Ensue, folder: Path) -> None:
+    words = ["r.csv", "--text", "review", "--label", "stars", *SET, "--quiet", "--run", "d"]
+    ensue("train", *words, "--set", "data.split_seed=1")
+    ensue("evaluate", "d")
+    err = ensue("compare", "a", "d")[2]
+    assert "\n  data.split_seed: a 0; d 1\n" in err
+    # the same rows and labels, read from another column
+    reviews(folder / "other.csv", 30, first=500)
+    shutil.copy("other.csv", "held.csv")
+    words = ["r.csv", "--validation", "held.csv", "--text", "film", "--label", "stars", *SET]
+    assert ensue("train", *words, "--quiet", "--run", "e")[0] == 0
+    for name in ("a", "e"):
+        ensue("evaluate", name, "--test", "other.csv")
+    assert ensue("compare", "a", "e")[0] == 0
+
+
+def made(names: list[str], right: list[int], higher_is_better: bool = True) -> Evaluation:
+    sums = RowSums("ratio", np.stack([right, np.ones(len(right))], 1))
+    score = {"score": Interval(sums.score(), 0.0, 1.0)}
+    return Evaluation(
+        len(right), len(right), score, {}, {}, (), (), (), higher_is_better,
+        sums={"score": sums}, names=tuple(names),
+    )  # fmt: skip
+
+
+def compared(monkeypatch: pytest.MonkeyPatch, folder: Path, *found: Evaluation) -> Any:
+    """Runs a, b, c as if these were what they were evaluated to."""
+    waiting = list(found)
+    monkeypatch.setattr("ensue.runs.compare.read_rows", lambda place, kept: waiting.pop(0))
+    if len(found) > 2:
+        shutil.copytree(folder / "b", folder / "c")
+    return compare_runs([folder / name for name in "abc"[: len(found)]])
+
+
+def test_a_verdict_says_which_is_better_and_by_how_much(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"r.csv:{k}" for k in range(200)]
+    weak, strong = [0, 1] * 100, [1] * 190 + [0] * 10
+    for higher, word in ((True, "better"), (False, "worse")):
+        found = compared(
+            monkeypatch, folder, made(names, weak, higher), made(names, strong, higher)
+        )
+        (told,) = found.verdicts()
+        (difference,) = found.differences
+        assert difference.beyond_chance
+        low, high = difference.interval.low, difference.interval.high
+        assert told == (
+            f"b is {word} than a: score higher by 0.4500, 95 % interval {low:.4f} … {high:.4f}"
+        )
+        assert 0.3 < low < 0.45 < high < 0.6
+    found = compared(monkeypatch, folder, made(names, strong), made(names, strong))
+    assert found.verdicts() == [
+        "b and a: no difference beyond chance, score 0.0000, 95 % interval 0.0000 … 0.0000"
+    ]
+    found = compared(
+        monkeypatch, folder, made(names, strong), made(names, weak), made(names, strong)
+    )
+    assert [own.run for own in found.differences] == ["b", "c"]
+    assert found.verdicts()[0].startswith("b is worse than a: score lower by 0.4500, ")
+    assert found.as_text().endswith("of many comparisons, one in 20 is luck.")
+
+
+def test_rows_that_only_one_of_them_has_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = made(["r.csv:1", "r.csv:2"], [1, 1]), made(["r.csv:1"], [1])
+    assert refused(lambda: compared(monkeypatch, folder, one, other)) == (
+        "compare: expected one set of rows, got 2 of a and 1 of b: r.csv:2 is in one of them only. "
+        "Next: evaluate both again, with the same options"
+    )
+
+
+# --- TensorBoard -----------------------------------------------------------------------------
+
+
+def test_a_history_is_replayed_point_by_point(ensue: Ensue, folder: Path) -> None:
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    code, out, err = ensue("runs", "b", "--tensorboard", "logs")
+    history = Run("b").history()
+    scores = [row for row in history if row["row"] == "evaluation"]
+    count = sum(3 if row["row"] == "update" else len(row["scores"]) for row in history)
+    assert (code, out) == (0, f"b: {count} points\n")
+    assert err == "next: tensorboard --logdir logs\n"
+    for _ in range(2):  # a second time it is replaced
+        found = events.EventAccumulator("logs/b")
+        found.Reload()
+        drawn = found.Tensors("validation/accuracy")
+        assert [(own.step, own.tensor_proto.float_val[0]) for own in drawn] == [
+            (row["update"], pytest.approx(row["scores"]["accuracy"])) for row in scores
+        ]
+        clocks = {own.clock for own in points(Run("b")) if own.tag == "validation/accuracy"}
+        assert {own.wall_time for own in drawn} == clocks
+        assert {"train/cost", "train/rate", "train/norm"} <= {*found.Tags()["tensors"]}
+        ensue("runs", "b", "--tensorboard", "logs")
+    assert replay(folder, "all").keys() == {f"runs/{name}" for name in ("a", "b", "deep/lm")}
+
+
+def test_logs_of_something_else_are_left_alone(ensue: Ensue, folder: Path) -> None:
+    (folder / "logs" / "a").mkdir(parents=True)
+    foreign = folder / "logs" / "a" / "events.out.tfevents.1"
+    foreign.write_bytes(b"precious")
+    assert ensue("runs", "a", "--tensorboard", "logs")[2] == (
+        "RunError: logs/a: it has logs of something else (events.out.tfevents.1); name another "
+        "folder\n"
+    )
+    assert foreign.read_bytes() == b"precious"
+
+
+def test_without_tensorboard_the_command_that_installs_it_is_named(
+    ensue: Ensue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.summary", None)
+    assert ensue("runs", "a", "--tensorboard", "logs")[2] == (
+        "MissingExtra: TensorBoard logs need the package tensorboard, which is not installed: "
+        "pip install 'ensue[tensorboard]'\n"
+    )
+    assert not Path("logs").exists()
