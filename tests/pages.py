@@ -47,5 +47,5 @@ def check_colours(html: str) -> None:
 
 
 def words(tree: ElementTree.Element) -> str:
-    """What a person reads."""
-    return " ".join("".join(tree.itertext()).split())
+    """What a person reads, with spaces between the pieces."""
+    return " ".join(" ".join(tree.itertext()).split())

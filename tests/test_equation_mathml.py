@@ -125,7 +125,7 @@ def test_a_cell_in_a_notebook(row: Row) -> None:
     assert equations.title in shown
     assert f"{equations.counts().parameters:,}" in shown
     for name, shape in equations.shapes.items():
-        assert f"{name}{' × '.join(map(str, shape))}" in shown
+        assert f"{name} {' × '.join(map(str, shape))}" in shown
 
 
 def test_a_picture_shown_twice_has_ids_of_its_own() -> None:

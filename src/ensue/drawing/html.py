@@ -6,6 +6,7 @@ words are escaped: what is markup already says so by its type.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -68,7 +69,7 @@ def block(title: str, *parts: str) -> str:
     """A title with HTML below it."""
     inside = "".join(f"<div>{part}</div>" for part in parts if part)
     return (
-        f'<div class="{NO_TYPESETTING}" style="max-width:60em">'
+        f'<div class="{NO_TYPESETTING}" style="max-width:66em">'
         f"<div><b>{escape(title)}</b></div>{inside}</div>"
     )
 
@@ -85,7 +86,9 @@ def heading(text: str) -> Markup:
 
 
 def quiet(text: str) -> Markup:
-    """A remark."""
+    """A remark; "" for none."""
+    if not text:
+        return Markup()
     return Markup(f'<span style="color:{SOFT}">{escape(text)}</span>')
 
 
@@ -118,7 +121,20 @@ def _shown(value: object) -> str:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return escape(shortened(str(value)))
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else figures(value)
+
+
+def figures(value: float) -> str:
+    """About four figures: 0.8750, 35.20, 1,734; powers of ten for what is very small or great."""
+    size = abs(value)
+    if not math.isfinite(value) or 0 < size < 1e-4 or size >= 1e9:
+        return f"{value:.3g}"
+    return f"{value:,.{3 - math.floor(math.log10(size)) if 1 < size < 1e4 else 4 * (size <= 1)}f}"
+
+
+def between(low: float, high: float) -> str:
+    """An interval."""
+    return f"{figures(low)} … {figures(high)}"
 
 
 # --- pictures --------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ def equations_html(equations: Equations, about: str = "") -> str:
     """about: a sentence below the title."""
     return block(
         equations.title,
-        quiet(about) if about else "",
+        quiet(about),
         beside(equations.mathml(), _parameters(equations)),
         on_page(equations.svg(), above=HEADING),
     )

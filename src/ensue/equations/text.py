@@ -54,15 +54,15 @@ class Name(NamedTuple):
 
     mark: str
     stem: str
-    index: tuple[str, ...]
+    indices: tuple[str, ...]
     prime: bool
 
     @classmethod
     def of(cls, name: str) -> Name:
         prime, mark = name.endswith("'"), "∂" if name.startswith("∂") else ""
         inside = name.removesuffix("'").removeprefix(mark)
-        stem, *index = (inside.strip("_") or inside).split("_")
-        return cls(mark, stem, tuple(i for i in index if i), prime)
+        stem, *indices = (inside.strip("_") or inside).split("_")
+        return cls(mark, stem, tuple(i for i in indices if i), prime)
 
 
 def is_word(index: str) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensue.training import RunFolder, Said, Watcher
+from ensue.training import RunFolder, Said, Validated, Watcher
+from ensue.training.rows import Row
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,20 @@ class Fitting:
 
 
 IN_MEMORY = Fitting()
+
+
+class Curves:
+    """The validation scores of every member, as training went on."""
+
+    def __init__(self) -> None:
+        self.members: dict[int, list[Validated]] = {}
+
+    def watch(self, member: int) -> Watcher:
+        """A callback that writes down those of a member, from its start."""
+        found = self.members[member] = []
+
+        def watcher(row: Row) -> None:
+            if isinstance(row, Validated):
+                found.append(row)
+
+        return watcher

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ensue.errors import unknown
+from ensue.tasks.forecast.answer import Before
 from ensue.tasks.forecast.forecasts import ForecastModel, NextWindow, enough, forecasts, next_window
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.picture import View, draw
@@ -20,6 +21,15 @@ class ForecastDraws:
 
     def evaluated(self, model: ForecastModel, part: SeriesPart) -> str:
         return drawn_end(model, part.series)
+
+
+def before(model: ForecastModel, series: Series, now: int) -> Before:
+    """The end of a series, as much of it as a picture shows."""
+    targets, season = model.model.targets, model.learned.baselines.season
+    first = max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
+    times = series.times[first:now] or [str(step - now) for step in range(first, now)]
+    columns = series.values[first:now].T.tolist()
+    return Before(times, dict(zip(targets, columns, strict=False)))
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:

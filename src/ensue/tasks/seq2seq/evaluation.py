@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from ensue.errors import MissingExtra
 from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of
 from ensue.metrics.edits import edit_distances, letters_of
 from ensue.tasks.evaluation.bootstrap import Interval, bootstrap
-from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
+from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation, OwnTable
 from ensue.tasks.rows.part import Names
 
 EDGES = (5, 10, 15, 20, 30, 50)  # tokens: the greatest lengths of the buckets
@@ -37,12 +37,21 @@ class PairEvaluation(Evaluation):
 
     buckets: Sequence[Bucket] = ()
 
+    mistakes: ClassVar[str] = "furthest from what was expected"
+
     def as_json(self) -> dict[str, Any]:
         return {**super().as_json(), "buckets": [bucket._asdict() for bucket in self.buckets]}
 
     def as_text(self) -> str:
         parts = [self._head(), self._lengths(), self._worst()]
         return "\n\n".join(part for part in parts if part)
+
+    def tables(self) -> list[OwnTable]:
+        return [OwnTable("by length of the source", ("tokens", "rows", self.main), self.buckets)]
+
+    def wrong(self) -> list[Error]:
+        """An empty text is an answer too."""
+        return list(self.worst)
 
     def _lengths(self) -> str:
         width = max([len("tokens"), *(len(bucket.name) for bucket in self.buckets)])
@@ -55,7 +64,7 @@ class PairEvaluation(Evaluation):
     def _worst(self) -> str:
         if not self.worst:
             return ""
-        lines = ["furthest from what was expected"]
+        lines = [self.mistakes]
         for error in self.worst:
             lines.append(f"  {error.place}  ({error.probability:.2f})")
             if error.text:
