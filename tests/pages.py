@@ -6,7 +6,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
-FOREIGN = "<script>alert(1)</script>\"'& $x$"
+FOREIGN = "<script>alert(1)</script>\"'& $x$\x00"
+FOREIGN_SHOWN = FOREIGN.replace("\x00", "\ufffd")  # as a page can hold it
 
 
 class Tags(HTMLParser):

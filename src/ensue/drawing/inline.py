@@ -1,15 +1,16 @@
-"""Small pictures for a line or a table of a page: curves, bars, intervals, heat maps."""
+"""Small pictures for a page, between its words or in a table: curves, bars, bands, heat maps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
+from typing import NamedTuple
 
-from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, shortened, tint
-from ensue.drawing.svg import BLUE, number
+from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, escape, shortened, tint
+from ensue.drawing.svg import BLUE, number, text_width
 
 BAR, THICK = 110.0, 14.0
+WIDE, HIGH = 680.0, 190.0  # of a chart
 FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
 LONGEST_NAME = 18  # characters above a column
 
@@ -26,8 +27,8 @@ def sparkline(values: Sequence[float], marked: int | None = None) -> Markup:
         x = room + (wide - 2 * room) * k / (len(values) - 1)
         return f"{number(x)} {number(high - room - (high - 2 * room) * (values[k] - low) / span)}"
 
-    path = "L".join(at(k) for k, value in enumerate(values) if math.isfinite(value))
-    inside = f'<path d="M{path}" style="fill:none;stroke:{ACCENT};stroke-width:1.6"/>'
+    path = [at(k) for k, value in enumerate(values) if math.isfinite(value)]
+    inside = _line(path, ACCENT, 1.6)
     if marked is not None and math.isfinite(values[marked]):
         x, y = at(marked).split()
         inside += f'<circle cx="{x}" cy="{y}" r="3" style="fill:{ACCENT}"/>'
@@ -71,6 +72,49 @@ def span(value: float, low: float, high: float, scale: tuple[float, float]) -> M
     return _svg(BAR, THICK, inside)
 
 
+class Band(NamedTuple):
+    """The last steps of a chart: what is expected, and between which bounds."""
+
+    value: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def band_chart(
+    times: Sequence[str],
+    known: Sequence[float],
+    band: Band,
+    scale: tuple[float, float],
+    ticks: Sequence[float],
+) -> Markup:
+    """A line of what is known from the first time on, and one inside of a band up to the last.
+    scale: the values at the bottom and the top; ticks: those that are written beside it."""
+    left, right, top, bottom = 58.0, WIDE - 36, 10.0, HIGH - 26
+
+    def at(step: int, value: float) -> str:
+        x = left + (right - left) * step / max(len(times) - 1, 1)
+        y = bottom - (bottom - top) * (value - scale[0]) / (scale[1] - scale[0])
+        return f"{number(x)} {number(y)}"
+
+    def path(first: int, values: Sequence[float]) -> list[str]:
+        return [at(first + k, value) for k, value in enumerate(values)]
+
+    pieces = []
+    for tick in ticks:
+        y = at(0, tick).split()[1]
+        pieces.append(_line([f"{number(left)} {y}", f"{number(right)} {y}"], LINE, 1))
+        pieces.append(_words(number(left - 8), y, f"{tick:,.6g}", "end"))
+    room = max(text_width(time, 11) for time in times) + 20
+    for step in range(len(times) - 1, -1, -max(1, math.ceil(len(times) * room / (right - left)))):
+        pieces.append(_words(at(step, 0).split()[0], number(bottom + 15), times[step], "middle"))
+    first = len(times) - len(band.value)
+    around = [*path(first, band.high), *reversed(path(first, band.low))]
+    pieces.append(f'<path d="M{"L".join(around)}Z" style="fill:{tint(BLUE.line, 0.22)}"/>')
+    pieces.append(_line(path(0, known), "currentColor", 1.6))
+    pieces.append(_line(path(first, band.value), ACCENT, 2.2))
+    return _svg(WIDE, HIGH, "".join(pieces))
+
+
 def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
@@ -112,6 +156,18 @@ def _name(name: str) -> str:
     return escape(shortened(name, LONGEST_NAME))
 
 
+def _line(points: Sequence[str], colour: str, thick: float) -> str:
+    if not points:
+        return ""
+    style = f"fill:none;stroke:{colour};stroke-width:{thick};stroke-linejoin:round"
+    return f'<path d="M{"L".join(points)}" style="{style}"/>'
+
+
+def _words(x: str, y: str, text: str, anchor: str) -> str:
+    style = f"font-size:11px;fill:{SOFT};text-anchor:{anchor};dominant-baseline:central"
+    return f'<text x="{x}" y="{y}" style="{style}">{escape(text)}</text>'
+
+
 def _box(x: float, wide: float, colour: str, opacity: float = 1.0) -> str:
     return (
         f'<rect x="{number(x)}" y="3" width="{number(wide)}" height="{number(THICK - 6)}" rx="2" '
@@ -122,4 +178,5 @@ def _box(x: float, wide: float, colour: str, opacity: float = 1.0) -> str:
 def _svg(wide: float, high: float, inside: str) -> Markup:
     size = f'width="{number(wide)}" height="{number(high)}"'
     view = f'viewBox="0 0 {number(wide)} {number(high)}"'
-    return Markup(f'<svg {size} {view} style="vertical-align:middle">{inside}</svg>')
+    style = "vertical-align:middle;max-width:100%;height:auto"
+    return Markup(f'<svg {size} {view} style="{style}">{inside}</svg>')

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from ensue.data.pictures.png import encode_png
-from ensue.drawing.html import Markup, shortened
+from ensue.drawing.html import Markup, escape, shortened
 
 MOST_PIXELS = 96  # of a side of a picture
 

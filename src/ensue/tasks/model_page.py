@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
-from ensue.drawing.html import Markup, and_more, block, quiet, shortened, table
+from ensue.drawing.html import Markup, and_more, block, escape, figures, quiet, shortened, table
 from ensue.drawing.inline import sparkline
 from ensue.tasks.model import Model
 from ensue.training import Validated
@@ -40,7 +39,7 @@ def _training(model: Model[Any, Any, Any]) -> list[tuple[str, object]]:
 
 def _curve(rows: list[Validated], watched: str) -> Markup:
     best = max(k for k, row in enumerate(rows) if row.best)
-    told = f"{rows[best].scores[watched]:.4g} after {rows[best].update:,} updates"
+    told = f"best {figures(rows[best].scores[watched])}, at update {rows[best].update:,}"
     line = sparkline([row.scores[watched] for row in rows], best)
     return Markup(f"{line} {quiet(told)}")
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import TYPE_CHECKING
 
-from ensue.drawing.html import SOFT, Markup, beside, between, block, heading, lines, quiet, table
+from ensue.drawing.html import (
+    SOFT,
+    Markup,
+    beside,
+    between,
+    block,
+    escape,
+    heading,
+    lines,
+    quiet,
+    table,
+)
 from ensue.drawing.inline import bar, heat_map
 
 if TYPE_CHECKING:

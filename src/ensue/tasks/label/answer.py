@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import cycle
 from typing import Self
 
-from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.html import HUES, Markup, escape, tint
 from ensue.metrics.spans import OUTSIDE, Span
 from ensue.tasks.answers import Answer, Columns
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Self
 
-from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.html import HUES, Markup, escape, tint
 from ensue.tasks.answers import Answer, Columns
 
 MOST_BITS = 16.0  # drawn as strongly as can be

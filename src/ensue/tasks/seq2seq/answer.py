@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Protocol
 
-from ensue.drawing.html import Markup
+from ensue.drawing.html import Markup, escape
 from ensue.tasks.answers import Columns
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
