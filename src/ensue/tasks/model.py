@@ -76,9 +76,8 @@ class Model(Generic[S, P, L]):
         self.train: TrainSettings = _settings(TrainSettings, train, watched, "train")
         if members < 1:
             raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
-        self.members = members
+        self.members, self.curves = members, Curves()
         self.networks: list[nn.Module] = []
-        self.curves = Curves()
         self.roles: Mapping[str, str] = {}  # columns by role, as `fit` was told
         self._learned: L | None = None
 
