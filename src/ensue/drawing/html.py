@@ -6,13 +6,13 @@ words are escaped: what is markup already says so by its type.
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
-from ensue.drawing.svg import BLUE, FAINT, GREY, INK, PAPER, QUIET, STATES, VIOLET
+from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, STATES, VIOLET, escape
+from ensue.drawing.theme import PAPER, themed
 
 LINE = "color-mix(in srgb, currentColor 18%, transparent)"
 SOFT = "color-mix(in srgb, currentColor 65%, transparent)"
@@ -21,18 +21,12 @@ NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 # Notebooks typeset what stands between two dollar signs, but not in here.
 NO_TYPESETTING = "tex2jax_ignore mathjax_ignore"
 HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ec4899", "#8b5cf6", "#84cc16", "#06b6d4", "#ef4444")
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MOST_ROWS = 20
 LONGEST = 200  # characters of a cell
 
 
 class Markup(str):
     """HTML, which is not escaped."""
-
-
-def escape(text: str) -> str:
-    """Words as HTML; characters that no page can hold become a question mark in a diamond."""
-    return html.escape(NOT_XML.sub("\ufffd", text))
 
 
 # --- colours ---------------------------------------------------------------------------------
@@ -156,8 +150,8 @@ PAGE_COLOURS = {
 PAPER_SHEET = re.compile(rf'<rect width="\d+" height="\d+" fill="{PAPER}"/>\n?')
 MARK = re.compile(rf'(<rect [^>]*)fill="{PAPER}" stroke="{FAINT}"')  # a sign on a line
 BLANK = re.compile(rf'(<rect [^>]*)fill="{PAPER}"')
-STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
+FOR_A_FILE = '<svg xmlns="http://www.w3.org/2000/svg" class="ensue"'
 MARK_COLOUR = "#7b8798"  # hides the line below it, and bears dark and light words
 
 
@@ -165,7 +159,7 @@ def on_page(svg: str, above: float = 0.0) -> Markup:
     """A picture of `Drawing` as a part of a page: in the page's colours, without paper, and with
     names of its own, so that it can be shown twice. above: how much is cut off its top, such as a
     title that the page has already."""
-    svg = STYLE.sub("", PAPER_SHEET.sub("", svg)).replace(' xmlns="http://www.w3.org/2000/svg"', "")
+    svg = PAPER_SHEET.sub("", themed(svg, "light")).replace(FOR_A_FILE, "<svg")
     svg = MARK.sub(rf'\1fill="{MARK_COLOUR}" stroke="none"', svg)
     svg = BLANK.sub(r'\1fill="none"', svg)
     svg = re.sub(r"#[0-9a-f]{6}", lambda found: PAGE_COLOURS.get(found[0], found[0]), svg)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, escape, shortened, tint
-from ensue.drawing.svg import BLUE, number, text_width
+from ensue.drawing.chart import Axis, round_numbers, shown
+from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, shortened, tint
+from ensue.drawing.svg import BLUE, escape, number, text_width
 
 BAR, THICK = 110.0, 14.0
-WIDE, HIGH = 680.0, 190.0  # of a chart
+WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 4  # of a chart
 FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
 LONGEST_NAME = 18  # characters above a column
 
@@ -80,33 +81,23 @@ class Band(NamedTuple):
     high: Sequence[float]
 
 
-def band_chart(
-    times: Sequence[str],
-    known: Sequence[float],
-    band: Band,
-    scale: tuple[float, float],
-    ticks: Sequence[float],
-) -> Markup:
-    """A line of what is known from the first time on, and one inside of a band up to the last.
-    scale: the values at the bottom and the top; ticks: those that are written beside it."""
-    left, right, top, bottom = 58.0, WIDE - 36, 10.0, HIGH - 26
-
-    def at(step: int, value: float) -> str:
-        x = left + (right - left) * step / max(len(times) - 1, 1)
-        y = bottom - (bottom - top) * (value - scale[0]) / (scale[1] - scale[0])
-        return f"{number(x)} {number(y)}"
+def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> Markup:
+    """A line of what is known from the first time on, and one inside of a band up to the last."""
+    x = Axis(0, max(len(times) - 1, 1), 58, WIDE - 36)
+    y = Axis.over([*known, *band.low, *band.high, *band.value], HIGH - 26, 10)
 
     def path(first: int, values: Sequence[float]) -> list[str]:
-        return [at(first + k, value) for k, value in enumerate(values)]
+        return [f"{number(x(first + k))} {number(y(own))}" for k, own in enumerate(values)]
 
     pieces = []
-    for tick in ticks:
-        y = at(0, tick).split()[1]
-        pieces.append(_line([f"{number(left)} {y}", f"{number(right)} {y}"], LINE, 1))
-        pieces.append(_words(number(left - 8), y, f"{tick:,.6g}", "end"))
+    for tick in round_numbers(y.low, y.high, MOST_TICKS):
+        level = number(y(tick))
+        pieces.append(_line([f"{number(x.start)} {level}", f"{number(x.end)} {level}"], LINE, 1))
+        pieces.append(_words(x.start - 8, y(tick), shown(tick), "end"))
     room = max(text_width(time, 11) for time in times) + 20
-    for step in range(len(times) - 1, -1, -max(1, math.ceil(len(times) * room / (right - left)))):
-        pieces.append(_words(at(step, 0).split()[0], number(bottom + 15), times[step], "middle"))
+    every = max(1, math.ceil(len(times) * room / (x.end - x.start)))
+    for step in range(len(times) - 1, -1, -every):
+        pieces.append(_words(x(step), y.start + 15, times[step], "middle"))
     first = len(times) - len(band.value)
     around = [*path(first, band.high), *reversed(path(first, band.low))]
     pieces.append(f'<path d="M{"L".join(around)}Z" style="fill:{tint(BLUE.line, 0.22)}"/>')
@@ -119,10 +110,10 @@ def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
     shares: Sequence[Sequence[float]],
-    shown: Sequence[Sequence[str]] | None = None,
+    words: Sequence[Sequence[str]] | None = None,
 ) -> Markup:
-    """A square for each pair, the stronger the greater its share, 0 … 1, with what is shown in
-    it; the share itself under the pointer."""
+    """A square for each pair, the stronger the greater its share, 0 … 1, with its words in it; the
+    share itself under the pointer."""
     upright = any(len(name) > 3 for name in columns)
     head = "<th></th>" + "".join(_column(name, upright) for name in columns)
     lines = [f'<tr style="background:none">{head}</tr>']
@@ -131,7 +122,7 @@ def heat_map(
         cells = [f'<th style="{side}">{_name(name)}</th>']
         for j, share in enumerate(shares[k]):
             told = escape(f"{name}, {columns[j]}: {share:.3g}")
-            inside = escape(shown[k][j]) if shown else ""
+            inside = escape(words[k][j]) if words else ""
             cells.append(f'<td title="{told}" style="{_square(share)}">{inside}</td>')
         lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     style = "border-collapse:separate;border-spacing:2px;border:none;margin:.4em 0;font-size:.93em"
@@ -163,9 +154,9 @@ def _line(points: Sequence[str], colour: str, thick: float) -> str:
     return f'<path d="M{"L".join(points)}" style="{style}"/>'
 
 
-def _words(x: str, y: str, text: str, anchor: str) -> str:
+def _words(x: float, y: float, text: str, anchor: str) -> str:
     style = f"font-size:11px;fill:{SOFT};text-anchor:{anchor};dominant-baseline:central"
-    return f'<text x="{x}" y="{y}" style="{style}">{escape(text)}</text>'
+    return f'<text x="{number(x)}" y="{number(y)}" style="{style}">{escape(text)}</text>'
 
 
 def _box(x: float, wide: float, colour: str, opacity: float = 1.0) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ensue.data.pictures.png import encode_png
-from ensue.drawing.html import Markup, escape, shortened
+from ensue.drawing.html import Markup, shortened
+from ensue.drawing.svg import escape
 
 MOST_PIXELS = 96  # of a side of a picture
 

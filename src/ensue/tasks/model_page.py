@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.drawing.html import Markup, and_more, block, escape, figures, quiet, shortened, table
+from ensue.drawing.html import Markup, and_more, block, figures, quiet, shortened, table
 from ensue.drawing.inline import sparkline
+from ensue.drawing.svg import escape
 from ensue.tasks.model import Model
 from ensue.training import Validated
 

@@ -11,13 +11,13 @@ from ensue.drawing.html import (
     beside,
     between,
     block,
-    escape,
     heading,
     lines,
     quiet,
     table,
 )
 from ensue.drawing.inline import bar, heat_map
+from ensue.drawing.svg import escape
 
 if TYPE_CHECKING:
     from ensue.tasks.evaluation.report import Evaluation

@@ -23,13 +23,17 @@ class ForecastDraws:
         return drawn_end(model, part.series)
 
 
-def before(model: ForecastModel, series: Series, now: int) -> Before:
+def end_of(model: ForecastModel, series: Series, now: int) -> Before:
     """The end of a series, as much of it as a picture shows."""
-    targets, season = model.model.targets, model.learned.baselines.season
-    first = max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
+    first = _first_shown(model, now)
     times = series.times[first:now] or [str(step - now) for step in range(first, now)]
     columns = series.values[first:now].T.tolist()
-    return Before(times, dict(zip(targets, columns, strict=False)))
+    return Before(times, dict(zip(model.model.targets, columns, strict=False)))
+
+
+def _first_shown(model: ForecastModel, now: int) -> int:
+    season = model.learned.baselines.season
+    return max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
@@ -53,8 +57,7 @@ def _view(
     columns = [settings.targets.index(name) for name in names]
     point, low, high = (y[:, 0, columns] for y in forecasts(model, window.series, window.origins))
     best_name, best = list(baselines.forecasts(window.series, window.origins).items())[-1]
-    shown = SHOWN_BEFORE * max(settings.horizon, baselines.season)
-    before = series.values[max(0, now - shown) : now, columns]
+    before = series.values[_first_shown(model, now) : now, columns]
     times = [*series.times[:now], *times_ahead(series.until(now), settings.horizon)]
     if not series.times:
         times = [str(step) for step in range(1, now + settings.horizon + 1)]

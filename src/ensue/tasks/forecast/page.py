@@ -9,9 +9,8 @@ from ensue.drawing.html import Markup, block, table
 from ensue.drawing.inline import Band, band_chart
 from ensue.tasks.answers import columns_of
 from ensue.tasks.forecast.answer import Before, Expected, ForecastStep
-from ensue.tasks.forecast.picture import ticks_of
 
-MOST_TICKS, MOST_CHARTS = 4, 6
+MOST_CHARTS = 6
 
 
 def forecast_html(steps: Sequence[ForecastStep], before: Before) -> str:
@@ -34,10 +33,6 @@ def _chart(times: Sequence[str], before: Sequence[float], ahead: Sequence[Expect
     """What was known as a line; what is expected begins at its end, inside of its interval."""
     known = [Expected(before[-1], before[-1], before[-1])] if before else []
     path = [*known, *ahead]
-    numbers = [*before, *(v for step in path for v in (step.value, step.low, step.high))]
-    if not all(map(math.isfinite, numbers)):
-        return Markup()
-    room = 0.06 * (max(numbers) - min(numbers)) or 1.0
-    scale = min(numbers) - room, max(numbers) + room
     band = Band(*zip(*((step.value, step.low, step.high) for step in path), strict=True))
-    return band_chart(times, before, band, scale, ticks_of(*scale, MOST_TICKS))
+    finite = all(map(math.isfinite, (*before, *band.value, *band.low, *band.high)))
+    return band_chart(times, before, band) if finite else Markup()

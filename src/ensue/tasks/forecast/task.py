@@ -17,7 +17,7 @@ from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
-from ensue.tasks.forecast.draws import ForecastDraws, before, drawn_ahead, drawn_end
+from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES
 from ensue.tasks.forecast.forecasts import (
@@ -241,7 +241,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         point, low, high = (y[:, 0] for y in forecasts(model, window.series, window.origins))
         times = times_ahead(part.series.until(window.now), settings.horizon)
         steps = answered(times, settings.targets, point, low, high)
-        return SeriesForecast(steps, before(model, part.series, window.now))
+        return SeriesForecast(steps, end_of(model, part.series, window.now))
 
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Self
 
-from ensue.drawing.html import HUES, Markup, escape, tint
+from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.svg import escape
 from ensue.metrics.spans import OUTSIDE, Span
 from ensue.tasks.answers import Answer, Columns
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from ensue.drawing.html import HUES, Markup, escape, tint
+from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.svg import escape
 from ensue.tasks.answers import Answer, Columns
 
 MOST_BITS = 16.0  # drawn as strongly as can be

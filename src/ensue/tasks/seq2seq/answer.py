@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ensue.drawing.html import Markup, escape
+from ensue.drawing.html import Markup
+from ensue.drawing.svg import escape
 from ensue.tasks.answers import Columns
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
