@@ -11,7 +11,7 @@ from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, shortened, tint
 from ensue.drawing.svg import BLUE, escape, number, text_width
 
 BAR, THICK = 110.0, 14.0
-WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 4  # of a chart
+WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 6  # of a chart
 FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
 LONGEST_NAME = 18  # characters above a column
 
