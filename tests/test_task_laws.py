@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pages import check_page, words
 from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 
 from ensue import load
@@ -300,6 +301,28 @@ def test_members_answer_together(row: Row, fitted: Fitted, tmp_path: Path) -> No
 
 def answered(row: Row, model: AnyModel) -> list[Any]:
     return [plain(answer, row.drawn) for answer in model.predict(row.questions())]
+
+
+# --- in a notebook ---------------------------------------------------------------------------
+
+
+@law()
+def test_a_notebook_shows_a_model_its_answers_and_its_evaluation(row: Row, fitted: Fitted) -> None:
+    model, _ = fitted(row)
+    shown = words(check_page(model._repr_html_()))
+    assert type(model).__name__ in shown
+    assert model.task.sentence in shown
+    assert model.task.describe(model) in shown
+    assert all(" ".join(line.split()) in shown for line in model.task.facts(model))
+    answers = model.predict(row.questions())
+    assert type(answers[:2]) is type(answers)
+    check_page(answers._repr_html_())
+    check_page(answers[:1]._repr_html_())
+    evaluation = model.evaluate(row.parts()[2], **row.data.columns)
+    shown = words(check_page(evaluation._repr_html_()))
+    for name in (*evaluation.scores, *evaluation.others, *evaluation.baselines):
+        assert name in shown
+    assert all(" ".join(own.text.split()) in shown for own in evaluation.worst)
 
 
 # --- what a task says of itself --------------------------------------------------------------

@@ -7,6 +7,7 @@ each declared name by what `step` is to see — tensors, or symbols for tracing.
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -174,8 +175,22 @@ class Cell(ABC):
         """The number of parameters."""
         return sum(math.prod(s) for s in self.shapes(input_size, hidden_size).values())
 
+    def _shown(self) -> Equations:
+        """Those that a notebook shows: with fewer inputs than units, unless x and the state are
+        added and must be alike."""
+        try:
+            return self.equations()
+        except EquationError:
+            return self.equations(64, 64)
+
+    def _repr_html_(self) -> str:
+        from ensue.equations.page import equations_html  # drawing is no part of computing
+
+        own = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
+        return equations_html(self._shown(), " ".join(own.partition("\n\n")[0].split()))
+
     def _repr_latex_(self) -> str:
-        return self.equations()._repr_latex_()
+        return self._shown()._repr_latex_()
 
 
 def _check_name(cls: type, name: str, value: Any) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ensue.equations.declare import Mask, Parameter
 from ensue.equations.derive import forward, reverse
+from ensue.equations.mathml import MathML, aligned
 from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
-from ensue.equations.text import Latex, Plain, definitions
+from ensue.equations.text import Latex, Notation, Plain, definitions
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ class Equations:
         return self._moved[wrt]
 
     # ---------------------------------------------------------------- printing
-    def _definitions(self, notation: type[Plain] | type[Latex]) -> list[tuple[str, str]]:
+    def _definitions(
+        self, notation: Callable[[Mapping[Node, str]], Notation]
+    ) -> list[tuple[str, str]]:
         roots = [(f"{part}'", node) for part, node in self.state.items()]
         if self.output not in self.state.values():
             roots.append((self.output_name, self.output))
@@ -115,6 +118,10 @@ class Equations:
         """The equations as an aligned block of LaTeX."""
         rows = [f"  {name} &= {expression}" for name, expression in self._definitions(Latex)]
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def mathml(self) -> str:
+        """The equations for a page, as MathML."""
+        return aligned(self._definitions(MathML))
 
     def derivative_text(self) -> str:
         """The reverse derivative for a terminal: what goes back to x, the state, the parameters."""
@@ -137,6 +144,11 @@ class Equations:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_html_(self) -> str:
+        from ensue.equations.page import equations_html  # drawing is no part of computing
+
+        return equations_html(self)
 
     def _repr_latex_(self) -> str:
         return f"$$\n{self.latex()}\n$$"

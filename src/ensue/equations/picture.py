@@ -136,7 +136,8 @@ class _Picture:
                 centre[0] - total / 2 + across + tag_width(tag) / 2,
                 centre[1] + HALF + TAG_GAP + TAG / 2,
             )
-            self.drawing.corners([at, centre], FAINT, thick=1.2, arrow=False)
+            string = [(at[0], at[1] - TAG / 2), (centre[0], centre[1] + HALF)]
+            self.drawing.corners(string, FAINT, thick=1.2, arrow=False)
             self.drawing.rectangle(at, tag_width(tag), TAG, 4, Colour(FAINT, "#f8fafc"))
             self.drawing.name(at, tag, 13, INK)
             across += tag_width(tag) + 4

@@ -1,4 +1,4 @@
-"""The graph as text and as LaTeX. One walk, two alphabets."""
+"""The graph as text and as LaTeX. One walk, and an alphabet for each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import NamedTuple
 
 from ensue.equations.node import MatrixRef, Node, below
 
@@ -19,14 +20,60 @@ STRENGTH = {
     "divide": QUOTIENT,
     "multiply": TERM,
 }
+GREEK = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "zeta": "ζ",
+    "eta": "η",
+    "theta": "θ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "mu": "μ",
+    "nu": "ν",
+    "xi": "ξ",
+    "pi": "π",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "chi": "χ",
+    "psi": "ψ",
+    "omega": "ω",
+}
 
 
 def show_number(value: float) -> str:
     return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.10g}"
 
 
+class Name(NamedTuple):
+    """The parts of a name: ∂W_in_i' is ∂, W, (in, i) and a prime."""
+
+    mark: str
+    stem: str
+    indices: tuple[str, ...]
+    prime: bool
+
+    @classmethod
+    def of(cls, name: str) -> Name:
+        prime, mark = name.endswith("'"), "∂" if name.startswith("∂") else ""
+        inside = name.removesuffix("'").removeprefix(mark)
+        stem, *indices = (inside.strip("_") or inside).split("_")
+        return cls(mark, stem, tuple(i for i in indices if i), prime)
+
+
+def is_word(index: str) -> bool:
+    """Whether an index is a word, which stands upright, and no letter or number."""
+    return len(index) > 1 and not index.isdigit()
+
+
 class Notation(ABC):
     """How leaves, names and operations are spelt; the walk over the graph is here."""
+
+    minus, between_plus, between_minus = "-", " + ", " - "
 
     def __init__(self, names: Mapping[Node, str]) -> None:
         self.names = names
@@ -48,7 +95,7 @@ class Notation(ABC):
         if node.op == "add":
             return self._sum(node)
         if node.op == "negative":
-            return self._minimum(node.args[0]) or "-" + self.show(node.args[0], PRODUCT)
+            return self._minimum(node.args[0]) or self.minus + self.show(node.args[0], PRODUCT)
         if node.op == "multiply":
             return self.times(node)
         if node.op == "divide":
@@ -78,12 +125,14 @@ class Notation(ABC):
         last = {"negative": 1, "vector": 2}
         terms = sorted(node.args, key=lambda n: last.get(n.op, 0))
         pieces = [self.show(term) for term in terms]
-        positive = [k for k, piece in enumerate(pieces) if not piece.startswith("-")]
+        positive = [k for k, piece in enumerate(pieces) if not piece.startswith(self.minus)]
         if positive:
             pieces.insert(0, pieces.pop(positive[0]))
         text = pieces[0]
         for piece in pieces[1:]:
-            text += f" - {piece[1:]}" if piece.startswith("-") else f" + {piece}"
+            positive_piece = piece.removeprefix(self.minus)
+            text += self.between_plus if piece == positive_piece else self.between_minus
+            text += positive_piece
         return text
 
     @abstractmethod
@@ -118,7 +167,7 @@ class Plain(Notation):
         if node.op == "count":
             return f"n({node.attr})"
         if node.op == "vector":
-            return _indexed(node.attr.name, node.attr.gate)
+            return indexed(node.attr.name, node.attr.gate)
         return "x" if node.op == "x" else str(node.attr)
 
     def times(self, node: Node) -> str:
@@ -130,7 +179,7 @@ class Plain(Notation):
 
     def product(self, matrix: MatrixRef, operand: str) -> str:
         mark = "ᵀ" if matrix.transposed else ""
-        return f"{_indexed(matrix.name, matrix.gate)}{mark}·{operand}"
+        return f"{indexed(matrix.name, matrix.gate)}{mark}·{operand}"
 
     def outer(self, a: str, v: str) -> str:
         return f"{a} {v}ᵀ"
@@ -159,27 +208,20 @@ class Latex(Notation):
         "maximum": "\\max",
         "minimum": "\\min",
     }
-    GREEK = (
-        *("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda"),
-        *("mu", "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega"),
-    )
 
     @property
     def strength(self) -> Mapping[str, int]:
         return {**STRENGTH, "divide": ATOM}
 
     def name(self, name: str) -> str:
-        stem, prime = (name[:-1], "'") if name.endswith("'") else (name, "")
-        mark, stem = ("\\partial ", stem[1:]) if stem.startswith("∂") else ("", stem)
-        stem, index = self.split(stem)
-        bold = f"\\boldsymbol{{\\{stem}}}" if stem in self.GREEK else f"\\mathbf{{{stem}}}"
-        return mark + bold + index + prime
+        mark, stem, index, prime = Name.of(name)
+        bold = f"\\boldsymbol{{\\{stem}}}" if stem in GREEK else f"\\mathbf{{{stem}}}"
+        return "\\partial " * bool(mark) + bold + self.subscript(index) + "'" * prime
 
-    def split(self, name: str) -> tuple[str, str]:
-        """(stem, subscript): W_in_i → W, _{\\mathrm{in},i}; words stand upright."""
-        stem, *rest = (name.strip("_") or name).split("_")
-        index = [i if len(i) == 1 or i.isdigit() else f"\\mathrm{{{i}}}" for i in rest if i]
-        return stem, f"_{{{','.join(index)}}}" if index else ""
+    def subscript(self, index: Sequence[str]) -> str:
+        """(in, i) → _{\\mathrm{in},i}."""
+        inside = [f"\\mathrm{{{i}}}" if is_word(i) else i for i in index]
+        return f"_{{{','.join(inside)}}}" if inside else ""
 
     def leaf(self, node: Node) -> str:
         if node.op == "constant":
@@ -187,7 +229,7 @@ class Latex(Notation):
         if node.op == "count":
             return f"n_{{\\mathrm{{{node.attr}}}}}"
         if node.op == "vector":
-            return self.name(_indexed(node.attr.name, node.attr.gate))
+            return self.name(indexed(node.attr.name, node.attr.gate))
         return self.name("x" if node.op == "x" else str(node.attr))
 
     def number(self, value: float) -> str:
@@ -205,9 +247,9 @@ class Latex(Notation):
         return f"\\frac{{{self.show(node.args[0])}}}{{{self.show(node.args[1])}}}"
 
     def product(self, matrix: MatrixRef, operand: str) -> str:
-        stem, index = self.split(_indexed(matrix.name, matrix.gate))
+        _, stem, index, _ = Name.of(indexed(matrix.name, matrix.gate))
         mark = "^{\\top}" if matrix.transposed else ""
-        return f"{stem}{index}{mark} {operand}"
+        return f"{stem}{self.subscript(index)}{mark} {operand}"
 
     def outer(self, a: str, v: str) -> str:
         return f"{a} {v}^{{\\top}}"
@@ -224,7 +266,7 @@ class Latex(Notation):
         return f"\\left({inside}\\right)" if "\\frac" in inside else f"({inside})"
 
 
-def _indexed(name: str, gate: str) -> str:
+def indexed(name: str, gate: str) -> str:
     return f"{name}_{gate}" if gate else name
 
 

@@ -11,7 +11,16 @@ import numpy as np
 
 from ensue.errors import DataError
 from ensue.files.attempt import add_note, note_failure, restored
-from ensue.training import Began, Row, RunFolder, Said, Stopped, Watcher, processes
+from ensue.training import (
+    Began,
+    Row,
+    RunFolder,
+    Said,
+    Stopped,
+    Validated,
+    Watcher,
+    processes,
+)
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -88,3 +97,20 @@ def answerable(
         raise DataError(f"{told}; no row is left: is this the right column?")
     say(told)
     return held.take(kept)
+
+
+class Curves:
+    """The validation scores of every member, as training went on."""
+
+    def __init__(self) -> None:
+        self.members: dict[int, list[Validated]] = {}
+
+    def watch(self, member: int) -> Watcher:
+        """A callback that writes down those of a member, from its start."""
+        found = self.members[member] = []
+
+        def watcher(row: Row) -> None:
+            if isinstance(row, Validated):
+                found.append(row)
+
+        return watcher

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self
 
@@ -13,9 +12,10 @@ from torch import nn
 from ensue.cells import Cell
 from ensue.errors import DataError, OptionError, unknown
 from ensue.settings import Table, one_of
+from ensue.tasks.answers import Answers
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.fitting import IN_MEMORY, Fitting, answerable
+from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable
 from ensue.tasks.kept_cells import (
     NO_TRUST,
     Trust,
@@ -74,7 +74,7 @@ class Model(Generic[S, P, L]):
         self.train: TrainSettings = _settings(TrainSettings, train, watched, "train")
         if members < 1:
             raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
-        self.members = members
+        self.members, self.curves = members, Curves()
         self.networks: list[nn.Module] = []
         self.roles: Mapping[str, str] = {}  # columns by role, as `fit` was told
         self._learned: L | None = None
@@ -181,7 +181,7 @@ class Model(Generic[S, P, L]):
                     scored,
                     settings,
                     place,
-                    watchers,
+                    (*watchers, self.curves.watch(member)),
                     config=config,
                     allow=how.allow,
                 )
@@ -251,7 +251,8 @@ class Model(Generic[S, P, L]):
         """An answer with its probability for each input. asked: the task's own words, beam=5."""
         self.must_be_fitted()
         self._check_asked(asked, PREDICT)
-        return self.task.answers(self.task.asked(inputs, self, asked), self, asked)
+        found = self.task.answers(self.task.asked(inputs, self, asked), self, asked)
+        return Answers.of(found, inputs)
 
     def evaluate(self, data: Any, **given: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns
@@ -372,9 +373,9 @@ class Model(Generic[S, P, L]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        lines = [escape(line) for line in self.summary().splitlines()]
-        rest = "".join(f"<br>{line.strip()}" for line in lines[1:])
-        return f"<div><b>{lines[0]}</b>{rest}</div>"
+        from ensue.tasks.model_page import model_html  # drawing is no part of computing
+
+        return model_html(self)
 
 
 def _settings(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:

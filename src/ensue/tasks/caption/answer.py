@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line
+from ensue.tasks.answers import Answer, Columns
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, said_columns
 
 
 @dataclass(frozen=True)
-class Captioned:
+class Captioned(Answer):
     """text: the best caption found, of these tokens; score: its log p, the end included;
     alternatives: the n best where more than one was asked for, the best one first; attention: how
     much each region, row by row from the top left, counted for each token, where that was asked
@@ -22,6 +25,10 @@ class Captioned:
 
     def as_line(self, shown: object) -> str:
         return answer_line(self.text, self.alternatives, self.attention)
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        return said_columns(answers, "caption")
 
 
 @dataclass(frozen=True)

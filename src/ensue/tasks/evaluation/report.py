@@ -1,4 +1,4 @@
-"""What an evaluation found, as a screen of text and as JSON."""
+"""What an evaluation found, as a screen of text, as JSON and for a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
-MOST_CLASSES, MOST_CONFUSED = 30, 12
+MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
 PREVIEW = 60  # characters of a text
 BY_ROW = ("sums", "names")  # fields that are as long as the data
 
@@ -30,6 +30,15 @@ class Error(NamedTuple):
     gold: str
     predicted: str
     probability: float  # of the wrong answer; of what came, where nothing was predicted
+
+
+class OwnTable(NamedTuple):
+    """A table that only some tasks have. about: how to read it."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Evaluation:
     names: Sequence[str] = field(default=(), repr=False, compare=False)
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
+
+    mistakes: ClassVar[str] = "surest mistakes"  # what the worst ones are called
 
     @property
     def main(self) -> str:
@@ -91,16 +102,43 @@ class Evaluation:
         rows = {len(own.values) for own in self.sums.values()}
         return replace(self, names=tuple(names)) if rows == {len(names)} else self
 
+    def as_html(self) -> str:
+        from ensue.tasks.evaluation.page import evaluation_html  # drawing is no part of counting
+
+        return evaluation_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def own_tables(self) -> list[OwnTable]:
+        """What there is beside scores, classes and mistakes."""
+        return []
+
     def as_text(self) -> str:
         parts = [self._head(), self._classes(), self._confused(), self._errors()]
         return "\n\n".join(part for part in parts if part)
 
-    def _head(self) -> str:
+    def size_line(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
-        lines = [f"{self.rows:,} rows{unit}"]
-        if self.unknown:
-            many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
-            lines.append(f"{many} labels that the training part does not have: counted as mistakes")
+        return f"{self.rows:,} rows{unit}"
+
+    def unknown_lines(self) -> list[str]:
+        """How many rows have labels that no answer can be; no line where there are none."""
+        if not self.unknown:
+            return []
+        many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
+        return [f"{many} labels that the training part does not have: counted as mistakes"]
+
+    def beaten_line(self) -> str:
+        """Which baseline does as well; "" where none does."""
+        sign = 1 if self.higher_is_better else -1
+        winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
+        if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
+            return f"The model does not beat the {winner}: use that, or train longer."
+        return ""
+
+    def _head(self) -> str:
+        lines = [self.size_line(), *self.unknown_lines()]
         for name, score in self.scores.items():
             lines.append(
                 f"  {name:<18}{score.value:8.4f}   95 % interval {score.low:.4f} … {score.high:.4f}"
@@ -110,11 +148,8 @@ class Evaluation:
         lines.append("for comparison, " + self.main)
         for name, value in self.baselines.items():
             lines.append(f"  {name:<18}{value:8.4f}")
-        sign = 1 if self.higher_is_better else -1
-        winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
-        if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
-            lines.append(f"The model does not beat the {winner}: use that, or train longer.")
-        return "\n".join(lines)
+        beaten = self.beaten_line()
+        return "\n".join([*lines, *([beaten] if beaten else [])])
 
     def _classes(self) -> str:
         if not self.classes:
@@ -130,33 +165,45 @@ class Evaluation:
         left = len(self.classes) - len(shown)
         return "\n".join([*lines, *([f"and {left} more"] if left else [])])
 
-    def _confused(self) -> str:
+    def can_be_drawn(self) -> bool:
+        """Whether the confusion is small enough for a screen."""
+        return bool(self.confusion) and 1 < len(self.classes) <= MOST_CONFUSED
+
+    def most_confused(self) -> list[tuple[int, str, str]]:
+        """(how often, gold, predicted), the most frequent first."""
         names = [row.name for row in self.classes]
-        if 1 < len(names) <= MOST_CONFUSED and self.confusion:
-            width = max(7, *(len(name) + 2 for name in names))
-            lines = ["gold ↓  predicted →"]
-            lines.append(" " * width + "".join(f"{name:>{width}}" for name in names))
-            for name, row in zip(names, self.confusion, strict=True):
-                lines.append(f"{name:<{width}}" + "".join(f"{n:>{width},}" for n in row))
-            return "\n".join(lines)
         pairs = [
             (n, names[i], names[j])
             for i, row in enumerate(self.confusion)
             for j, n in enumerate(row)
             if i != j and n
         ]
-        lines = [f"  {n:6,}  {gold} → {got}" for n, gold, got in sorted(pairs, reverse=True)[:8]]
+        return sorted(pairs, reverse=True)[:MOST_PAIRS]
+
+    def _confused(self) -> str:
+        names = [row.name for row in self.classes]
+        if self.can_be_drawn():
+            width = max(7, *(len(name) + 2 for name in names))
+            lines = ["gold ↓  predicted →"]
+            lines.append(" " * width + "".join(f"{name:>{width}}" for name in names))
+            for name, row in zip(names, self.confusion, strict=True):
+                lines.append(f"{name:<{width}}" + "".join(f"{n:>{width},}" for n in row))
+            return "\n".join(lines)
+        lines = [f"  {n:6,}  {gold} → {got}" for n, gold, got in self.most_confused()]
         return "\n".join(["most confused, gold → predicted", *lines]) if lines else ""
 
+    def wrong(self) -> list[Error]:
+        """The worst answers; none where nothing was predicted, and the worst are surprises."""
+        return [own for own in self.worst if own.predicted]
+
     def _errors(self) -> str:
-        wrong = [own for own in self.worst if own.predicted]
         lines = [
             f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})"
             + f"  {own.text}" * bool(own.text)
-            for own in wrong
+            for own in self.wrong()
         ]
         if lines:
-            return "\n".join(["surest mistakes, gold → predicted", *lines])
+            return "\n".join([f"{self.mistakes}, gold → predicted", *lines])
         lines = [
             f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
         ]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ensue.drawing.html import between
+from ensue.tasks.answers import Answer, Answers, Columns
 
 Array = NDArray[np.float64]
 
@@ -21,7 +25,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class ForecastStep:
+class ForecastStep(Answer):
     """One step ahead: its time ("+1", "+2", … where the series has none) and each target."""
 
     time: str
@@ -32,6 +36,36 @@ class ForecastStep:
         every = ((target.value, target.low, target.high) for target in self.expected.values())
         cells = [f"{number:.6g}" for numbers in every for number in numbers]
         return "\t".join([self.time, *cells])
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        columns: dict[str, Sequence[object]] = {"time": [step.time for step in answers]}
+        for name in answers[0].expected:
+            every = [step.expected[name] for step in answers]
+            columns[name] = [own.value for own in every]
+            columns[f"{name}, interval"] = [between(own.low, own.high) for own in every]
+        return columns
+
+
+class Before(NamedTuple):
+    """The end of a series: its times, and the values of each target."""
+
+    times: Sequence[str] = ()
+    values: Mapping[str, Sequence[float]] = {}
+
+
+class SeriesForecast(Answers[ForecastStep]):
+    """The steps ahead of one series; a notebook draws them after its end."""
+
+    def __init__(self, steps: Sequence[ForecastStep], before: Before) -> None:
+        super().__init__(steps)
+        self._first, self._before = steps[0], before
+
+    def _repr_html_(self) -> str:
+        from ensue.tasks.forecast.page import forecast_html
+
+        whole = bool(self) and self[0] is self._first
+        return forecast_html(self, self._before if whole else Before())
 
 
 def answered(

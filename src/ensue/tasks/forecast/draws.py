@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ensue.errors import unknown
+from ensue.tasks.forecast.answer import Before
 from ensue.tasks.forecast.forecasts import ForecastModel, NextWindow, enough, forecasts, next_window
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.picture import View, draw
@@ -20,6 +21,19 @@ class ForecastDraws:
 
     def evaluated(self, model: ForecastModel, part: SeriesPart) -> str:
         return drawn_end(model, part.series)
+
+
+def end_of(model: ForecastModel, series: Series, now: int) -> Before:
+    """The end of a series, as much of it as a picture shows."""
+    first = _first_shown(model, now)
+    times = series.times[first:now] or [str(step - now) for step in range(first, now)]
+    columns = series.values[first:now].T.tolist()
+    return Before(times, dict(zip(model.model.targets, columns, strict=False)))
+
+
+def _first_shown(model: ForecastModel, now: int) -> int:
+    season = model.learned.baselines.season
+    return max(0, now - SHOWN_BEFORE * max(model.model.horizon, season))
 
 
 def drawn_ahead(model: ForecastModel, series: Series, target: str = "") -> str:
@@ -43,8 +57,7 @@ def _view(
     columns = [settings.targets.index(name) for name in names]
     point, low, high = (y[:, 0, columns] for y in forecasts(model, window.series, window.origins))
     best_name, best = list(baselines.forecasts(window.series, window.origins).items())[-1]
-    shown = SHOWN_BEFORE * max(settings.horizon, baselines.season)
-    before = series.values[max(0, now - shown) : now, columns]
+    before = series.values[_first_shown(model, now) : now, columns]
     times = [*series.times[:now], *times_ahead(series.until(now), settings.horizon)]
     if not series.times:
         times = [str(step) for step in range(1, now + settings.horizon + 1)]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.report import Evaluation, OwnTable
 from ensue.tasks.forecast.metrics import Ahead, Units, by_step, errors, inside
 
 Array = NDArray[np.float64]
@@ -40,18 +40,31 @@ class ForecastEvaluation(Evaluation):
 
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "ahead": Ahead}
 
-    def as_text(self) -> str:
-        every = -(-len(self.ahead) // MOST_STEPS)
-        shown = [row for row in self.ahead if row.step % every == 0 or row.step == 1]
-        lines = [
+    def own_tables(self) -> list[OwnTable]:
+        rows = [[row.step, row.mae, row.rmse, f"{row.coverage:.1%}"] for row in self._shown()]
+        head = ("steps ahead", "mae", "rmse", "in interval")
+        return [OwnTable("by step ahead", head, rows, self._legend())]
+
+    def _legend(self) -> str:
+        return (
             "a row is an origin of the backtest; coverage and width are those of "
-            f"{100 * self.share:g} % intervals",
+            f"{100 * self.share:g} % intervals"
+        )
+
+    def _shown(self) -> list[Ahead]:
+        """Not more steps than a screen has room for."""
+        every = -(-len(self.ahead) // MOST_STEPS)
+        return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
+
+    def as_text(self) -> str:
+        lines = [
+            self._legend(),
             "",
             "steps ahead       mae      rmse   in interval",
         ]
         lines += [
             f"{row.step:11}{row.mae:10.4f}{row.rmse:10.4f}{100 * row.coverage:12.1f} %"
-            for row in shown
+            for row in self._shown()
         ]
         return "\n\n".join([super().as_text(), "\n".join(lines)])
 

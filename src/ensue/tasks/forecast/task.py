@@ -15,9 +15,9 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.forecast.answer import ForecastStep, answered
+from ensue.tasks.forecast.answer import SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
-from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
+from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES
 from ensue.tasks.forecast.forecasts import (
@@ -235,13 +235,14 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     # ------------------------------------------------------------- asked
     def answers(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
-    ) -> list[ForecastStep]:
+    ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
         settings, window = model.model, next_window(model, part.series)
         point, low, high = (y[:, 0] for y in forecasts(model, window.series, window.origins))
         times = times_ahead(part.series.until(window.now), settings.horizon)
-        return answered(times, settings.targets, point, low, high)
+        steps = answered(times, settings.targets, point, low, high)
+        return SeriesForecast(steps, end_of(model, part.series, window.now))
 
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
+from typing import Self
 
-from ensue.metrics.spans import Span
+from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.svg import escape
+from ensue.metrics.spans import OUTSIDE, Span
+from ensue.tasks.answers import Answer, Columns
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labelled(Answer):
     """One label a step, with its probability; spans where the labels are span tags."""
 
     tokens: tuple[str, ...]
@@ -22,3 +28,35 @@ class Labelled:
             return " ".join(self.labels)
         pairs = zip(self.tokens, self.labels, strict=True)
         return " ".join(f"{token}/{label}" for token, label in pairs)
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        """Each label has the same colour in all of them."""
+        known = sorted({span.type for answer in answers for span in answer._marked_spans()})
+        hues = dict(zip(known, cycle(HUES), strict=False))
+        return {"labels": [answer._marked(hues) for answer in answers]}
+
+    def shows_input(self) -> bool:
+        return bool(self.tokens)
+
+    def _marked_spans(self) -> Sequence[Span]:
+        """The spans; where labels are none, each step is one."""
+        if self.spans is not None:
+            return self.spans
+        return [Span(k, k + 1, label) for k, label in enumerate(self.labels) if label != OUTSIDE]
+
+    def _marked(self, hues: Mapping[str, str]) -> Markup:
+        words, at = self.tokens or ("·",) * len(self.labels), 0
+        pieces: list[str] = []
+        for begin, end, kind in self._marked_spans():
+            pieces += map(escape, words[at:begin])
+            pieces.append(_marked(" ".join(words[begin:end]), kind, hues[kind]))
+            at = end
+        return Markup(" ".join([*pieces, *map(escape, words[at:])]))
+
+
+def _marked(words: str, label: str, hue: str) -> str:
+    """Words on the colour of their label, which stands beside them."""
+    style = f"background:{tint(hue, 0.22)};border-radius:.3em;padding:.1em .35em;line-height:2"
+    name = f'<small style="opacity:.75;font-weight:600;margin-left:.35em">{escape(label)}</small>'
+    return f'<span style="{style}">{escape(words)}{name}</span>'

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
+
+from ensue.drawing.html import HUES, Markup, tint
+from ensue.drawing.svg import escape
+from ensue.tasks.answers import Answer, Columns
+
+MOST_BITS = 16.0  # drawn as strongly as can be
 
 
 @dataclass(frozen=True)
-class Scored:
+class Scored(Answer):
     """A text as the model sees it: −log₂ p of each token in its turn, the end's last."""
 
     tokens: tuple[str, ...]
@@ -22,3 +30,25 @@ class Scored:
         mean = self.total / len(self.bits)
         told = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
         return f"{self.total:.2f}\t{mean:.2f}\t{told}\t{' '.join(str(value).split())}"
+
+    def shows_input(self) -> bool:
+        return True
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        return {
+            "text, stronger where it surprised": [answer._coloured() for answer in answers],
+            "bits": [answer.total for answer in answers],
+            "bits a token": [answer.total / len(answer.bits) for answer in answers],
+        }
+
+    def _coloured(self) -> Markup:
+        """Each token on its surprise, with the bits under the pointer."""
+        return Markup(" ".join(map(_surprising, self.tokens, self.bits)))
+
+
+def _surprising(token: str, bits: float) -> str:
+    strength = 0.75 * min(bits, MOST_BITS) / MOST_BITS
+    shape = "border-radius:.25em;padding:.1em .2em;line-height:1.9"
+    style = f"background:{tint(HUES[1], strength)};{shape}"
+    return f'<span title="{bits:.1f} bits" style="{style}">{escape(token)}</span>'

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from ensue.drawing.html import Markup
+from ensue.drawing.svg import escape
+from ensue.tasks.answers import Columns
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
 
@@ -23,3 +28,29 @@ def answer_line(text: str, alternatives: Sequence[Alternative], weights: Weights
         return text
     looked = [max(range(len(row)), key=row.__getitem__) for row in weights]
     return f"{text}\t{' '.join(f'{i}-{j}' for j, i in enumerate(looked))}"
+
+
+class Said(Protocol):
+    """An answer in words."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def alternatives(self) -> Sequence[Alternative]: ...
+
+
+def said_columns(answers: Sequence[Said], head: str) -> Columns:
+    """The texts with their log p, and the other ones where they were asked for."""
+    columns: Columns = {
+        head: [answer.text for answer in answers],
+        "log p": [answer.score for answer in answers],
+    }
+    if not any(answer.alternatives for answer in answers):
+        return columns
+    others = [
+        "<br/>".join(f"{escape(own.text)} ({own.score:.2f})" for own in answer.alternatives[1:])
+        for answer in answers
+    ]
+    return {**columns, "other answers": [Markup(own) for own in others]}

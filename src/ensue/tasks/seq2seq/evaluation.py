@@ -14,7 +14,7 @@ from ensue.errors import MissingExtra
 from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of
 from ensue.metrics.edits import edit_distances, letters_of
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
+from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation, OwnTable
 from ensue.tasks.rows.part import Names
 
 EDGES = (5, 10, 15, 20, 30, 50)  # tokens: the greatest lengths of the buckets
@@ -38,10 +38,18 @@ class PairEvaluation(Evaluation):
     buckets: Sequence[Bucket] = ()
 
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "buckets": Bucket}
+    mistakes: ClassVar[str] = "furthest from what was expected"
 
     def as_text(self) -> str:
         parts = [self._head(), self._lengths(), self._worst()]
         return "\n\n".join(part for part in parts if part)
+
+    def own_tables(self) -> list[OwnTable]:
+        return [OwnTable("by length of the source", ("tokens", "rows", self.main), self.buckets)]
+
+    def wrong(self) -> list[Error]:
+        """An empty text is an answer too."""
+        return list(self.worst)
 
     def _lengths(self) -> str:
         width = max([len("tokens"), *(len(bucket.name) for bucket in self.buckets)])
@@ -54,7 +62,7 @@ class PairEvaluation(Evaluation):
     def _worst(self) -> str:
         if not self.worst:
             return ""
-        lines = ["furthest from what was expected"]
+        lines = [self.mistakes]
         for error in self.worst:
             lines.append(f"  {error.place}  ({error.probability:.2f})")
             if error.text:

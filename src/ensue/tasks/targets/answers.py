@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
+
+from ensue.drawing.html import between, block, table
+from ensue.drawing.inline import bar, span
+from ensue.tasks.answers import Answer, Columns
 
 
 @runtime_checkable
@@ -25,7 +29,7 @@ def shown_text(shown: object) -> str:
 
 
 @dataclass(frozen=True)
-class Classified:
+class Classified(Answer):
     """label: the most probable class ("" where several labels may be there); labels: all that
     are there; probabilities: by class, the most probable first."""
 
@@ -38,13 +42,32 @@ class Classified:
         space each, so that an answer is a line. Several labels stand with commas between, and
         the probability is that of the least probable of them."""
         chosen = ",".join(self.labels)
-        sure = min((self.probabilities[label] for label in self.labels), default=None)
-        probability = "" if sure is None else f"{sure:.4f}"
+        probability = f"{self._sure:.4f}" if self.labels else ""
         return f"{chosen}\t{probability}\t{shown_text(shown)}".rstrip("\t")
+
+    @property
+    def _sure(self) -> float:
+        """The probability of the least probable label that is there; 0 where none is."""
+        return min((self.probabilities[label] for label in self.labels), default=0.0)
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        return {
+            "label": [", ".join(answer.labels) for answer in answers],
+            "probability": [answer._sure for answer in answers],
+            "": [bar(answer._sure, 1.0) for answer in answers],
+        }
+
+    def _repr_html_(self) -> str:
+        """Every class with its probability."""
+        rows = [(name, p, bar(p, 1.0)) for name, p in self.probabilities.items()]
+        return block(
+            ", ".join(self.labels) or "no label", table(rows, ("class", "probability", ""))
+        )
 
 
 @dataclass(frozen=True)
-class Estimated:
+class Estimated(Answer):
     """A number: its expected value, and the interval that holds it with probability share."""
 
     value: float
@@ -56,3 +79,16 @@ class Estimated:
         """value, low, high and input, with tabs between."""
         numbers = f"{self.value:.6g}\t{self.low:.6g}\t{self.high:.6g}"
         return f"{numbers}\t{shown_text(shown)}".rstrip("\t")
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        """The intervals stand on one scale."""
+        scale = min(own.low for own in answers), max(own.high for own in answers)
+        shares = {f"{own.share:.0%} " for own in answers}
+        return {
+            "value": [own.value for own in answers],
+            "": [span(own.value, own.low, own.high, scale) for own in answers],
+            f"{shares.pop() if len(shares) == 1 else ''}interval": [
+                between(own.low, own.high) for own in answers
+            ],
+        }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line
+from ensue.drawing.html import Markup
+from ensue.drawing.inline import heat_map
+from ensue.tasks.answers import Answer, Columns
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, said_columns
 
 
 @dataclass(frozen=True)
-class Translated:
+class Translated(Answer):
     """text: the best translation found, of these tokens; score: its log p, the end included;
     alternatives: the n best where more than one was asked for, the best one first; alignment:
     how much each token of the source counted for each token said, where that was asked for."""
@@ -22,6 +27,18 @@ class Translated:
 
     def as_line(self, shown: object) -> str:
         return answer_line(self.text, self.alternatives, self.alignment)
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        columns = said_columns(answers, "translation")
+        if all(answer.alignment is None for answer in answers):
+            return columns
+        return {**columns, "where each word looked": [answer._aligned() for answer in answers]}
+
+    def _aligned(self) -> Markup:
+        if not self.alignment:
+            return Markup()
+        return heat_map(self.tokens, self.source, self.alignment)
 
 
 @dataclass(frozen=True)

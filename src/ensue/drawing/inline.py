@@ -1,0 +1,173 @@
+"""Small pictures for a page, between its words or in a table: curves, bars, bands, heat maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ensue.drawing.chart import Axis, round_numbers, shown
+from ensue.drawing.html import ACCENT, LINE, SOFT, Markup, shortened, tint
+from ensue.drawing.svg import BLUE, escape, number, text_width
+
+BAR, THICK = 110.0, 14.0
+WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 6  # of a chart
+FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
+LONGEST_NAME = 18  # characters above a column
+
+
+def sparkline(values: Sequence[float], marked: int | None = None) -> Markup:
+    """A curve without axes. marked: the one with a dot. Values that are no numbers are left out."""
+    wide, high, room = 160.0, 34.0, 4.0
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return Markup()
+    low, span = min(finite), (max(finite) - min(finite)) or 1.0
+
+    def at(k: int) -> str:
+        x = room + (wide - 2 * room) * k / (len(values) - 1)
+        return f"{number(x)} {number(high - room - (high - 2 * room) * (values[k] - low) / span)}"
+
+    path = [at(k) for k, value in enumerate(values) if math.isfinite(value)]
+    inside = _line(path, ACCENT, 1.6)
+    if marked is not None and math.isfinite(values[marked]):
+        x, y = at(marked).split()
+        inside += f'<circle cx="{x}" cy="{y}" r="3" style="fill:{ACCENT}"/>'
+    return _svg(wide, high, inside)
+
+
+def bar(
+    value: float,
+    most: float,
+    interval: tuple[float, float] | None = None,
+    colour: str = ACCENT,
+) -> Markup:
+    """A bar as long as value of most, with the interval as a line on it; nothing where they
+    cannot be drawn."""
+    ends = (value, *(interval or ()))
+    if most <= 0 or not all(math.isfinite(end) and 0 <= end <= most * 1.000001 for end in ends):
+        return Markup()
+    middle = THICK / 2
+    inside = _box(0, BAR, tint("currentColor", 0.08)) + _box(0, BAR * value / most, colour, 0.75)
+    if interval is not None:
+        low, high = (min(BAR - 1, BAR * end / most) for end in interval)
+        path = f"M{number(low)} {number(middle)}H{number(high)}"
+        path += "".join(f"M{number(x)} {number(middle - 4)}v8" for x in (low, high))
+        inside += f'<path d="{path}" style="fill:none;stroke:currentColor;stroke-width:1.4"/>'
+    return _svg(BAR, THICK, inside)
+
+
+def span(value: float, low: float, high: float, scale: tuple[float, float]) -> Markup:
+    """An interval with its value as a dot, on a scale that others share."""
+    begin, end = scale
+    if not all(map(math.isfinite, (value, low, high, begin, end))) or begin >= end:
+        return Markup()
+    x, left, right = (4 + (BAR - 8) * (v - begin) / (end - begin) for v in (value, low, high))
+    middle = number(THICK / 2)
+    inside = (
+        f'<path d="M0 {middle}H{number(BAR)}" style="stroke:{LINE};stroke-width:1"/>'
+        f'<path d="M{number(left)} {middle}H{number(right)}" style="stroke:{tint(BLUE.line, 0.5)};'
+        'stroke-width:6"/>'
+        f'<circle cx="{number(x)}" cy="{middle}" r="3.4" style="fill:{ACCENT}"/>'
+    )
+    return _svg(BAR, THICK, inside)
+
+
+class Band(NamedTuple):
+    """The last steps of a chart: what is expected, and between which bounds."""
+
+    value: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> Markup:
+    """A line of what is known from the first time on, and one inside of a band up to the last."""
+    x = Axis(0, max(len(times) - 1, 1), 58, WIDE - 36)
+    y = Axis.over([*known, *band.low, *band.high, *band.value], HIGH - 26, 10)
+
+    def path(first: int, values: Sequence[float]) -> list[str]:
+        return [f"{number(x(first + k))} {number(y(own))}" for k, own in enumerate(values)]
+
+    pieces = []
+    for tick in round_numbers(y.low, y.high, MOST_TICKS):
+        level = number(y(tick))
+        pieces.append(_line([f"{number(x.start)} {level}", f"{number(x.end)} {level}"], LINE, 1))
+        pieces.append(_words(x.start - 8, y(tick), shown(tick), "end"))
+    room = max(text_width(time, 11) for time in times) + 20
+    every = max(1, math.ceil(len(times) * room / (x.end - x.start)))
+    for step in range(len(times) - 1, -1, -every):
+        pieces.append(_words(x(step), y.start + 15, times[step], "middle"))
+    first = len(times) - len(band.value)
+    around = [*path(first, band.high), *reversed(path(first, band.low))]
+    pieces.append(f'<path d="M{"L".join(around)}Z" style="fill:{tint(BLUE.line, 0.22)}"/>')
+    pieces.append(_line(path(0, known), "currentColor", 1.6))
+    pieces.append(_line(path(first, band.value), ACCENT, 2.2))
+    return _svg(WIDE, HIGH, "".join(pieces))
+
+
+def heat_map(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    shares: Sequence[Sequence[float]],
+    words: Sequence[Sequence[str]] | None = None,
+) -> Markup:
+    """A square for each pair, the stronger the greater its share, 0 … 1, with its words in it; the
+    share itself under the pointer."""
+    upright = any(len(name) > 3 for name in columns)
+    head = "<th></th>" + "".join(_column(name, upright) for name in columns)
+    lines = [f'<tr style="background:none">{head}</tr>']
+    for k, name in enumerate(rows):
+        side = f"border:none;padding:.1em .6em;text-align:right;font-weight:normal;color:{SOFT}"
+        cells = [f'<th style="{side}">{_name(name)}</th>']
+        for j, share in enumerate(shares[k]):
+            told = escape(f"{name}, {columns[j]}: {share:.3g}")
+            inside = escape(words[k][j]) if words else ""
+            cells.append(f'<td title="{told}" style="{_square(share)}">{inside}</td>')
+        lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
+    style = "border-collapse:separate;border-spacing:2px;border:none;margin:.4em 0;font-size:.93em"
+    return Markup(f'<table style="{style}"><tbody>{"".join(lines)}</tbody></table>')
+
+
+def _square(share: float) -> str:
+    part = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    colour = tint(BLUE.line, FAINTEST + (STRONGEST - FAINTEST) * part)
+    size = "min-width:1.7em;height:1.7em;padding:0 .3em;border:none;border-radius:3px"
+    return f"{size};text-align:center;font-variant-numeric:tabular-nums;background:{colour}"
+
+
+def _column(name: str, upright: bool) -> str:
+    turned = "writing-mode:vertical-rl;transform:rotate(180deg);margin:auto;" if upright else ""
+    words = f'<div style="{turned}white-space:nowrap">{_name(name)}</div>'
+    style = f"border:none;padding:.1em .2em;font-weight:normal;color:{SOFT};vertical-align:bottom"
+    return f'<th style="{style};text-align:center">{words}</th>'
+
+
+def _name(name: str) -> str:
+    return escape(shortened(name, LONGEST_NAME))
+
+
+def _line(points: Sequence[str], colour: str, thick: float) -> str:
+    if not points:
+        return ""
+    style = f"fill:none;stroke:{colour};stroke-width:{thick};stroke-linejoin:round"
+    return f'<path d="M{"L".join(points)}" style="{style}"/>'
+
+
+def _words(x: float, y: float, text: str, anchor: str) -> str:
+    style = f"font-size:11px;fill:{SOFT};text-anchor:{anchor};dominant-baseline:central"
+    return f'<text x="{number(x)}" y="{number(y)}" style="{style}">{escape(text)}</text>'
+
+
+def _box(x: float, wide: float, colour: str, opacity: float = 1.0) -> str:
+    return (
+        f'<rect x="{number(x)}" y="3" width="{number(wide)}" height="{number(THICK - 6)}" rx="2" '
+        f'style="fill:{colour};opacity:{opacity:g}"/>'
+    )
+
+
+def _svg(wide: float, high: float, inside: str) -> Markup:
+    size = f'width="{number(wide)}" height="{number(high)}"'
+    view = f'viewBox="0 0 {number(wide)} {number(high)}"'
+    style = "vertical-align:middle;max-width:100%;height:auto"
+    return Markup(f'<svg {size} {view} style="{style}">{inside}</svg>')
