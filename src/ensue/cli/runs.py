@@ -14,17 +14,20 @@ if TYPE_CHECKING:
 
 @app.command()
 def runs(
-    folder: Annotated[Path, typer.Argument(help="Folder that holds runs, or one run.")] = Path("."),
+    folder: Annotated[
+        Path, typer.Argument(metavar="[FOLDER]", help="Folder that holds runs, or one run.")
+    ] = Path("."),
     tensorboard: Annotated[
         Path | None,
         typer.Option(
             "--tensorboard",
+            metavar="FOLDER",
             help="Write the runs' histories as TensorBoard logs into this folder.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the runs below a folder.
+    """List runs: task, scores, state, time and size of each
 
     A line for each: task, data, best validation score, test score if it was evaluated, state,
     when, time trained, size on the disk.
@@ -53,7 +56,10 @@ def runs(
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; the first is the reference.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN RUN…", help="Run folders; the first is the reference."),
+    ],
     validation: Annotated[
         bool,
         typer.Option(
@@ -65,7 +71,7 @@ def compare(
     trust_cell: TrustCell = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs that were evaluated on the same rows.
+    """Compare runs side by side, with intervals of their differences
 
     Scores and baselines side by side, and the difference of each run from the first with its 95 %
     interval by paired bootstrap. A test part is never opened here: `ensue evaluate RUN` does that.
