@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ensue.errors import RunError
+from ensue.files.unfinished import remove_leftovers, unfinished
 
 _ADVICE = {
     errno.ENOSPC: "make room",
@@ -53,11 +54,15 @@ def disk_errors(
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """The file with all of its content, or no file."""
-    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-    with disk_errors(path, len(data)):
-        with open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+    """The file with all of its content, or no file; what killed processes left of it goes."""
+    beside = unfinished(path)
+    try:
+        with disk_errors(path, len(data)):
+            remove_leftovers(path)
+            with open(beside, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -222,7 +222,7 @@ class Model(Generic[S, P, L]):
             network = self.fresh(settings.seed)
             place = None
             if how.folder is not None:
-                place = RunFolder(how.folder.path / "refit" / str(member + 1))
+                place = how.folder.refit(member + 1)
             source = self.task.source(whole, self, settings.seed)
             fit(network, source, None, settings, place, config=config)
             self.networks[member] = network.eval()

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
-from ensue.files.atomic_folder import UNFINISHED
 from ensue.files.disk import free_bytes
+from ensue.files.unfinished import UNFINISHED
 from ensue.training import checkpoint, gradients
 from ensue.training.averaging import copy_of
 from ensue.training.devices import device_of_weights, moved
