@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ensue.errors import RunError
+from ensue.data.tasks.write import write_task
+from ensue.errors import OptionError, RunError
 from ensue.files.disk import write_whole
 from ensue.files.opening import append_to, open_plain, read_plain
 from ensue.files.run_folder import RunFolder
@@ -115,3 +116,12 @@ def test_a_file_that_was_half_written_by_a_killed_process_goes(run: RunFolder) -
     left.write_text("half")
     write_whole(run.config, b"whole")
     assert sorted(os.listdir(run.path)) == ["config.toml"]
+
+
+def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "kept.jsonl"
+    place.write_text("mine\n")
+    with pytest.raises(OptionError, match="its answer is a number"):
+        write_task("counting", place, rows=3)
+    assert place.read_text() == "mine\n"
+    assert os.listdir(tmp_path) == ["kept.jsonl"]
