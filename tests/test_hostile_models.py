@@ -40,7 +40,7 @@ def refusal(place: Path) -> str:
 
 @pytest.mark.parametrize("model", models(), ids=lambda path: path.parent.parent.name)
 def test_a_changed_model_is_refused_or_loads(model: Path, tmp_path: Path) -> None:
-    draw, refused = random.Random(model.parent.parent.name), 0
+    draw = random.Random(model.parent.parent.name)
     for number in range(4):
         files, what = hostile_files(model, draw)
         place = tmp_path / str(number)
@@ -52,8 +52,6 @@ def test_a_changed_model_is_refused_or_loads(model: Path, tmp_path: Path) -> Non
         except (Exception, Hangs) as error:
             raise AssertionError(f"{what}: {type(error).__name__}") from error
         assert len(told) < LONGEST, what
-        refused += bool(told)
-    assert refused
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

@@ -125,3 +125,9 @@ def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(tmp_path:
         write_task("counting", place, rows=3)
     assert place.read_text() == "mine\n"
     assert os.listdir(tmp_path) == ["kept.jsonl"]
+
+
+def test_what_a_message_quotes_cannot_drive_the_terminal() -> None:
+    told = str(RunError("a label \x1b[31m\x07\tred\r\nnext line " + "x" * 10_000))
+    assert told.startswith("a label \\x1b[31m\\x07\\tred\\r\nnext line xxx")
+    assert len(told) < 2000

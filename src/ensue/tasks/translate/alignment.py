@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ensue.data.layout import cut, printable, width_of
+from ensue.data.layout import cut, width_of
 from ensue.drawing.svg import FAINT, INK, QUIET, SANS, Drawing, number, text_width
+from ensue.escape import printable
 from ensue.tasks.seq2seq.shades import shaded
 from ensue.tasks.translate.answer import Explained
 
