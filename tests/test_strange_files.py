@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ensue.data.stream import open_file
 from ensue.data.tasks.write import write_task
-from ensue.errors import OptionError, RunError
+from ensue.errors import DataError, OptionError, RunError
 from ensue.files.disk import write_whole
 from ensue.files.opening import append_to, open_plain, read_plain
 from ensue.files.run_folder import RunFolder
@@ -131,3 +132,11 @@ def test_what_a_message_quotes_cannot_drive_the_terminal() -> None:
     told = str(RunError("a label \x1b[31m\x07\tred\r\nnext line " + "x" * 10_000))
     assert told.startswith("a label \\x1b[31m\\x07\\tred\\r\nnext line xxx")
     assert len(told) < 2000
+
+
+def test_a_pipe_is_no_data_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match=r"pipe.csv: expected a file, got a pipe, which can be"):
+        open_file(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="expected a file, got a device"):
+        open_file(Path("/dev/zero"))

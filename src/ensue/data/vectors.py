@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.stream import open_file
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.files.caps import VECTOR_LINE, VECTOR_WIDTH
@@ -171,10 +172,10 @@ class _Reading:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and content of each line that is not empty, gzip or not."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             packed = file.read(2) == GZIP
-        with gzip.open(path) if packed else path.open("rb") as lines:
-            number = 0
+            file.seek(0)
+            lines, number = gzip.GzipFile(fileobj=file) if packed else file, 0
             while content := lines.readline(VECTOR_LINE + 1):
                 number += 1
                 if len(content) > VECTOR_LINE:
