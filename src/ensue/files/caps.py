@@ -12,3 +12,4 @@ IDX_FILE = 1 << 30  # bytes, unpacked
 VECTOR_LINE = 1 << 20  # bytes of a line of word vectors
 VECTOR_WIDTH = 1 << 16  # numbers of a word vector
 COMPILER_SECONDS = 300.0
+LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite
