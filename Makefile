@@ -9,8 +9,9 @@ READY := $(VENV)/ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 PEERS := .venv-peers
+AUDIT := .venv-audit
 
-.PHONY: help demo test test-optimised test-avx2 faults mutants check settings bench bench-full bench-peers clean again
+.PHONY: help demo test test-optimised test-avx2 faults mutants check settings bench bench-full bench-peers audit clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
@@ -24,6 +25,7 @@ help:
 	@echo 'make bench         measure the native engine     make bench ARGS="lengths LSTM.train"'
 	@echo 'make bench-full    the same over the whole grid of shapes (an hour or more)'
 	@echo 'make bench-peers   install JAX and ONNX Runtime, so that they take part'
+	@echo 'make audit         licences, known weaknesses, and dist/sbom.cdx.json'
 	@echo 'make clean         remove .venv and the caches'
 	@echo
 	@echo 'PYTHON=...   the Python that .venv is made from (3.11 or newer; make clean first)'
@@ -66,6 +68,16 @@ bench: $(READY)
 bench-full: $(READY)
 	@$(VENV)/bin/ensue bench --full --json bench.json --picture bench.svg $(ARGS)
 
+# What Ensue is made of: licences, known weaknesses (where the data can be reached), an SBOM.
+audit: $(READY)
+	@test -x $(AUDIT)/bin/cyclonedx-py || { $(PY) -m venv $(AUDIT) && $(AUDIT)/bin/python -m pip install \
+	    --quiet --disable-pip-version-check cyclonedx-bom pip-audit pip-licenses >&2; }
+	@$(AUDIT)/bin/pip-licenses --python=$(PY) --format=markdown
+	@timeout 120 $(AUDIT)/bin/pip-audit -r constraints.txt --no-deps --disable-pip || \
+	    echo 'known weaknesses: not checked, or found above' >&2
+	@mkdir -p dist && $(AUDIT)/bin/cyclonedx-py environment $(PY) --pyproject pyproject.toml \
+	    --output-reproducible --of JSON -o dist/sbom.cdx.json && echo 'wrote dist/sbom.cdx.json' >&2
+
 # In a Python environment of their own: they must not change the versions of ours.
 bench-peers: $(READY)
 	@test -x $(PEERS)/bin/python || $(PY) -m venv $(PEERS)
@@ -73,7 +85,7 @@ bench-peers: $(READY)
 	    numpy jax jaxlib onnx onnxruntime >&2
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .hypothesis .mutants .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(AUDIT) build dist .hypothesis .mutants .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `unfinished` stands in .venv from its first moment until all is installed; a set-up that

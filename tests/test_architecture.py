@@ -23,6 +23,7 @@ PACKAGE = ROOT / "src" / "ensue"
 
 # A part imports only from itself and from those above it.
 PARTS = [
+    "escape",
     "errors",
     "moved",
     "settings",

@@ -18,6 +18,8 @@ from torch import Tensor
 from ensue.errors import RunError, TrainingError
 from ensue.files import atomic_folder as whole
 from ensue.files.atomic_folder import Damaged
+from ensue.files.exchange import exchanged
+from ensue.files.unfinished import unfinished
 from ensue.training import checkpoint
 
 SCALARS = {"update": 3, "cost": 0.1 + 0.2, "due": False, "best": None}
@@ -501,6 +503,7 @@ def test_a_disk_error_while_replacing_leaves_what_was_there(
     old = put(tmp_path / "place", FIRST)
     for number in (1, 2):  # of the old one aside, and of the new one to its place
         with monkeypatch.context() as patch:
+            patch.setattr(whole, "exchanged", lambda one, other: False)
             patch.setattr(os, "rename", failing(number, errno.EIO, os.rename))
             patch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
             with pytest.raises(RunError) as caught:
@@ -512,6 +515,74 @@ def test_a_disk_error_while_replacing_leaves_what_was_there(
         )
         assert whole.read_files(tmp_path / "place") == old
         assert os.listdir(tmp_path) == ["place"]
+
+
+def killed_at(number: int, call: Callable[[], object]) -> int:
+    """The exit code of a process that dies at that change of a folder; 0 where it came through."""
+    child = os.fork()
+    if not child:
+        changes = iter(range(1, 1000))
+
+        def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+            def change(*given: Any, **words: Any) -> Any:
+                if next(changes) == number:
+                    os._exit(9)
+                return real(*given, **words)
+
+            return change
+
+        for name in ("rename", "mkdir", "fsync", "rmdir"):
+            setattr(os, name, dying(getattr(os, name)))
+        call()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_kill_while_replacing_leaves_the_old_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    """At every call that changes a folder; a reader puts back what was there."""
+    if not at_once:
+        monkeypatch.setattr(whole, "exchanged", lambda one, other: False)
+    place, seen = tmp_path / "place", set[str]()
+    old, new = (whole.with_manifest(files, {"format": 1}) for files in (FIRST, SECOND))
+    for number in range(1, 30):
+        put(place, FIRST)
+        code = killed_at(number, lambda: put(place, SECOND))
+        found = whole.read_files(place)
+        assert found in (old, new), number
+        seen.add("old" if found == old else "new")
+        put(place, FIRST)
+        assert os.listdir(tmp_path) == ["place"]
+        if not code:
+            break
+    assert not code
+    assert seen == {"old", "new"}
+
+
+def test_the_next_save_puts_back_what_a_kill_took_away(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    old = put(place, FIRST)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.rename(place, tmp_path / f".tmp-place-{child}-0123abcd-old")
+    whole.recover(place)
+    assert whole.read_files(place) == old
+    assert os.listdir(tmp_path) == ["place"]
+
+
+def test_names_are_exchanged_in_one_step_or_not_at_all(tmp_path: Path) -> None:
+    for name in "ab":
+        put(tmp_path / name, {"own.json": name.encode()})
+    if exchanged(tmp_path / "a", tmp_path / "b"):
+        assert (tmp_path / "a" / "own.json").read_bytes() == b"b"
+        assert (tmp_path / "b" / "own.json").read_bytes() == b"a"
+    with pytest.raises(FileNotFoundError):
+        exchanged(tmp_path / "a", tmp_path / "nowhere")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
 
 
 def test_a_folder_below_a_file(tmp_path: Path) -> None:
@@ -544,4 +615,4 @@ def test_leftovers_of_killed_processes_go_and_hinder_nobody(tmp_path: Path) -> N
 
 
 def test_no_two_writings_have_the_same_name_beside(tmp_path: Path) -> None:
-    assert len({whole._unfinished(tmp_path / "place") for _ in range(100)}) == 100
+    assert len({unfinished(tmp_path / "place") for _ in range(100)}) == 100

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from ensue.data.check import Report, check
-from ensue.data.layout import aligned, cut, printable, width_of
+from ensue.data.layout import aligned, cut, width_of
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.show import show
 from ensue.errors import DataError
+from ensue.escape import printable
 
 
 @pytest.fixture(autouse=True)

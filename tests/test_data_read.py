@@ -191,7 +191,10 @@ def test_json_values(tmp_path: Path) -> None:
     [
         ("[" * 100_000, "invalid JSON: nested too deeply"),
         ('{"n": 1' + "0" * 5000 + "}", "a number with too many digits"),
-        ('{"n": 1' + "0" * 400 + "}", "field 'n': expected a finite number, got 1" + "0" * 400),
+        (
+            '{"n": 1' + "0" * 400 + "}",
+            "field 'n': expected a finite number, at most 1e+30, got about 1e400",
+        ),
         ("7", "expected an object, {…}, got a single value"),
         (
             '{"n": [[1], ["a"]]}',

@@ -146,7 +146,9 @@ JSON_FAULTS: dict[str, Fault] = {
     "cut": json_with("]]}", "", "invalid JSON: Expecting ',' delimiter at character 68"),
     "nan": json_with("4", "NaN", "NaN is not valid JSON: expected a finite number"),
     "infinite": json_with(
-        "4", "1e999", "field 'frames': expected finite numbers, got one that is not at step 2"
+        "4",
+        "1e999",
+        "field 'frames': expected finite numbers, at most 1e+30, got one that is not at step 2",
     ),
     "twice": json_with('"label"', '"text"', "the key 'text' stands twice in one object"),
     "gone": json_with(

@@ -105,7 +105,12 @@ def test_a_header_that_promises_more_is_a_file_cut_off(tmp_path: Path) -> None:
             "file of word vectors as text?",
         ),
         (gzip.compress(b"the 1 2 3\n" * 99, mtime=0)[:-9], "damaged gzip file"),
-        (None, "cannot be read: No such file or directory"),
+        (None, "no such file: check the name."),
+        (
+            gzip.compress(b"the" + bytes(1 << 24), mtime=0),
+            "1: expected a word and its numbers, got",
+        ),
+        (b"9 70000\nthe 1\n", "1: expected vectors of at most 65,536 numbers, got 70,000"),
     ],
 )
 def test_files_that_cannot_serve(tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -114,7 +119,15 @@ def test_files_that_cannot_serve(tmp_path: Path, content: bytes | None, message:
         path.write_bytes(content)
     with pytest.raises(DataError) as caught:
         read_vectors(path, WORDS)
-    assert str(caught.value).startswith(f"{path}: {message}")
+    begin = f"{path}:" if message[:1].isdigit() else f"{path}: "
+    assert str(caught.value).startswith(begin + message)
+
+
+@pytest.mark.parametrize("number", ["1_0", "x", "0x1"])
+def test_numbers_as_files_spell_them(tmp_path: Path, number: str) -> None:
+    path = file_of(tmp_path, [f"the 1 {number}"])
+    with pytest.raises(DataError, match=f"expected a number, found '{number}'"):
+        read_vectors(path, WORDS)
 
 
 def test_a_line_without_numbers(tmp_path: Path) -> None:

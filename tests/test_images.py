@@ -6,6 +6,7 @@ import gzip
 import struct
 import sys
 import zlib
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ensue.data.pictures import idx as idx_files
 from ensue.data.pictures.idx import labels_beside, read_idx, read_idx_pictures
 from ensue.data.pictures.images import (
     conformed,
@@ -142,13 +144,25 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {
     "a bomb": (
         "a.png",
         png((2**20, 2**20, 8, 0, 0, 0, 0), b""),
-        "byte 16: expected 1 … 67,108,864 pixels, got 1048576 × 1048576",
+        "byte 16: expected 1 … 67,108,864 pixels, at most 32,768 a side, got 1048576 × 1048576",
     ),
+    "one endless line": (
+        "a.png",
+        png((2**26, 1, 8, 0, 0, 0, 0), b""),
+        "byte 16: expected 1 … 67,108,864 pixels, at most 32,768 a side, got 67108864 × 1",
+    ),
+    "nothing but an end": (
+        "a.png",
+        SIGNATURE + png((2, 2, 8, 0, 0, 0, 0), b"")[-12:],
+        "byte 8: expected the header chunk",
+    ),
+    "a header without end": ("a.pgm", b"P5" + b" #" * 30_000, "byte 0: expected P5 or P6, width"),
+    "a side of 5,000 digits": ("a.pgm", b"P5 " + b"9" * 5000, "byte 0: expected P5 or P6, width"),
     "a cut pgm": ("a.pgm", b"P5 3 2 255 abc", "byte 14: expected 6 bytes of pixels, got 3"),
     "a pgm of 16 bits": (
         "a.pgm",
         b"P5 3 2 999 abc",
-        "byte 3: expected 1 … 67,108,864 pixels of numbers up to 255, got 3 × 2 up to 999",
+        "byte 7: expected numbers up to 255 at most, got 999",
     ),
     "a pgm of letters": ("a.pgm", b"P5 three", "byte 0: expected P5 or P6, width, height"),
 }
@@ -321,10 +335,36 @@ IDX_FAULTS: dict[str, tuple[bytes, str]] = {
     ),
     "more": (
         WHOLE + b"xyz",
-        "byte 28: expected 12 bytes for 2 × 3 × 2, got 15: what follows is unknown",
+        "byte 28: expected 12 bytes for 2 × 3 × 2, got more: what follows is unknown",
     ),
     "a cut gzip": (gzip.compress(WHOLE)[:-9], "the gzip data is cut off at byte"),
+    "a bomb": (
+        gzip.compress(WHOLE[:4] + struct.pack(">III", 2**10, 2**10, 2**12)),
+        "byte 4: expected at most 1,073,741,824 bytes, got 1024 × 1024 × 4096",
+    ),
+    "packed without end": (
+        gzip.compress(WHOLE + bytes(1 << 26)),
+        "byte 28: expected 12 bytes for 2 × 3 × 2, got more: what follows is unknown",
+    ),
 }
+
+
+def test_no_more_of_an_idx_file_is_unpacked_than_it_announces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, taken = tmp_path / "t-images-idx3-ubyte", 0
+
+    def endless(path: Path) -> Iterator[bytes]:
+        nonlocal taken
+        yield WHOLE
+        while True:
+            taken += 1
+            yield bytes(1000)
+
+    monkeypatch.setattr(idx_files, "pieces", endless)
+    with pytest.raises(DataError, match="got more: what follows is unknown"):
+        read_idx(file, 3)
+    assert taken == 1
 
 
 @pytest.mark.parametrize("name", IDX_FAULTS)

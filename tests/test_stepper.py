@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from laws import CELL_ROWS, Row
@@ -61,6 +63,39 @@ def test_a_stepper_keeps_the_weights_it_was_made_with() -> None:
         layer.forwards[0].W.zero_()
     after, _ = stepper.step(x, stepper.start())
     torch.testing.assert_close(before, after)
+
+
+@pytest.mark.parametrize("threads", [4])
+def test_threads_share_a_stepper(way: str, threads: int) -> None:
+    torch.manual_seed(3)
+    layer = Recurrent([LSTM(), GRU()], 16, 64).eval()
+    stepper = layer.stepper(8)
+    sequences = torch.randn(4 * threads, 12, 8, 16)
+
+    def walked(x: Tensor) -> Tensor:
+        state, outputs = stepper.start(), []
+        for frame in x:
+            y, state = stepper.step(frame, state)
+            outputs.append(y.clone())
+        return torch.stack(outputs)
+
+    alone = [walked(x) for x in sequences]
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(5):
+            for together, by_itself in zip(pool.map(walked, sequences), alone, strict=True):
+                assert torch.equal(together, by_itself)
+
+
+@pytest.mark.parametrize("engine", ["native", "eager"])
+def test_threads_share_a_layer(engine: str) -> None:
+    torch.manual_seed(4)
+    layer = Recurrent(GRU(), 12, 40, engine=engine).eval()
+    given = [torch.randn(9, rows, 12) for rows in (1, 3, 8, 2) * 4]
+    with torch.no_grad():
+        alone = [layer(x)[0] for x in given]
+    with ThreadPoolExecutor(16) as pool:
+        for y, expected in zip(pool.map(lambda x: layer(x)[0].detach(), given), alone, strict=True):
+            torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_both_directions_cannot_step() -> None:

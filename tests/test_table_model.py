@@ -292,6 +292,21 @@ def test_remarks_are_made() -> None:
     assert "column 'twice' tells the target almost exactly" in told
 
 
+@pytest.mark.parametrize("cell", ["inf", "1e400", "1,5"])
+def test_a_column_of_numbers_with_a_cell_that_is_none_is_told(cell: str) -> None:
+    rows = with_target("number", houses(60))
+    rows = [{**row, "price": cell if k == 7 else f"{k / 7:.2f}"} for k, row in enumerate(rows)]
+    heard: list[str] = []
+    TableModel(model=SMALL, train={**QUICK, "epochs": 1}).fit(
+        rows,
+        rows,
+        target="target",
+        watchers=[lambda r: heard.append(r.text) if isinstance(r, Said) else None],
+    )
+    told = next(line for line in heard if line.startswith("column 'price' is read as categories"))
+    assert f"most of its cells are numbers, but not all (row:8: {cell!r})" in told
+
+
 def test_what_targets_look_like() -> None:
     assert look_like_numbers(["1.5", "2"])
     assert look_like_numbers([str(k) for k in range(30)])

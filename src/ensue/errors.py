@@ -8,9 +8,15 @@ next. The command line prints it as it stands and exits with 2; in Python, a cal
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from ensue.escape import readable
+
 
 class EnsueError(Exception):
-    """Anything that the person who called Ensue can put right."""
+    """Anything that the person who called Ensue can put right. What its message quotes is shown
+    with control characters written out."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(readable(str(message)))
 
 
 class EquationError(EnsueError):

@@ -32,7 +32,8 @@ def runs(
     A line for each: task, data, best validation score, test score if it was evaluated, state,
     when, time trained, size on the disk.
     """
-    from ensue.data.layout import aligned, printable
+    from ensue.data.layout import aligned
+    from ensue.escape import printable
     from ensue.runs.run import HEAD, list_runs
 
     if tensorboard is not None:

@@ -9,13 +9,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ensue.data.layout import aligned, cut, printable
+from ensue.data.layout import aligned, cut
 from ensue.data.options import TABLES, ReadOptions
 from ensue.data.read import format_of, read
 from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
 from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
 from ensue.data.values import NO_LABEL
+from ensue.escape import printable
 
 MAJORITY = 0.9
 MOST_KEPT = 100_000  # problems; those after them are only counted

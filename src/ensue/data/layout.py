@@ -6,13 +6,6 @@ import unicodedata
 from collections.abc import Sequence
 
 
-def printable(text: str) -> str:
-    r"""The text on one line, with other signs written out: a line end as \n, escape as \x1b."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def width_of(text: str) -> int:
     """How many cells of a terminal the text takes."""
     if text.isascii():

@@ -10,8 +10,10 @@ import numpy as np
 
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.rows import Place, Problem, Row, Tell
-from ensue.data.values import is_finite
+from ensue.data.values import RANGE, is_finite
+from ensue.files.caps import LARGEST_NUMBER
 
+LONGEST_NUMBER = 400  # characters
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}
 Steps = Callable[[Tell], Iterator[Row]]  # the rows of a table
 
@@ -37,7 +39,16 @@ def not_a_number(column: str, value: Any) -> str:
             guess = " (a missing value?)"
         elif number_of(value.replace(",", ".")) is not None:
             guess = " (a decimal comma?)"
+        elif len(value) < LONGEST_NUMBER and _is_float(value):
+            guess = f" ({RANGE})"
     return f"column {column!r}: expected a finite number, got {value!r}{guess}"
+
+
+def _is_float(text: str) -> bool:
+    try:
+        return abs(float(text)) > LARGEST_NUMBER
+    except ValueError:
+        return False
 
 
 # --- series ------------------------------------------------------------------------------

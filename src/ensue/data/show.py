@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ensue.data.layout import aligned, cut, printable, width_of
+from ensue.data.layout import aligned, cut, width_of
 from ensue.data.options import ReadOptions
 from ensue.data.read import format_of, read
 from ensue.data.rows import Problem, Row
 from ensue.data.series import number_of
+from ensue.escape import printable
 
 LEAST = 8  # cells of a column, however narrow the terminal
 

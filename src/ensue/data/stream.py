@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -12,6 +13,12 @@ from typing import BinaryIO
 from ensue.data.rows import reading_watch
 from ensue.errors import DataError
 
+STREAMS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 PIECE = 1 << 18
 MAGIC = b"\x1f\x8b"
 
@@ -23,6 +30,12 @@ class DamagedStream(Exception):
 def open_file(path: Path) -> BinaryIO:
     """The file, or an error that tells what to do."""
     try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind in STREAMS:
+            raise DataError(
+                f"{path}: expected a file, got {STREAMS[kind]}, which can be read only once; "
+                "write it to a file first"
+            )
         return path.open("rb")
     except FileNotFoundError:
         names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []

@@ -45,7 +45,10 @@ class Subwords:
     @cached_property
     def _model(self) -> Any:
         try:
-            return _package().Tokenizer.from_str(self.definition)
+            found = _package().Tokenizer.from_str(self.definition)
+            found.no_padding()  # rows of any length are ours to handle, and a file may ask for
+            found.no_truncation()  # more padding than there is memory
+            return found
         except MissingExtra:
             raise
         except Exception as error:  # the package raises plain Exception

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from ensue.files.caps import LARGEST_NUMBER
+
 NUMBERS = {int, float}
+RANGE = f"at most {LARGEST_NUMBER:g}"
 NO_LABEL = "expected a label, got nothing: fill it in"
 
 
@@ -16,10 +18,15 @@ class Unfit(Exception):
 
 
 def is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # an integer beyond every float
-        return False
+    """Whether it is a number that can be computed with: squares of larger ones are infinite."""
+    return abs(number) <= LARGEST_NUMBER  # false for NaN
+
+
+def shown_number(value: float) -> str:
+    """As text; a whole number of thousands of digits by its size."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"about 1e{int(value.bit_length() * 0.30103)}"
+    return str(value)
 
 
 def kind_of(value: Any) -> tuple[str, Any]:
@@ -34,7 +41,7 @@ def kind_of(value: Any) -> tuple[str, Any]:
         return "true or false", value
     if isinstance(value, int | float):
         if not is_finite(value):
-            raise Unfit(f"expected a finite number, got {value}")
+            raise Unfit(f"expected a finite number, {RANGE}, got {shown_number(value)}")
         return "a number", value
     if value is None:
         raise Unfit("expected a value, got null")
@@ -61,7 +68,7 @@ def _kind_of_list(value: list[Any]) -> tuple[str, Any]:
         return "tokens", [sound_text(token) for token in value]
     if types <= NUMBERS:
         if not all(map(is_finite, value)):
-            raise Unfit("expected finite numbers, got one that is not")
+            raise Unfit(f"expected finite numbers, {RANGE}, got one that is not")
         return "numbers", np.array(value, np.float64)
     if types == {list}:
         return _vectors(value)
@@ -79,7 +86,7 @@ def _vectors(value: list[list[Any]]) -> tuple[str, Any]:
                 f"and {len(vector)} at step {step}"
             )
         if not all(map(is_finite, vector)):
-            raise Unfit(f"expected finite numbers, got one that is not at step {step}")
+            raise Unfit(f"expected finite numbers, {RANGE}, got one that is not at step {step}")
     return f"vectors of {width} numbers", np.array(value, np.float64)
 
 

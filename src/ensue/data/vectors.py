@@ -7,6 +7,7 @@ a first line with two whole numbers (how many, how wide) may stand before. gzip 
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.stream import open_file
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.files.caps import VECTOR_LINE, VECTOR_WIDTH
 
 MOST_PROBLEMS = 20
+COUNT = re.compile(rb"\d{1,18}")
 GZIP = b"\x1f\x8b"
 # spellings under which a word is looked for, the best first
 SPELLINGS = (str, str.lower, str.capitalize, str.upper)
@@ -83,12 +87,14 @@ class _Reading:
 
     def take(self, line: int, content: bytes) -> None:
         fields = content.rstrip(b" \r").split(b" ")
-        if line == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
+        if line == 1 and len(fields) == 2 and all(COUNT.fullmatch(field) for field in fields):
             self.promised, self.width = int(fields[0]), int(fields[1])
+            self._check_width(line)
             return
         self.words += 1
         if not self.width:
             self.width = len(fields) - 1
+            self._check_width(line)
         beyond = len(fields) - self.width  # parts of the word: a few have spaces inside
         if not self.width or beyond < 1 or (beyond > 1 and _is_number(fields[beyond - 1])):
             expected = self.width or "a word and its"
@@ -98,6 +104,13 @@ class _Reading:
         if word in self.wanted:
             self.keep(line, word, fields[beyond:])
 
+    def _check_width(self, line: int) -> None:
+        if self.width > VECTOR_WIDTH:
+            raise DataError(
+                f"{self.path}:{line}: expected vectors of at most {VECTOR_WIDTH:,} numbers, got "
+                f"{self.width:,}: is this a file of word vectors?"
+            )
+
     def keep(self, line: int, word: bytes, numbers: list[bytes]) -> None:
         """The vector of a wanted word."""
         if word in self.lines_of:
@@ -105,12 +118,12 @@ class _Reading:
             self.problem(line, reason)
             return
         self.lines_of[word] = line
-        try:
-            vector = np.array(list(map(float, numbers)), np.float32)
-        except ValueError:
-            wrong = next(number for number in numbers if not _is_number(number))
+        wrong = next((number for number in numbers if not _is_number(number)), None)
+        if wrong is not None:
             self.problem(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
             return
+        with np.errstate(over="ignore"):
+            vector = np.array(list(map(float, numbers))).astype(np.float32)
         if not np.isfinite(vector).all():
             self.problem(line, "expected finite numbers, found NaN or infinity")
             return
@@ -159,10 +172,17 @@ class _Reading:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Number and content of each line that is not empty, gzip or not."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             packed = file.read(2) == GZIP
-        with gzip.open(path) if packed else path.open("rb") as lines:
-            for number, content in enumerate(lines, 1):
+            file.seek(0)
+            lines, number = gzip.GzipFile(fileobj=file) if packed else file, 0
+            while content := lines.readline(VECTOR_LINE + 1):
+                number += 1
+                if len(content) > VECTOR_LINE:
+                    raise DataError(
+                        f"{path}:{number}: expected a word and its numbers, got a line of more "
+                        f"than {VECTOR_LINE:,} bytes: is this a file of word vectors?"
+                    )
                 if content.strip():
                     yield number, content.rstrip(b"\n")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -172,8 +192,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_number(text: bytes) -> bool:
+    """As files spell them: Python's 1_0 is none."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return b"_" not in text

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-import secrets
 import shutil
+import stat
 from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -21,8 +20,11 @@ from typing import Any
 
 from ensue.errors import RunError
 from ensue.files.disk import disk_errors
+from ensue.files.exchange import exchanged
+from ensue.files.opening import read_plain
+from ensue.files.unfinished import OLD, leftovers, remove_leftovers, unfinished
 
-MANIFEST, UNFINISHED = "manifest.json", ".tmp-"
+MANIFEST = "manifest.json"
 SHOWN = 3  # names of files that a message has
 
 
@@ -82,8 +84,9 @@ def with_manifest(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[
 def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -> None:
     """Writes the files beside, then puts them in the place of what is there, which must be empty
     or ours. stands: a sentence on what is safe if the disk fails."""
-    beside = _unfinished(place)
+    beside = unfinished(place)
     with disk_errors(place, sum(map(len, files.values())), beside, stands=stands):
+        recover(place)
         there = os.path.lexists(place)
         if there and not _ours(place, files.keys()):
             raise RunError(
@@ -91,7 +94,7 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
                 "Name a folder that does not exist yet, or move away what is there"
             )
         place.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(place)
+        remove_leftovers(place)
         beside.mkdir()
         for name, data in files.items():
             _write(beside / name, data)
@@ -101,18 +104,33 @@ def write_folder(place: Path, files: Mapping[str, bytes], *, stands: str = "") -
 
 
 def _put(beside: Path, place: Path, there: bool) -> None:
-    """The one in the place of the other, which goes only once it is replaced."""
-    gone = beside.with_name(f"{beside.name}-old")
-    if there:
-        os.rename(place, gone)
+    """The one in the place of the other, which goes only once it is replaced: in one step where
+    the system can, else in two, and `recover` undoes the first."""
+    if not there:
+        os.rename(beside, place)
+        return
+    if exchanged(beside, place):
+        shutil.rmtree(beside, ignore_errors=True)
+        return
+    gone = beside.with_name(f"{beside.name}{OLD}")
+    os.rename(place, gone)
     try:
         os.rename(beside, place)
     except OSError:
-        if there:
-            os.rename(gone, place)
+        os.rename(gone, place)
         raise
-    if there:
-        shutil.rmtree(gone, ignore_errors=True)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def recover(place: Path) -> None:
+    """Puts back what a killed process had moved away in order to replace it."""
+    if os.path.lexists(place):
+        return
+    for path in leftovers(place):
+        if path.name.endswith(OLD) and not path.is_symlink():
+            os.rename(path, place)
+            sync_folder(place.parent)
+            return
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -132,36 +150,9 @@ def sync_folder(folder: Path) -> None:
 
 def remove(path: Path) -> None:
     """First under a name that is never read: a crash in between leaves none half removed."""
-    gone = _unfinished(path)
+    gone = unfinished(path)
     os.rename(path, gone)
     shutil.rmtree(gone, ignore_errors=True)
-
-
-def _unfinished(place: Path) -> Path:
-    """A name beside the place that no process had before: numbers of processes come again."""
-    return place.parent / f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}"
-
-
-def _remove_leftovers(place: Path) -> None:
-    """What processes that were killed left of this place."""
-    name = re.compile(rf"{re.escape(UNFINISHED + place.name)}-(\d+)-[0-9a-f]{{8}}(-old)?")
-    for path in place.parent.iterdir():
-        match = name.fullmatch(path.name)
-        if match and not _others(int(match[1])):
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _others(process: int) -> bool:
-    """Whether another process of that number is alive, so that it may be writing."""
-    if process == os.getpid():
-        return False
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # there is one, and it is not ours
-    return True
 
 
 # --- what may be replaced ------------------------------------------------------------------
@@ -218,8 +209,9 @@ def _described(place: Path) -> str:
 def read_files(place: Path) -> dict[str, bytes]:
     """The bytes of every file, all of which are as the manifest says; else Damaged."""
     try:
+        recover(place)
         names = sorted(entry.name for entry in place.iterdir())
-        manifest_bytes = (place / MANIFEST).read_bytes()
+        manifest_bytes = read_plain(place / MANIFEST)
         listed: dict[str, Any] = manifest_of(manifest_bytes)["files"]
         if odd := sorted(set(names) ^ {*listed, MANIFEST}):
             known = "missing" if odd[0] in listed else "not in the manifest"
@@ -227,16 +219,20 @@ def read_files(place: Path) -> dict[str, bytes]:
         files = {name: _read(place / name, expected) for name, expected in listed.items()}
     except OSError as error:
         raise Damaged(f"{Path(error.filename or place).name}: {error.strerror}") from None
+    except RunError as error:
+        raise Damaged(str(error)) from None
     return {**files, MANIFEST: manifest_bytes}
 
 
 def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
-    """One file, of the size and the digest that the manifest has."""
-    if path.is_symlink() or not path.is_file():
-        raise Damaged(f"{path.name} is no plain file")
-    data = path.read_bytes()
-    if len(data) != expected["size"]:
-        raise Damaged(f"{path.name} has {len(data):,} bytes, expected {expected['size']:,}")
+    """One file, of the size and the digest that the manifest has; no larger one is read."""
+    size = path.lstat().st_size
+    if stat.S_ISREG(path.lstat().st_mode) and size != expected["size"]:
+        raise Damaged(f"{path.name} has {size:,} bytes, expected {expected['size']:,}")
+    try:
+        data = read_plain(path, expected["size"])
+    except RunError:
+        raise Damaged(f"{path.name} is no plain file") from None
     if digest(data) != expected["sha256"]:
         raise Damaged(f"{path.name} is not what was written: its sha256 differs")
     return data
@@ -244,4 +240,18 @@ def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
 
 def manifest_of(data: bytes) -> dict[str, Any]:
     """As written: canonical, with the right digest of itself."""
-    return unsealed(data, MANIFEST)
+    manifest = unsealed(data, MANIFEST)
+    if not _lists_files(manifest.get("files")):
+        raise Damaged(f"{MANIFEST} is not what was written")
+    return manifest
+
+
+def _lists_files(files: object) -> bool:
+    """Whether this is the list of a manifest: a size and a digest for each file."""
+    return isinstance(files, dict) and all(
+        isinstance(own, dict)
+        and type(own.get("size")) is int
+        and own["size"] >= 0
+        and isinstance(own.get("sha256"), str)
+        for own in files.values()
+    )

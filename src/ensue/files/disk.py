@@ -8,8 +8,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from ensue.errors import RunError
+from ensue.files.unfinished import remove_leftovers, unfinished
 
 _ADVICE = {
     errno.ENOSPC: "make room",
@@ -52,15 +54,23 @@ def disk_errors(
         ) from error
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of `path` once all is written and nothing went
+    wrong; else what was there stays. What killed processes left of it goes."""
+    beside = unfinished(path)
+    try:
+        remove_leftovers(path)
+        with open(beside, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, data: bytes) -> None:
-    """The file with all of its content, or no file."""
-    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
-    with disk_errors(path, len(data)):
-        try:
-            with open(beside, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+    """The file with all of its content, or what was there; RunError where the disk fails."""
+    with disk_errors(path, len(data)), replacing(path) as file:
+        file.write(data)

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,7 +14,9 @@ from pathlib import Path
 
 from ensue.errors import RunError
 from ensue.files.disk import advice, disk_errors
+from ensue.files.opening import open_plain, read_plain, refuse_strange
 
+MEMBERS, REFIT = "members", "refit"
 PATIENCE = 1.0  # seconds until the holder of a lock has written its name
 
 
@@ -41,7 +44,15 @@ class RunFolder:
         self.failure = self.path / "failure.json"
         self.lock = self.path / "lock"
 
+    def check(self) -> None:
+        """RunError where a link, a FIFO or a device stands under one of the names: what is read
+        or written by a name of the folder is inside of it."""
+        files = (self.config, self.history, self.timing, self.lock)
+        folders = (self.checkpoints, self.model, self.path / MEMBERS, self.path / REFIT)
+        refuse_strange(dict.fromkeys(files, stat.S_IFREG) | dict.fromkeys(folders, stat.S_IFDIR))
+
     def create(self) -> None:
+        self.check()
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -52,7 +63,11 @@ class RunFolder:
 
     def member(self, number: int) -> RunFolder:
         """The folder of another network of an ensemble, inside of this one."""
-        return RunFolder(self.path / "members" / str(number))
+        return RunFolder(self.path / MEMBERS / str(number))
+
+    def refit(self, number: int) -> RunFolder:
+        """The folder of a network that learns again from all rows, inside of this one."""
+        return RunFolder(self.path / REFIT / str(number))
 
     def members(self) -> list[RunFolder]:
         """This folder and those of the other networks that have been begun."""
@@ -98,7 +113,8 @@ class RunFolder:
         name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
         with ExitStack() as stack:
             with disk_errors(self.lock, len(name)):
-                file = stack.enter_context(open(self.lock, "a+b", buffering=0))
+                opened = open_plain(self.lock, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+                file = stack.enter_context(opened)
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -110,16 +126,29 @@ class RunFolder:
                 file.write(name)
             try:
                 yield
+                self._still_there(file.fileno())
             finally:
                 with suppress(OSError):  # a disk that fails now: the lock is free all the same
                     file.truncate(0)
+
+    def _still_there(self, handle: int) -> None:
+        """RunError where the folder was removed or replaced while the lock was held."""
+        try:
+            same = os.path.samestat(os.lstat(self.lock), os.fstat(handle))
+        except OSError:
+            same = False
+        if not same:
+            raise RunError(
+                f"{self.path}: this folder was removed or replaced while the run was at work, and "
+                "what was learned went with it. Next: run the same command again"
+            )
 
     def _holder(self) -> str:
         """Who holds the lock; it writes its name a moment after it has it."""
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             try:
-                name = json.loads(self.lock.read_bytes())
+                name = json.loads(read_plain(self.lock))
                 return f"process {name['pid']} on {name['host']}"
             except ValueError:
                 time.sleep(0.01)

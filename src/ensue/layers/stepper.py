@@ -41,7 +41,7 @@ class Stepper:
 
     Steps give what the layer gives for the whole sequence in evaluation. The state is a value:
     keep it, give it back, or reorder its rows. Weights are read when the stepper is made, and
-    no gradients are recorded."""
+    no gradients are recorded. Several threads may use one stepper, each with states of its own."""
 
     def __init__(
         self,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensue.data.layout import printable
 from ensue.errors import RunError
+from ensue.escape import printable
 from ensue.files.disk import write_whole
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations

@@ -25,7 +25,14 @@ from ensue.tasks.kept_cells import (
     with_kept_cells,
 )
 from ensue.tasks.options import EVALUATE, PREDICT
-from ensue.tasks.saved import Saved, network_files, networks_of, read_model, write_model
+from ensue.tasks.saved import (
+    Saved,
+    loading,
+    network_files,
+    networks_of,
+    read_model,
+    write_model,
+)
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
 from ensue.tasks.unfinished import KeepsLearned
@@ -208,7 +215,7 @@ class Model(Generic[S, P, L]):
             network = self.fresh(settings.seed)
             place = None
             if how.folder is not None:
-                place = RunFolder(how.folder.path / "refit" / str(member + 1))
+                place = how.folder.refit(member + 1)
             source = self.task.source(whole, self, settings.seed)
             fit(network, source, None, settings, place, config=config)
             self.networks[member] = network.eval()
@@ -313,16 +320,17 @@ class Model(Generic[S, P, L]):
     @classmethod
     def of_saved(cls, saved: Saved, trust: Trust = NO_TRUST, device: str = "auto") -> Self:
         facts = saved.facts
-        settings = with_kept_cells(
-            cls.task.settings.of(facts["model"], "model"),
-            facts.get("cells", {}),
-            saved.cells,
-            trust,
-            saved.place,
-        )
-        found = cls(facts["text"], settings, facts["train"], members=facts["members"])
-        found._learned = cls.task.unpack(saved, found)
-        found.networks = networks_of(saved, lambda: cls.task.build(found))
+        with loading(saved.place):
+            settings = with_kept_cells(
+                cls.task.settings.of(facts["model"], "model"),
+                facts.get("cells", {}),
+                saved.cells,
+                trust,
+                saved.place,
+            )
+            found = cls(facts["text"], settings, facts["train"], members=facts["members"])
+            found._learned = cls.task.unpack(saved, found)
+            found.networks = networks_of(saved, lambda: cls.task.build(found))
         return found.to(device)
 
     def settings_facts(self) -> dict[str, Any]:

@@ -6,7 +6,8 @@ Nothing is unpickled, and names come from closed tables: a folder is data.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,18 +20,32 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ensue import __version__
-from ensue.errors import RunError
+from ensue.errors import EnsueError, RunError
 from ensue.files.atomic_folder import (
     MANIFEST,
     Damaged,
     canonical,
     digest,
     read_files,
+    recover,
     with_manifest,
     write_folder,
 )
 
 FORMAT = 1
+MOST_TOLD = 300  # characters of a fault
+# What reading values that are not as expected may end in.
+FAULTS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -74,32 +89,61 @@ def write_model(folder: Path, saved: Saved) -> None:
 
 def read_model(folder: Path) -> Saved:
     """The model in a folder; RunError where there is none, or where it is not whole."""
+    try:
+        recover(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: cannot be read ({error.strerror})") from None
     if not folder.is_dir():
         raise RunError(f"{folder}: there is no model here; train one with `ensue train`")
-    try:
+    with loading(folder):
         files = read_files(folder)
         facts = json.loads(files["model.json"])
-        if facts["format"] != FORMAT:
-            raise RunError(
-                f"{folder}: expected a model of format {FORMAT}, got {facts['format']}; "
-                "use the Ensue that wrote it"
-            )
+        for found in (json.loads(files[MANIFEST])["format"], facts["format"]):
+            if found != FORMAT:
+                raise RunError(
+                    f"{folder}: expected a model of format {FORMAT}, got {found!r}; "
+                    "use the Ensue that wrote it"
+                )
         count = sum(name.startswith("network-") for name in files)
         return Saved(
-            facts["kind"],
+            str(facts["kind"]),
             facts,
             json.loads(files["vocabularies.json"]),
             safetensors.numpy.load(files["arrays.safetensors"]),
             [
-                safetensors.torch.load(files[f"network-{number}.safetensors"])
+                _weights(safetensors.torch.load(files[f"network-{number}.safetensors"]), number)
                 for number in range(1, count + 1)
             ],
             {name.removesuffix(".py"): own for name, own in files.items() if name.endswith(".py")},
             str(folder),
             digest(files[MANIFEST]),
         )
-    except (Damaged, KeyError, ValueError, SafetensorError) as why:
-        raise RunError(f"{folder}: this is not a whole model: {why}. Train it again") from None
+
+
+@contextmanager
+def loading(place: Path | str) -> Iterator[None]:
+    """Turns every fault of what a folder holds into one error of ours: its digests may be right
+    and its content all the same not what Ensue writes."""
+    try:
+        yield
+    except EnsueError:
+        raise
+    except (Damaged, SafetensorError) as why:
+        raise RunError(f"{place}: this is not a whole model: {why}. Train it again") from None
+    except FAULTS as why:
+        told = f"{type(why).__name__}: {why}" if str(why) else type(why).__name__
+        raise RunError(
+            f"{place}: this is not a model that Ensue wrote ({told[:MOST_TOLD]}). Fetch it again, "
+            "or train it again"
+        ) from None
+
+
+def _weights(found: dict[str, Tensor], number: int) -> dict[str, Tensor]:
+    """The weights of a network, all of them numbers."""
+    for name, tensor in found.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise Damaged(f"network {number}: {name} holds NaN or infinity")
+    return found
 
 
 def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:

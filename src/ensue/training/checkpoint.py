@@ -24,7 +24,6 @@ from ensue import __version__
 from ensue.errors import RunError, TrainingError
 from ensue.files.atomic_folder import (
     MANIFEST,
-    UNFINISHED,
     Damaged,
     canonical,
     digest,
@@ -34,6 +33,7 @@ from ensue.files.atomic_folder import (
     write_folder,
 )
 from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
+from ensue.files.unfinished import UNFINISHED
 from ensue.training.gradients import first_not_finite
 
 FORMAT = 1
@@ -182,5 +182,8 @@ def clean(folder: Path) -> Sequence[str]:
     """Removes what a crash left unfinished, and names it."""
     left = sorted(folder.glob(f"{UNFINISHED}*")) if folder.is_dir() else []
     for path in left:
-        shutil.rmtree(path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     return [path.name for path in left]

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import RunError
+from ensue.files.caps import HISTORY_FILE
 from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
+from ensue.files.opening import append_to, read_plain
 from ensue.training.rows import CheckpointSaved, Row, Update, Validated
 
 EVERY = 10  # one of this many updates is recorded
@@ -36,7 +38,7 @@ def line_of(row: Row) -> bytes | None:
 def _appended(path: Path) -> FileIO:
     """The file, at its end: every write is with the system when it returns."""
     with disk_errors(path, 0, stands=CHECKPOINTS_STAND):
-        return open(path, "ab", buffering=0)
+        return append_to(path)
 
 
 class History:
@@ -50,7 +52,7 @@ class History:
     def begin(self, mark: Mapping[str, Any] | None) -> None:
         """Cuts the file back to where a checkpoint saw it; None: to nothing."""
         length = mark["length"] if mark else 0
-        kept = self.path.read_bytes()[:length]
+        kept = read_plain(self.path, HISTORY_FILE)[:length]
         if mark and (len(kept) < length or sha256(kept).hexdigest() != mark["sha256"]):
             raise RunError(
                 f"{self.path}: its first {length:,} bytes are not those that the checkpoint saw "

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
-from ensue.files.atomic_folder import UNFINISHED
 from ensue.files.disk import free_bytes
+from ensue.files.unfinished import UNFINISHED
 from ensue.training import checkpoint, gradients
 from ensue.training.averaging import copy_of
 from ensue.training.devices import device_of_weights, moved
@@ -25,7 +25,8 @@ from ensue.training.randomness import REHEARSAL, seeded
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Sampled, Source, Trainee, Validation
 
-CHECKPOINTS = 3  # two kept and one being written
+SMALL_FILES = 1 << 20  # bytes: histories, manifests, vocabularies
+CHECKPOINTS = 4  # the newest two, the best, and one being written
 
 
 def rehearse(
@@ -68,12 +69,13 @@ def _unchanged(trainee: Trainee) -> Iterator[None]:
 def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) -> None:
     weights = sum(t.numel() * t.element_size() for t in trainee.state_dict().values())
     copies = 2 + (settings.averaging is not None)  # the weights themselves and the best
-    needed = CHECKPOINTS * weights * (copies + OPTIMISERS[settings.optimiser].moments)
+    each = weights * (copies + OPTIMISERS[settings.optimiser].moments)
+    needed = CHECKPOINTS * each + 2 * weights + SMALL_FILES  # two: the model, and its successor
     free = free_bytes(checkpoints)
     if free < needed:
         raise RunError(
-            f"{checkpoints}: expected room for {CHECKPOINTS} checkpoints, {needed:,} bytes, got "
-            f"{free:,}. Make room, or name a run folder on another disk"
+            f"{checkpoints}: expected room for {CHECKPOINTS} checkpoints and the model, "
+            f"{needed:,} bytes, got {free:,}. Make room, or name a run folder on another disk"
         )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ensue.data.rows import Place, Row
 from ensue.data.stream import DamagedStream, pieces
 from ensue.errors import DataError
+from ensue.files.caps import IDX_FILE
 
 NAME = re.compile(r"(?P<begin>.*)images(?P<between>[-.])idx3-ubyte(?P<gz>\.gz)?")
 
@@ -32,30 +33,45 @@ def is_idx(path: Path) -> bool:
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """The array of a file, with that many axes; anything else is an error with its byte."""
+    """The array of a file, with that many axes; anything else is an error with its byte. No more
+    is unpacked than the sizes in front announce."""
+    begin = 4 + 4 * axes
+    data, most = bytearray(), IDX_FILE
     try:
-        data = b"".join(pieces(path))
+        for piece in pieces(path):
+            data += piece
+            if len(data) >= begin:
+                most = begin + prod(_shape(path, bytes(data[:begin]), axes))
+            if len(data) > most:
+                break
     except DamagedStream as damaged:
         raise DataError(f"{path}: {damaged}") from None
-    magic = bytes((0, 0, 8, axes))
-    if data[:4] != magic:
-        raise DataError(
-            f"{path}: byte 0: expected {magic.hex(' ')}, an idx file of bytes with {axes} "
-            f"{'axis' if axes == 1 else 'axes'}, got {data[:4].hex(' ') or 'an empty file'}"
-        )
-    begin = 4 + 4 * axes
-    if len(data) < begin:
-        raise DataError(f"{path}: byte {len(data)}: expected {axes} sizes, the file ends before")
-    shape = struct.unpack_from(f">{axes}I", data, 4)
+    shape = _shape(path, bytes(data[:begin]), axes)
     wanted, got = prod(shape), len(data) - begin
     if got != wanted:
-        sizes = " × ".join(map(str, shape))
         told = "the file is not whole, copy it again" if got < wanted else "what follows is unknown"
         raise DataError(
-            f"{path}: byte {begin + min(got, wanted)}: expected {wanted:,} bytes for {sizes}, got "
-            f"{got:,}: {told}"
+            f"{path}: byte {begin + min(got, wanted)}: expected {wanted:,} bytes for "
+            f"{' × '.join(map(str, shape))}, got {f'{got:,}' if got < wanted else 'more'}: {told}"
         )
-    return np.frombuffer(data, np.uint8, wanted, begin).reshape(shape)
+    return np.frombuffer(bytes(data), np.uint8, wanted, begin).reshape(shape)
+
+
+def _shape(path: Path, header: bytes, axes: int) -> tuple[int, ...]:
+    """The sizes that stand in front."""
+    magic = bytes((0, 0, 8, axes))
+    if header[:4] != magic:
+        raise DataError(
+            f"{path}: byte 0: expected {magic.hex(' ')}, an idx file of bytes with {axes} "
+            f"{'axis' if axes == 1 else 'axes'}, got {header[:4].hex(' ') or 'an empty file'}"
+        )
+    if len(header) < 4 + 4 * axes:
+        raise DataError(f"{path}: byte {len(header)}: expected {axes} sizes, the file ends before")
+    shape = struct.unpack_from(f">{axes}I", header, 4)
+    if prod(shape) > IDX_FILE:
+        sizes = " × ".join(map(str, shape))
+        raise DataError(f"{path}: byte 4: expected at most {IDX_FILE:,} bytes, got {sizes}")
+    return shape
 
 
 def labels_beside(path: Path) -> Path | None:

@@ -16,16 +16,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.pictures.png import MOST_PIXELS, SIGNATURE, OtherKind, decode_png, encode_png
+from ensue.data.pictures.png import SIGNATURE, OtherKind, check_size, decode_png, encode_png
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.stream import open_file
 from ensue.data.values import Unfit
 from ensue.errors import DataError, MissingExtra, OptionError
+from ensue.files.caps import PICTURE_FILE, PICTURE_HEADER
 
 PLAIN = (".png", ".pgm", ".ppm")
 ENDINGS = (*PLAIN, ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp")
 GREY = np.array([0.299, 0.587, 0.114])  # what red, green and blue count for in brightness
-NETPBM = re.compile(rb"P([56])((?:\s+|#[^\n]*\n)+)(\d+)\s+(\d+)\s+(\d+)\s")
+BLANK = rb"(?:\s|#[^\n]*\n)+"
+NETPBM = re.compile(rb"P([56])%b(\d{1,9})%b(\d{1,9})%b(\d{1,9})\s" % (BLANK, BLANK, BLANK))
 
 Picture = NDArray[np.uint8]
 
@@ -47,9 +49,11 @@ def picture_of(path: Path) -> Picture:
     """The same; `Unfit` says what is wrong without the name."""
     with open_file(path) as file:
         try:
-            data = file.read()
+            data = file.read(PICTURE_FILE + 1)
         except OSError as error:
             raise Unfit(f"cannot be read ({error.strerror})") from None
+    if len(data) > PICTURE_FILE:
+        raise Unfit(f"expected a picture of at most {PICTURE_FILE:,} bytes, got more")
     if data.startswith(SIGNATURE):
         try:
             return _opaque(decode_png(data))
@@ -90,17 +94,15 @@ def _opaque(pixels: Picture) -> Picture:
 
 def _netpbm(data: bytes) -> Picture:
     """Binary PGM and PPM; brightness in parts of their own greatest number."""
-    found = NETPBM.match(data)
+    found = NETPBM.match(data[:PICTURE_HEADER])
     if not found:
         raise Unfit("byte 0: expected P5 or P6, width, height and the greatest number, below 256")
     channels = 1 if found[1] == b"5" else 3
-    width, height, most = (int(found[k]) for k in (3, 4, 5))
+    width, height, most = (int(found[k]) for k in (2, 3, 4))
     size, begin = width * height * channels, found.end()
-    if not 0 < width * height <= MOST_PIXELS or not 0 < most < 256:
-        raise Unfit(
-            f"byte {found.start(3)}: expected 1 … {MOST_PIXELS:,} pixels of numbers up to 255, "
-            f"got {width} × {height} up to {most}"
-        )
+    check_size(width, height, found.start(2))
+    if not 0 < most < 256:
+        raise Unfit(f"byte {found.start(4)}: expected numbers up to 255 at most, got {most}")
     if len(data) - begin < size:
         raise Unfit(f"byte {len(data)}: expected {size:,} bytes of pixels, got {len(data) - begin}")
     pixels = np.frombuffer(data, np.uint8, size, begin).reshape(height, width, channels)

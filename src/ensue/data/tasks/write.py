@@ -12,6 +12,7 @@ from ensue.data.tasks.memory import TASKS
 from ensue.data.tasks.shapes import shapes
 from ensue.data.tasks.task import PARTS
 from ensue.errors import OptionError, unknown
+from ensue.files.disk import replacing
 
 DATES, SHAPES = "dates", "shapes"
 CAPTIONS = "captions.tsv"
@@ -43,8 +44,8 @@ def write_task(
         about = TASKS[name](steps).about
         lines = _sequences(name, seed, part, rows, steps)
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(lines)
+        with replacing(path) as file:
+            file.writelines(line.encode() for line in lines)
     except OSError as problem:
         raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
     return about

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from ensue import __version__
 from ensue.errors import EnsueError
+from ensue.files.caps import COMPILER_SECONDS
 
 TEMPLATES = Path(__file__).parent / "cpp"
 FIXED = ("vector.hpp", "products.hpp", "kernel.hpp", "tiles.hpp")
@@ -84,7 +85,7 @@ def compiler() -> tuple[str, ...]:
     with contextlib.suppress(ImportError):
         import ziglang  # type: ignore[import-not-found]  # noqa: F401
 
-        return (sys.executable, "-m", "ziglang", "c++")
+        return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: nothing of this folder runs
     asked = f"$CXX is {given!r}, which is not found" if given else "no C++ compiler is found"
     raise NoCompiler(
         f"native engine: {asked} — install one (Debian: apt-get install g++; "
@@ -126,8 +127,19 @@ def fixed_part() -> str:
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=COMPILER_SECONDS,
         )
+    except subprocess.TimeoutExpired:
+        raise NoCompiler(
+            f"native engine: {command[0]} did not end within {COMPILER_SECONDS:.0f} seconds; "
+            "use engine='eager', or set CXX to another compiler"
+        ) from None
     except OSError as error:
         raise NoCompiler(f"native engine: {command[0]} does not run: {error}") from error
 
@@ -176,10 +188,11 @@ def _build(folder: Path, name: str, source: str, options: list[str]) -> Path:
 
 
 def is_whole(library: Path) -> bool:
-    """Whether the file is there and is what was written."""
+    """Whether the file is there, the user's own, and what was written."""
     try:
         wanted = library.with_suffix(".sha256").read_text()
-        return hashlib.sha256(library.read_bytes()).hexdigest() == wanted
+        mine = library.lstat().st_uid == os.getuid() and not library.is_symlink()
+        return mine and hashlib.sha256(library.read_bytes()).hexdigest() == wanted
     except (OSError, UnicodeDecodeError):
         return False
 
@@ -195,7 +208,10 @@ def _lock(path: Path) -> Iterator[None]:
 def _compile(library: Path, source: str, options: list[str]) -> None:
     """Compiles beside the library's place and renames into it: the digest first, then the
     library, so that a library is never found without its digest."""
-    with tempfile.TemporaryDirectory(dir=library.parent, prefix=".build-") as work:
+    begin = f".build-{library.stem}-"
+    for left in library.parent.glob(f"{begin}*"):  # by a process that was killed: we have its lock
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix=begin) as work:
         text, made = Path(work) / "kernel.cpp", Path(work) / "kernel.so"
         text.write_text(source)
         command = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from threading import Lock
 
 from torch import Tensor
 
@@ -24,7 +25,8 @@ from ensue.errors import OptionError, ShapeError
 class NativeStep:
     """A cell with its weights packed, for `batch` rows. Masks are their expectations.
 
-    Parameters are read when it is made: make it anew after they change."""
+    Parameters are read when it is made: make it anew after they change. Threads may share it:
+    its work space is one, so their steps wait for each other."""
 
     def __init__(
         self, cell: Cell, parameters: Mapping[str, Tensor], input_size: int, batch: int
@@ -47,6 +49,7 @@ class NativeStep:
         self._library = loaded(source.text, DEFINES[self.dtype])
         self.output_part = program.output_part
         self._memory = self._allocate(like)
+        self._lock = Lock()
         self._prepare([self.widths[size] for size in source.sizes])
 
     def _allocate(self, like: Tensor) -> dict[Buffer, Tensor]:
@@ -136,12 +139,13 @@ class NativeStep:
             out = self.empty()
         y, new = out
         pointers = self._pointers
-        pointers[self._at_x] = x.data_ptr()
-        for at, tensor in zip(self._at_old, state, strict=True):
-            pointers[at] = tensor.data_ptr()
-        for at, tensor in zip(self._at_new, new, strict=True):
-            pointers[at] = tensor.data_ptr()
-        if self.output_part is None:
-            pointers[self._at_y] = y.data_ptr()
-        self._run(*self._given)
+        with self._lock:
+            pointers[self._at_x] = x.data_ptr()
+            for at, tensor in zip(self._at_old, state, strict=True):
+                pointers[at] = tensor.data_ptr()
+            for at, tensor in zip(self._at_new, new, strict=True):
+                pointers[at] = tensor.data_ptr()
+            if self.output_part is None:
+                pointers[self._at_y] = y.data_ptr()
+            self._run(*self._given)
         return out

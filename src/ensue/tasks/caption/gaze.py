@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensue.data.layout import cut, printable, width_of
+from ensue.data.layout import cut, width_of
 from ensue.data.pictures.images import Picture
 from ensue.data.pictures.png import encode_png
 from ensue.drawing.svg import INK, QUIET, Drawing, number
+from ensue.escape import printable
 from ensue.tasks.caption.answer import Gaze
 from ensue.tasks.seq2seq.shades import shaded
 

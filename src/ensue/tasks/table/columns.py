@@ -18,6 +18,7 @@ from ensue.tasks.table.settings import TableSettings
 
 MOST_NAMED = 10  # problems of one message
 MANY = 0.5  # rows of a category that is theirs alone: more are hardly categories
+FEW = 0.05  # cells of a column of numbers that are no numbers
 ALIKE = 0.999  # correlation with the target that is too good to be true
 
 
@@ -199,6 +200,22 @@ def _all_numbers(column: Column) -> bool:
     """Whether all cells that are not empty are numbers, and some are."""
     there = [text for text in column.texts if text.lower() not in MISSING]
     return bool(there) and all(number_of(text) is not None for text in there)
+
+
+def almost_numbers(grid: Grid, columns: TableColumns, settings: TableSettings) -> list[str]:
+    """A remark on each column that is read as categories for the sake of a few cells."""
+    found = []
+    for name in (column.name for column in columns.categories):
+        column = grid.column(name)
+        odd = np.array([number_of(t) is None and t.lower() not in MISSING for t in column.texts])
+        if name in settings.categorical or odd.all() or odd[column.index].mean() > FEW:
+            continue
+        place, text = column.first(odd)
+        found.append(
+            f"column {name!r} is read as categories: most of its cells are numbers, but not all "
+            f"({place}: {text!r}). Mend those cells, or say model.categorical if they are right"
+        )
+    return found
 
 
 def _no_gaps(column: Column, settings: TableSettings) -> None:

@@ -15,7 +15,7 @@ from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.table.cells import Grid
-from ensue.tasks.table.columns import TableColumns
+from ensue.tasks.table.columns import TableColumns, almost_numbers
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.targets.kinds import TARGETS, target_facts, target_kind, target_of_facts
 from ensue.tasks.targets.numbers import NumberTarget
@@ -67,7 +67,8 @@ class LearnedTable:
         """What a user should know of the columns."""
         arrays = self.arrays(train, settings)
         number = self.target.kind == NumberTarget.kind
-        return self.columns.remarks(arrays, arrays["targets"][:, 0] if number else None)
+        told = almost_numbers(Grid.of(train), self.columns, settings)
+        return told + self.columns.remarks(arrays, arrays["targets"][:, 0] if number else None)
 
     # ------------------------------------------------------------- as files
     def pack(self) -> Packed:

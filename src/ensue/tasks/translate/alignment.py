@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.data.layout import cut, printable, width_of
+from ensue.data.layout import cut, width_of
 from ensue.drawing.svg import INK, QUIET, Drawing, text_width
 from ensue.drawing.theme import mixed
+from ensue.escape import printable
 from ensue.tasks.seq2seq.shades import shaded
 from ensue.tasks.translate.answer import Explained
 

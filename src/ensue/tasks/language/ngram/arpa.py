@@ -6,7 +6,6 @@ A word cannot hold white space in such a file, so the tokens of white space have
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from ensue.data.vocabulary import END, START
 from ensue.errors import DataError, OptionError
+from ensue.files.disk import replacing
 from ensue.tasks.language.ngram.model import NgramModel
 from ensue.tasks.language.ngram.smoothing import ADD_K
 
@@ -34,15 +34,10 @@ def write_arpa(path: Path | str, model: NgramModel, tokens: Sequence[str]) -> No
             "file can only give it to the shorter context: choose another smoothing"
         )
     names = _names(path, model, tokens)
-    beside = path.with_name(f".tmp-{path.name}-{os.getpid()}")
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(_lines(model, names))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
+        with replacing(path) as file:
+            file.writelines(line.encode() for line in _lines(model, names))
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise DataError(f"{path}: not written: {error.strerror or error}") from None
 
 

@@ -1,0 +1,15 @@
+"""The most that a file may ask for: each limit is checked before the work begins."""
+
+from __future__ import annotations
+
+RUN_FILE = 64 << 20  # bytes of a configuration, a manifest, a list: what Ensue reads whole
+HISTORY_FILE = 4 << 30  # bytes of the rows of a training
+PICTURE_FILE = 1 << 30  # bytes
+PICTURE_PIXELS = 1 << 26
+PICTURE_SIDE = 1 << 15  # pixels
+PICTURE_HEADER = 4096  # bytes of a PGM or PPM header, comments included
+IDX_FILE = 1 << 30  # bytes, unpacked
+VECTOR_LINE = 1 << 20  # bytes of a line of word vectors
+VECTOR_WIDTH = 1 << 16  # numbers of a word vector
+COMPILER_SECONDS = 300.0
+LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite

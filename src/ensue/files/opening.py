@@ -1,0 +1,81 @@
+"""Opening the files of a run: plain files only, never through a link, never more than expected.
+
+A run folder may come from somebody else: a link in it would lead reads and writes elsewhere, a
+FIFO would wait for ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import FileIO
+from pathlib import Path
+
+from ensue.errors import RunError
+from ensue.files.caps import RUN_FILE
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_plain(path: Path, flags: int = os.O_RDONLY) -> FileIO:
+    """The file, opened with the flags of os.open; RunError where something else has its name."""
+    try:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise not_plain(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise not_plain(path)
+    writes = flags & (os.O_WRONLY | os.O_RDWR)
+    return FileIO(handle, "r+" if writes else "r")
+
+
+def append_to(path: Path) -> FileIO:
+    """The file at its end, made if it is not there; every write is with the system when it
+    returns."""
+    return open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+
+
+def read_plain(path: Path, most: int = RUN_FILE) -> bytes:
+    """All of a file; RunError where it has more than `most` bytes."""
+    with open_plain(path) as file:
+        data = bytearray()
+        while len(data) <= most and (piece := file.read(min(most + 1 - len(data), 1 << 24))):
+            data += piece
+    if len(data) > most:
+        raise RunError(f"{path}: expected at most {most:,} bytes, got more; nothing was read")
+    return bytes(data)
+
+
+def refuse_strange(paths: dict[Path, int]) -> None:
+    """RunError where one of these is there and is not what it should be: S_IFREG or S_IFDIR."""
+    for path, kind in paths.items():
+        try:
+            found = stat.S_IFMT(os.lstat(path).st_mode)
+        except OSError:
+            continue
+        if found != kind:
+            raise not_plain(path, "a folder" if kind == stat.S_IFDIR else "a plain file")
+
+
+def not_plain(path: Path, expected: str = "a plain file") -> RunError:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        mode = 0
+    got = KINDS.get(stat.S_IFMT(mode), "a plain file")
+    if stat.S_ISLNK(mode):
+        got += f" to {os.readlink(path)}"
+    return RunError(
+        f"{path}: expected {expected}, got {got}; nothing was read or written through it. "
+        "Remove it, or name another run folder"
+    )

@@ -1,0 +1,89 @@
+"""Models with valid digests whose content is not what Ensue writes: seeded changes of JSON values,
+of arrays and of weights."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from ensue.files.atomic_folder import MANIFEST, with_manifest
+
+CASES = Path(__file__).parent / "version_0_1_0"
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 7, 10**6, 10**18, 10**30, 0.5, -1e308, 1e-320),
+    *("", "x", "GRU", "../../etc", "\x1b[31m", "a" * 5000, [], {}, [[]], {"a": {}}),
+)
+
+
+def models() -> list[Path]:
+    """The folder of a model of every kind."""
+    return sorted(path / "run" / "model" for path in CASES.iterdir() if path.is_dir())
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside, by keys and numbers."""
+    if isinstance(value, dict):
+        for key, own in value.items():
+            yield (*at, key)
+            yield from places(own, (*at, key))
+    elif isinstance(value, list):
+        for k in {0, len(value) // 2, len(value) - 1} if value else ():
+            yield (*at, k)
+            yield from places(value[k], (*at, k))
+
+
+def changed_json(data: bytes, draw: random.Random) -> tuple[bytes, str]:
+    """One value removed or replaced."""
+    value = json.loads(data)
+    chosen = list(places(value))
+    if not chosen:
+        return json.dumps(draw.choice(VALUES)).encode(), "all of it"
+    *way, last = draw.choice(chosen)
+    inside = value
+    for key in way:
+        inside = inside[key]
+    if draw.random() < 0.3:
+        del inside[last]
+        what = "removed"
+    else:
+        inside[last] = copy.deepcopy(draw.choice(VALUES))
+        what = f"= {str(inside[last])[:20]!r}"
+    return json.dumps(value).encode(), f"{'/'.join(map(str, (*way, last)))} {what}"
+
+
+def changed_arrays(data: bytes, draw: random.Random) -> tuple[bytes, str]:
+    """One array removed, of another shape or type, or not finite."""
+    arrays = dict(safetensors.numpy.load(data))
+    if not arrays:
+        return safetensors.numpy.save({"x": np.zeros(3)}), "an array more"
+    name = draw.choice(sorted(arrays))
+    own = arrays.pop(name)
+    how = draw.choice(("removed", "empty", "longer", "integers", "not finite", "flat", "large"))
+    if how != "removed":
+        arrays[name] = {
+            "empty": own[:0] if own.ndim else np.zeros(0, own.dtype),
+            "longer": np.concatenate([own.reshape(-1), own.reshape(-1)[:1], np.ones(3, own.dtype)]),
+            "integers": own.astype(np.int64),
+            "not finite": np.full(own.shape, np.nan, np.float32),
+            "flat": own.reshape(-1),
+            "large": np.full(own.shape, 10**6 if own.dtype.itemsize > 2 else 120, own.dtype),
+        }[how]
+    return safetensors.numpy.save(arrays), f"{name} {how}"
+
+
+def hostile_files(model: Path, draw: random.Random) -> tuple[dict[str, bytes], str]:
+    """The files of a model with one change inside, sealed again; and what was changed."""
+    files = {path.name: path.read_bytes() for path in model.iterdir()}
+    manifest = json.loads(files.pop(MANIFEST))
+    name = draw.choice(sorted(files))
+    change = changed_json if name.endswith(".json") else changed_arrays
+    files[name], what = change(files[name], draw)
+    facts = {key: own for key, own in manifest.items() if key not in ("files", "sha256")}
+    return with_manifest(files, facts), f"{name}: {what}"
