@@ -19,7 +19,8 @@ from ensue.runs.paths import located, portable, with_cell_paths, with_paths
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.cell_name import cell_references
-from ensue.tasks.model import Model, not_watched
+from ensue.tasks.model import Model
+from ensue.tasks.model_settings import not_watched
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
 from ensue.training import TrainSettings

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.images import Picture, image_row, is_image, picture_of
 from ensue.data.read import Gathered
 from ensue.data.rows import Place, Tell
@@ -46,8 +47,9 @@ class CaptionFiles:
         data: DataSettings,
         collect: Callable[[Rows, PicturePart | None], PicturePart],
         on_bad_row: Tell | None,
+        origin: Origin = FILES,
     ) -> None:
-        self._reading, self._collect = Reading(data, CONTENT, on_bad_row), collect
+        self._reading, self._collect = Reading(data, CONTENT, on_bad_row, origin), collect
 
     @property
     def rejected(self) -> int:
@@ -68,7 +70,7 @@ def picture_beside(place: Place, name: Any) -> Picture:
 
 
 def asked_pictures(
-    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None
+    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None, origin: Origin = FILES
 ) -> Iterator[Example]:
     """Pictures, and those that tables name; captions are not needed."""
     for path in paths:
@@ -76,7 +78,7 @@ def asked_pictures(
             read = partial(image_row, Path(path), None)
             yield from picture_examples(Gathered({path: read}, data.skip_bad, on_bad_row))
         else:
-            yield from asked_rows(CONTENT, data, [path], on_bad_row)
+            yield from asked_rows(CONTENT, data, [path], on_bad_row, origin)
 
 
 def picture_name(place: Place) -> str:

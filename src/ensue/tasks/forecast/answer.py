@@ -33,6 +33,13 @@ class ForecastStep:
         cells = [f"{number:.6g}" for numbers in every for number in numbers]
         return "\t".join([self.time, *cells])
 
+    def as_row(self) -> dict[str, str | float]:
+        """time; of each target its value, under its own name, and …_low and …_high."""
+        found: dict[str, str | float] = {"time": self.time}
+        for name, own in self.expected.items():
+            found |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+        return found
+
 
 def answered(
     times: Sequence[str], targets: Sequence[str], point: Array, low: Array, high: Array

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.read import Gathered
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
@@ -69,7 +70,8 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
     }
     metrics = CLASS_METRICS
     options = OPTIONS
-    columns = ()
+    columns: ClassVar[Mapping[str, str]] = {}
+    question = ()
     unit = "each picture"
 
     # ------------------------------------------------------------- recognised
@@ -82,7 +84,11 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
 
     # ------------------------------------------------------------- read
     def files(
-        self, data: DataSettings, model: PictureModel, on_bad_row: Tell | None = None
+        self,
+        data: DataSettings,
+        model: PictureModel,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> PictureFiles:
         shape = model.learned.shape if model.fitted else None
         return PictureFiles(data, model.model, shape, on_bad_row)
@@ -119,6 +125,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         model: PictureModel,
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[PicturePart]]:
         for rows in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
             examples = picture_examples(rows)
@@ -212,7 +219,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
 TASK = Image()
 
 
-class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures]):
+class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures, Classified]):
     """The class of a picture.
 
     model = ImageModel().fit("animals")               # animals/cat/1.png, animals/dog/7.png, …

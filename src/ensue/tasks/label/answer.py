@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ensue.metrics.spans import Span
 
@@ -22,3 +23,12 @@ class Labelled:
             return " ".join(self.labels)
         pairs = zip(self.tokens, self.labels, strict=True)
         return " ".join(f"{token}/{label}" for token, label in pairs)
+
+    def as_row(self) -> dict[str, Any]:
+        spans = None if self.spans is None else [span._asdict() for span in self.spans]
+        return {
+            "tokens": list(self.tokens) or None,
+            "labels": list(self.labels),
+            "probabilities": list(self.probabilities),
+            "spans": spans,
+        }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,9 @@ class Scored:
     @property
     def total(self) -> float:
         return sum(self.bits)
+
+    def as_row(self) -> dict[str, Any]:
+        return {"tokens": list(self.tokens), "bits": list(self.bits), "total": self.total}
 
     def as_line(self, value: object) -> str:
         """Bits in all, bits a token, and the token that surprised most."""

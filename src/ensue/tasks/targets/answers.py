@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 @runtime_checkable
@@ -42,6 +42,13 @@ class Classified:
         probability = "" if sure is None else f"{sure:.4f}"
         return f"{chosen}\t{probability}\t{shown_text(shown)}".rstrip("\t")
 
+    def as_row(self) -> dict[str, Any]:
+        """label and probability; labels, where there may be several, with the probability of the
+        least probable of them."""
+        sure = min((self.probabilities[label] for label in self.labels), default=None)
+        answer = {"label": self.label} if self.label else {"labels": list(self.labels)}
+        return {**answer, "probability": sure}
+
 
 @dataclass(frozen=True)
 class Estimated:
@@ -56,3 +63,6 @@ class Estimated:
         """value, low, high and input, with tabs between."""
         numbers = f"{self.value:.6g}\t{self.low:.6g}\t{self.high:.6g}"
         return f"{numbers}\t{shown_text(shown)}".rstrip("\t")
+
+    def as_row(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}

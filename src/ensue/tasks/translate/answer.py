@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, answer_row
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,9 @@ class Translated:
 
     def as_line(self, shown: object) -> str:
         return answer_line(self.text, self.alternatives, self.alignment)
+
+    def as_row(self) -> dict[str, Any]:
+        return answer_row(self.text, self.score, self.alternatives, self.alignment)
 
 
 @dataclass(frozen=True)
