@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -72,6 +73,11 @@ class DataSettings(Table):
             sequence=self.sequence or None,
             step_columns=(self.label,) if stepped and self.label else (),
         )
+
+    def roles(self) -> dict[str, Any]:
+        """What the columns are, for data that come otherwise than in these files."""
+        names = ("text", "second", "label", "separator", "sequence", "features")
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
         """The same reading of other files, whose labels are of no interest. plain: each line is a

@@ -117,7 +117,10 @@ class RunConfig:
 
     def new_model(self) -> Model[Any, Any, Any]:
         """Not fitted yet."""
-        return self.description.model_class(self.text, self.model, self.train, members=self.members)
+        kind, members = self.description.model_class, self.members
+        found = kind(self.text, self.model, self.train, members=members)
+        found.roles = self.data.roles()
+        return found
 
 
 def _kinds(task: AnyTask) -> dict[str, tuple[type[Table], Mapping[str, Any]]]:

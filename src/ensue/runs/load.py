@@ -28,8 +28,10 @@ def load_run(
     saved = read_model(folder.model)
     if saved.kind not in TASKS:
         raise RunError(f"{folder.model}: unknown kind of model {saved.kind!r}")
+    config = RunConfig.read(folder.config)
     found = TASKS[saved.kind].model_class.of_saved(saved, trust, device)
-    return RunConfig.read(folder.config), found
+    found.roles = found.roles or config.data.roles()  # older versions did not save them
+    return config, found
 
 
 def load(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
 LABELS = ("label", "labels")  # columns that have the type of the labels in training
-TIME = "time"
+TIME, TOKENS = "time", "tokens"
 
 
 def as_row(answer: Any) -> Mapping[str, Any]:
@@ -30,16 +30,18 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
     rows = [as_row(answer) for answer in answers]
     names = dict.fromkeys(name for row in rows for name in row)
     found = {name: [row.get(name) for row in rows] for name in names}
-    for name in LABELS:
-        if name in found and label_type:
-            found[name] = [_typed(value, label_type) for value in found[name]]
+    if label_type:
+        found |= {name: _typed(found[name], label_type) for name in LABELS if name in found}
     return {name: own for name, own in found.items() if any(v is not None for v in own)}
 
 
-def _typed(value: Any, label_type: str) -> Any:
-    if isinstance(value, list):
-        return [_typed(own, label_type) for own in value]
-    return TYPES[label_type](value)
+def _typed(labels: list[Any], label_type: str) -> list[Any]:
+    """Labels, or lists of them, of another type; as they are where one of them is not of it."""
+    read = TYPES[label_type]
+    try:
+        return [[*map(read, own)] if isinstance(own, list) else read(own) for own in labels]
+    except ValueError:
+        return labels
 
 
 def answer_frame(
@@ -52,7 +54,12 @@ def answer_frame(
     """The frame with columns for the answers. sequence: the column whose equal values are one
     question, which then has a row of its own in a new frame; of_rows: whether each row is a
     question. Else the answers are times ahead, in a new frame."""
-    columns = answer_columns(answers, model.label_type)
+    label = str(model.roles.get("label", ""))
+    there = frame.type_of(label) if label in frame.names else ""
+    columns = answer_columns(answers, model.label_type or there)
+    text = str(model.roles.get("text", ""))
+    if TOKENS in columns and text in frame.names and frame.column(text) == columns[TOKENS]:
+        del columns[TOKENS]  # they came as tokens
     if sequence is not None:
         return frame.new({sequence: list(dict.fromkeys(frame.column(sequence))), **columns})
     if of_rows:

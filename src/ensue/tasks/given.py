@@ -60,8 +60,13 @@ class TableGiven:
         parts = {part: [self.name] for part in ("train", "validation", "test")}
         return DataSettings.of({**parts, **roles}, "data")
 
+    @property
+    def known(self) -> list[str]:
+        """The columns, where no file must be opened to tell."""
+        return [] if self.frame is None else self.frame.names
+
     def names(self) -> list[str]:
-        """Those of the columns."""
+        """The columns."""
         if self.frame is not None:
             return self.frame.names
         return list(first_rows([self.name], self.settings({}).read_options(), 1)[0].fields)
@@ -155,7 +160,7 @@ def _guessed(
 ) -> Tables:
     """The roles that were told, and those that the data tell, as settings by table and key."""
     task = model.task
-    told = told_roles(task, columns, given.names())
+    told = told_roles(task, columns, given.known)
     _require(given, told)
     if given.frame is not None and (index := given.frame.time_index):
         wanted = "model.time" in task.columns.values() and "time" not in model.told["model"]
@@ -214,7 +219,7 @@ def _asked_roles(
     model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The keys of [data], as fit was told but for what is told now."""
-    told = told_roles(model.task, columns, given.names())
+    told = told_roles(model.task, columns, given.known)
     _require(given, told)
     for key, value in told.get("model", {}).items():
         if value != (fitted := getattr(model.model, key)):
@@ -240,7 +245,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
         return task.answers(task.asked(_listed(inputs), model, words), model, words)
     roles = _question_roles(model, given, columns)
     found: list[Any] = []
-    of_rows = bool(task.question) or task.needs_input
+    of_rows = task.needs_input
     if given.frame is not None and of_rows and not len(given.frame):
         return given.frame.data
     data = given.settings(roles)
@@ -257,7 +262,8 @@ def _question_roles(
 ) -> dict[str, Any]:
     """The columns that questions are read from: as fit was told, or the only one there is."""
     roles, task = _asked_roles(model, given, columns), model.task
-    missing = [] if roles.get("sequence") else [k for k in task.question if not roles.get(k)]
+    keys = () if roles.get("sequence") else task.question_keys(given.origin)
+    missing = [key for key in keys if not roles.get(key)]
     if not missing:
         return roles
     names = given.names()
@@ -265,8 +271,7 @@ def _question_roles(
         return {**roles, missing[0]: names[0]}
     words = " and ".join(given.origin.word(key) for key in missing)
     raise OptionError(
-        f"predict: which columns are the questions? Name them with {words}. "
-        f"Columns: {', '.join(names)}"
+        f"predict: which column is to be read? Name it with {words}. Columns: {', '.join(names)}"
     )
 
 

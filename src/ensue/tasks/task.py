@@ -148,8 +148,8 @@ class Task(ABC, Generic[S, P, L]):
     train_defaults: keys of the other tables whose default is another one here; metrics: what
     validation reports, the first is watched; families: by the value of `model.family`; options:
     its own words on the command line; columns: the roles that columns of its data have in Python,
-    fit(frame, text="review"), and the setting that each stands for; question: the keys of [data]
-    whose columns a question needs; estimators: its classes in `ensue.sklearn`."""
+    fit(frame, text="review"), and the setting that each stands for; estimators: its classes in
+    `ensue.sklearn`."""
 
     name: ClassVar[str]
     settings: type[S]
@@ -159,7 +159,6 @@ class Task(ABC, Generic[S, P, L]):
     families: Mapping[str, Family[S]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
-    question: ClassVar[tuple[str, ...]] = ("text",)
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
@@ -236,6 +235,10 @@ class Task(ABC, Generic[S, P, L]):
         origin: Origin = FILES,
     ) -> Iterator[Questions[P]]:
         """The rows of files, or of another origin, that answers are wanted for, some at a time."""
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        """The keys of [data] whose columns a question needs."""
+        return ("text",)
 
     def asked_lines(self, lines: Sequence[str], model: Model[S, P, L]) -> P:
         """Lines of the standard input."""

@@ -75,7 +75,7 @@ class Frame:
         word, numbers = self.kind.places(self.data)
         for number, cells in zip(numbers, zip(*columns.values(), strict=True), strict=True):
             place, fields = Place(word, int(number)), dict(zip(names, cells, strict=True))
-            faults = _faults(fields, named or self.names)
+            faults = _faults(fields, named)
             for k, fault in enumerate(faults):
                 on_bad_row(Problem(place, fault, rejects=int(k == 0)))
             if not faults:
@@ -83,12 +83,9 @@ class Frame:
 
     # ------------------------------------------------------------- answers
     def with_columns(self, columns: Mapping[str, Sequence[Any]]) -> Any:
-        """A copy with more columns. One that is there already, with the same values, is not
-        repeated; with others, the new one is called predicted_…."""
+        """A copy with more columns; one whose name is taken is called predicted_…."""
         taken, added = {*self.names}, dict[str, Sequence[Any]]()
         for name, values in columns.items():
-            if name in taken and _same(self.column(name), plain_values(values)):
-                continue
             free = name if name not in taken else f"{PREDICTED}_{name}"
             number = 2
             while free in taken:
@@ -105,9 +102,9 @@ class Frame:
 
 def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:
     """What is wrong with the values of the columns that are named. Sound values are replaced by
-    what a row holds; others, of columns that nothing names, are left out."""
+    what a row holds."""
     found = []
-    for name, value in list(fields.items()):
+    for name, value in fields.items():
         if value is None or isinstance(value, np.ndarray):
             continue
         try:
@@ -115,13 +112,4 @@ def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:
         except Unfit as unfit:
             if name in named:
                 found.append(f"column {name!r}: {unfit}")
-            else:
-                del fields[name]
     return found
-
-
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    return all(
-        type(a) is type(b) and not isinstance(a, np.ndarray) and a == b
-        for a, b in zip(one, other, strict=True)
-    )

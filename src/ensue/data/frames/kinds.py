@@ -87,8 +87,9 @@ class Pandas(FrameKind):
         found = import_module("pandas").DataFrame(dict(columns))
         for name in like:
             there = name in self.names(frame)
-            kind = (frame[name] if there else frame.index).dtype
-            found[name] = found[name].astype(kind)
+            column = frame[name] if there else frame.index
+            found[name] = values_like(columns[name], column.tolist())
+            found[name] = found[name].astype(column.dtype)
             if not there:
                 found = found.set_index(name).rename_axis(frame.index.name)
         return found

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.pictures.images import Picture, image_row, is_image, picture_of
+from ensue.data.pictures.images import image_row, is_image
 from ensue.data.read import Gathered
 from ensue.data.rows import Place, Tell
 from ensue.data.settings import DataSettings
-from ensue.data.values import Unfit
-from ensue.errors import DataError
+from ensue.tasks.pictures.named import with_picture
 from ensue.tasks.pictures.part import PicturePart
 from ensue.tasks.pictures.reading import picture_examples
 from ensue.tasks.rows.collect import Example
@@ -30,10 +28,7 @@ class CaptionContent(PairContent):
     """The name of a picture's file, and a caption; neither is empty."""
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
-        try:
-            return example._replace(value=picture_beside(example.place, example.value))
-        except Unfit as unfit:
-            raise Unfit(f"{data.text}: {unfit}") from None
+        return with_picture(example, data.text)
 
 
 CONTENT = CaptionContent()
@@ -57,16 +52,6 @@ class CaptionFiles:
 
     def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
         return self._collect(lambda: self._reading.rows(name), like)
-
-
-def picture_beside(place: Place, name: Any) -> Picture:
-    """The picture of a file, whose path is told from the folder of the table."""
-    if not isinstance(name, str):
-        raise Unfit(f"expected the name of a picture's file, got {name!r}")
-    try:
-        return picture_of(Path(place.file).parent / name.strip())
-    except DataError as error:
-        raise Unfit(str(error)) from None
 
 
 def asked_pictures(

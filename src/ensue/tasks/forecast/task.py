@@ -116,7 +116,6 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         "covariates": "model.covariates",
         "known": "model.known",
     }
-    question = ()
     needs_input = False
     draws = ForecastDraws()
 
@@ -185,6 +184,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         elif future is not None:
             part = joined(part, part_of_table(future, model.model, file="future", ahead=True))
         yield Questions(part)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
 
     def hold_out(self, part: SeriesPart, model: ForecastModel) -> tuple[SeriesPart, SeriesPart]:
         """The last tenth of the steps, at least a horizon."""

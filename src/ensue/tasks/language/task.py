@@ -75,8 +75,6 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: texts."""
-        if isinstance(rows, str):
-            raise OptionError("expected a list of texts, got one text; write [text]")
         return self.questions(rows)
 
     # ------------------------------------------------------------- learned

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.fingerprint import fingerprint
+from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.roles import guess_roles
 from ensue.errors import DataError
@@ -65,7 +66,6 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         "second": "data.second",
         "label": "data.label",
     }
-    question = ("text", "second")
     content = MatchContent()
     unit = "each pair"
 
@@ -103,6 +103,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
         """(first, second) each."""
         return asked_in_memory(inputs)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ("text", "second")
 
     def asked_lines(self, lines: Sequence[str], model: MatcherModel) -> Part:
         return self.asked([pair_of_line(line) for line in lines], model)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
@@ -49,7 +50,6 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
     columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
-    question = ()
     estimators = ("TableClassifier", "TableRegressor")
     content = TableContent()
 
@@ -103,6 +103,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         given = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(asked_in_memory(given, model.learned.target_column))
         return self.collected(lambda: examples, model)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
 
     def asked_lines(self, lines: Sequence[str], model: RowModel) -> Part:
         """Each line is a row as JSON."""
