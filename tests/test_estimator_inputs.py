@@ -24,8 +24,8 @@ def said(rows: Any, validation: Any = None) -> str:
 def test_inputs_and_labels_in_two_lists() -> None:
     message = said([text for text, _ in ROWS], [label for _, label in ROWS])
     assert message == (
-        "row:1: expected a pair (input, label), got 'a fine film'; of two lists make pairs with "
-        "zip(inputs, labels)"
+        "fit: the second argument is validation data, got labels; expected rows, each with its "
+        "label: fit(list(zip(X, y))), or ensue.sklearn.SequenceClassifier().fit(X, y)"
     )
 
 

@@ -1,60 +1,210 @@
 """Ensue: neural sequence models whose cells are plain equations.
 
 Everything here is loaded when it is first asked for: `import ensue` does not load torch.
+
+A cell is its equations, `ensue.LSTM()`; a layer of it is a torch module,
+`ensue.Recurrent(ensue.LSTM(), 8, 16)`. The drop-ins for torch.nn's layers have the names that
+torch.nn gives them, in a namespace of their own: `ensue.layers.LSTM(8, 16)`.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
+if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINED
+    from ensue import cells as cells
+    from ensue import equations as equations
+    from ensue import errors as errors
+    from ensue import layers as layers
+    from ensue import tasks as tasks
+    from ensue.cells import GRU as GRU
+    from ensue.cells import LSTM as LSTM
+    from ensue.cells import LSTM1997 as LSTM1997
+    from ensue.cells import MGU as MGU
+    from ensue.cells import Cell as Cell
+    from ensue.cells import CoupledLSTM as CoupledLSTM
+    from ensue.cells import GRUGateThroughReset as GRUGateThroughReset
+    from ensue.cells import GRUResetBefore as GRUResetBefore
+    from ensue.cells import LayerNormLSTM as LayerNormLSTM
+    from ensue.cells import LeakyRNN as LeakyRNN
+    from ensue.cells import MinimalGated as MinimalGated
+    from ensue.cells import PeepholeLSTM as PeepholeLSTM
+    from ensue.cells import RecurrentDropout as RecurrentDropout
+    from ensue.cells import RecurrentPerceptron as RecurrentPerceptron
+    from ensue.cells import Residual as Residual
+    from ensue.cells import SimpleRNN as SimpleRNN
+    from ensue.cells import Zoneout as Zoneout
+    from ensue.equations import Mask as Mask
+    from ensue.equations import Matrix as Matrix
+    from ensue.equations import Vector as Vector
+    from ensue.equations import exp as exp
+    from ensue.equations import linear as linear
+    from ensue.equations import log as log
+    from ensue.equations import maximum as maximum
+    from ensue.equations import mean as mean
+    from ensue.equations import minimum as minimum
+    from ensue.equations import prelu as prelu
+    from ensue.equations import relu as relu
+    from ensue.equations import sigmoid as sigmoid
+    from ensue.equations import softplus as softplus
+    from ensue.equations import sqrt as sqrt
+    from ensue.equations import tanh as tanh
+    from ensue.equations import total as total
+    from ensue.layers import Recurrent as Recurrent
+    from ensue.metrics.spans import Span as Span
+    from ensue.runs.load import load as load
+    from ensue.runs.run import Run as Run
+    from ensue.tasks.caption.answer import Captioned as Captioned
+    from ensue.tasks.caption.answer import Gaze as Gaze
+    from ensue.tasks.caption.settings import CaptionSettings as CaptionSettings
+    from ensue.tasks.caption.task import Captioner as Captioner
+    from ensue.tasks.classify.settings import ClassifierSettings as ClassifierSettings
+    from ensue.tasks.classify.task import Classifier as Classifier
+    from ensue.tasks.estimator import Estimator
+    from ensue.tasks.evaluation.report import Evaluation as Evaluation
+    from ensue.tasks.forecast.answer import ForecastStep as ForecastStep
+    from ensue.tasks.forecast.settings import ForecastSettings as ForecastSettings
+    from ensue.tasks.forecast.task import Forecaster as Forecaster
+    from ensue.tasks.image.settings import ImageSettings as ImageSettings
+    from ensue.tasks.image.task import ImageModel as ImageModel
+    from ensue.tasks.label.answer import Labelled as Labelled
+    from ensue.tasks.label.settings import LabellerSettings as LabellerSettings
+    from ensue.tasks.label.task import Labeller as Labeller
+    from ensue.tasks.language.settings import LanguageSettings as LanguageSettings
+    from ensue.tasks.language.surprisal import Scored as Scored
+    from ensue.tasks.language.task import LanguageModel as LanguageModel
+    from ensue.tasks.match.settings import MatcherSettings as MatcherSettings
+    from ensue.tasks.match.task import Matcher as Matcher
+    from ensue.tasks.model import Model as Model
+    from ensue.tasks.regress.settings import RegressorSettings as RegressorSettings
+    from ensue.tasks.regress.task import Regressor as Regressor
+    from ensue.tasks.settings import NetworkSettings as NetworkSettings
+    from ensue.tasks.settings import TextSettings as TextSettings
+    from ensue.tasks.table.settings import TableSettings as TableSettings
+    from ensue.tasks.table.task import TableModel as TableModel
+    from ensue.tasks.targets.answers import Classified as Classified
+    from ensue.tasks.targets.answers import Estimated as Estimated
+    from ensue.tasks.translate.answer import Explained as Explained
+    from ensue.tasks.translate.answer import Translated as Translated
+    from ensue.tasks.translate.settings import PairSettings as PairSettings
+    from ensue.tasks.translate.task import Translator as Translator
+    from ensue.training import TrainSettings as TrainSettings
+
+    # Each can be used wherever an estimator is asked for, with the answers that it gives.
+    ESTIMATORS: tuple[
+        type[Estimator[Captioned]],
+        type[Estimator[Classified]],
+        type[Estimator[ForecastStep]],
+        type[Estimator[Classified]],
+        type[Estimator[Labelled]],
+        type[Estimator[Scored]],
+        type[Estimator[Classified | Estimated]],
+        type[Estimator[Estimated]],
+        type[Estimator[Classified | Estimated]],
+        type[Estimator[Translated]],
+    ] = (
+        Captioner,
+        Classifier,
+        Forecaster,
+        ImageModel,
+        Labeller,
+        LanguageModel,
+        Matcher,
+        Regressor,
+        TableModel,
+        Translator,
+    )
+
 # Where each public name is defined.
-_PUBLIC = {
-    "Captioned": "tasks.caption.answer",
-    "Captioner": "tasks.caption.task",
-    "CaptionSettings": "tasks.caption.settings",
-    "Classified": "tasks.targets.answers",
-    "Classifier": "tasks.classify.task",
-    "ClassifierSettings": "tasks.classify.settings",
-    "Estimated": "tasks.targets.answers",
-    "Evaluation": "tasks.evaluation.report",
-    "Explained": "tasks.translate.answer",
-    "Forecaster": "tasks.forecast.task",
-    "ForecastSettings": "tasks.forecast.settings",
-    "Gaze": "tasks.caption.answer",
-    "ImageModel": "tasks.image.task",
-    "ImageSettings": "tasks.image.settings",
-    "Labelled": "tasks.label.answer",
-    "Labeller": "tasks.label.task",
-    "LabellerSettings": "tasks.label.settings",
-    "LanguageModel": "tasks.language.task",
-    "LanguageSettings": "tasks.language.settings",
-    "Model": "tasks.model",
-    "NetworkSettings": "tasks.settings",
-    "PairSettings": "tasks.translate.settings",
-    "Matcher": "tasks.match.task",
-    "MatcherSettings": "tasks.match.settings",
-    "Regressor": "tasks.regress.task",
-    "RegressorSettings": "tasks.regress.settings",
-    "Run": "runs.run",
-    "Scored": "tasks.language.surprisal",
-    "Span": "metrics.spans",
-    "TableModel": "tasks.table.task",
-    "TableSettings": "tasks.table.settings",
-    "TextSettings": "tasks.settings",
-    "Translated": "tasks.translate.answer",
-    "load": "runs.load",
-    "Translator": "tasks.translate.task",
+_DEFINED = {
+    "cells": (
+        "Cell",
+        "SimpleRNN",
+        "RecurrentPerceptron",
+        "LeakyRNN",
+        "MinimalGated",
+        "MGU",
+        "GRU",
+        "GRUResetBefore",
+        "GRUGateThroughReset",
+        "LSTM",
+        "LSTM1997",
+        "PeepholeLSTM",
+        "CoupledLSTM",
+        "LayerNormLSTM",
+        "RecurrentDropout",
+        "Residual",
+        "Zoneout",
+    ),
+    "equations": (
+        "Matrix",
+        "Vector",
+        "Mask",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "prelu",
+        "softplus",
+        "exp",
+        "log",
+        "sqrt",
+        "maximum",
+        "minimum",
+        "mean",
+        "total",
+        "linear",
+    ),
+    "layers": ("Recurrent",),
+    "metrics.spans": ("Span",),
+    "runs.load": ("load",),
+    "runs.run": ("Run",),
+    "tasks.caption.answer": ("Captioned", "Gaze"),
+    "tasks.caption.settings": ("CaptionSettings",),
+    "tasks.caption.task": ("Captioner",),
+    "tasks.classify.settings": ("ClassifierSettings",),
+    "tasks.classify.task": ("Classifier",),
+    "tasks.evaluation.report": ("Evaluation",),
+    "tasks.forecast.answer": ("ForecastStep",),
+    "tasks.forecast.settings": ("ForecastSettings",),
+    "tasks.forecast.task": ("Forecaster",),
+    "tasks.image.settings": ("ImageSettings",),
+    "tasks.image.task": ("ImageModel",),
+    "tasks.label.answer": ("Labelled",),
+    "tasks.label.settings": ("LabellerSettings",),
+    "tasks.label.task": ("Labeller",),
+    "tasks.language.settings": ("LanguageSettings",),
+    "tasks.language.surprisal": ("Scored",),
+    "tasks.language.task": ("LanguageModel",),
+    "tasks.match.settings": ("MatcherSettings",),
+    "tasks.match.task": ("Matcher",),
+    "tasks.model": ("Model",),
+    "tasks.regress.settings": ("RegressorSettings",),
+    "tasks.regress.task": ("Regressor",),
+    "tasks.settings": ("NetworkSettings", "TextSettings"),
+    "tasks.table.settings": ("TableSettings",),
+    "tasks.table.task": ("TableModel",),
+    "tasks.targets.answers": ("Classified", "Estimated"),
+    "tasks.translate.answer": ("Explained", "Translated"),
+    "tasks.translate.settings": ("PairSettings",),
+    "tasks.translate.task": ("Translator",),
+    "training": ("TrainSettings",),
 }
+_PUBLIC = {name: module for module, names in _DEFINED.items() for name in names}
+NAMESPACES = ("cells", "equations", "errors", "layers", "tasks")
 
 __all__ = ["__version__", *_PUBLIC]
 
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"ensue.{_PUBLIC[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name in _PUBLIC:
+            return getattr(import_module(f"ensue.{_PUBLIC[name]}"), name)
+        if name in NAMESPACES:
+            return import_module(f"ensue.{name}")
+        hint = "; the drop-in for torch.nn's is ensue.layers.RNN" if name == "RNN" else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *NAMESPACES])

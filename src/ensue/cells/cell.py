@@ -33,6 +33,16 @@ class Cell(ABC):
 
     part_sizes: ClassVar[Mapping[str, str]] = {}
 
+    def __init__(self, *sizes: object, **named: object) -> None:
+        """A cell takes its options, if it has any, in an `__init__` of its own."""
+        if sizes or named:
+            name = type(self).__name__
+            raise OptionError(
+                f"{name}: a cell is its equations and has no sizes; a layer has: "
+                f"Recurrent({name}(), input_size, hidden_size). The drop-ins for torch.nn's "
+                "layers are ensue.layers.RNN, GRU and LSTM"
+            )
+
     @abstractmethod
     def step(self, x: Any, *state: Any) -> Any:
         """The new state parts: the cell's equations."""

@@ -23,6 +23,8 @@ class ReadOptions:
     delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
     header: True where the first line names the columns, otherwise their names.
     columns: those that every row must have.
+    others: whether fields that nothing here names are kept as well, as they are where nothing is
+    named; of a table, all columns always are.
     conll: names of the columns of a CoNLL file; () names the first "form", the last "tag".
     numbers: columns of finite numbers; ALL for every column but `time`.
     time: a column that must increase from row to row where it holds numbers or dates.
@@ -37,6 +39,7 @@ class ReadOptions:
     quote: bool | None = None
     header: bool | tuple[str, ...] = True
     columns: tuple[str, ...] = ()
+    others: bool = False
     conll: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     time: str | None = None
@@ -97,7 +100,9 @@ def faults_of_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def require(needed: Sequence[str], names: Sequence[str], place: Place, hint: str = "") -> None:
+def require(
+    needed: Sequence[str], names: Sequence[str], place: Place | str, hint: str = ""
+) -> None:
     """Every needed column is among the names, or the error lists all that are not."""
     missing = [name for name in dict.fromkeys(needed) if name not in names]
     if missing:

@@ -11,7 +11,7 @@ from ensue.data.formats import endings, format_names, reader_of
 from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
-from ensue.data.series import sequences, with_numbers
+from ensue.data.series import Steps, sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.errors import DataError
 
@@ -55,13 +55,7 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     steps = partial(reader_of(options.format), path, options)
     kept = 0
     try:
-        if options.sequence is not None:
-            rows = sequences(steps, options, count_fault)
-        elif options.numbers or options.time is not None:
-            rows = with_numbers(steps, options, count_fault)
-        else:
-            rows = steps(count_fault)
-        for row in rows:
+        for row in shaped(steps, options, count_fault):
             yield row
             kept += 1
     except Broken as broken:
@@ -69,6 +63,15 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     if not kept and not faults:
         reason = "the file has no rows" if _has_bytes(path) else "the file is empty"
         on_bad_row(Problem(Place(str(path), 1), reason, rejects=0))
+
+
+def shaped(steps: Steps, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+    """Rows as the options want them: sequences of a long table, steps of a series, or just so."""
+    if options.sequence is not None:
+        return sequences(steps, options, on_bad_row)
+    if options.numbers or options.time is not None:
+        return with_numbers(steps, options, on_bad_row)
+    return steps(on_bad_row)
 
 
 def _has_bytes(path: Path) -> bool:
@@ -90,20 +93,25 @@ def read_series(
 
 # --- all that are sound --------------------------------------------------------------------
 
+MEND_LINES = "Fix the lines, or use --skip-bad to leave them out."
+
 
 class Gathered:
     """Rows to go through once, and what became of the others.
 
-    Strict: after the last row, `DataError` lists the problems of all files. With `skip_bad`
-    faulty rows are counted and told. At the end kept + rejected is the number of rows."""
+    Strict: after the last row, `DataError` lists the problems of all files, and what is to be done
+    about them. With `skip_bad` faulty rows are counted and told. At the end kept + rejected is the
+    number of rows."""
 
     def __init__(
         self,
         sources: Mapping[str, Callable[[Tell], Iterator[Row]]],
         skip_bad: bool = False,
         on_bad_row: Tell | None = None,
+        mend: str = MEND_LINES,
     ) -> None:
         self._sources, self._skip_bad, self._on_bad_row = sources, skip_bad, on_bad_row
+        self._mend = mend
         self.kept, self.rejected = 0, 0
         self._problems = Tally()
 
@@ -118,7 +126,7 @@ class Gathered:
                 self.kept += 1
                 yield row
         if self.count and not self._skip_bad and (self.kept or self.rejected):
-            raise DataError(self._message("Fix the lines, or use --skip-bad to leave them out."))
+            raise DataError(self._message(self._mend))
         if not self.kept:
             raise DataError(self._message("No sound row is left to work with."))
 

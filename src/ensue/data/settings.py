@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -63,9 +63,11 @@ class DataSettings(Table):
             shares["train"] += shares.pop("test")
         return shares
 
-    def read_options(self, by_line: bool = False, grouped: bool = True) -> ReadOptions:
+    def read_options(
+        self, by_line: bool = False, grouped: bool = True, others: bool = False
+    ) -> ReadOptions:
         """by_line: the label of a long table may change from line to line; grouped: the column
-        of the group is needed."""
+        of the group is needed; others: the columns that are not named are of interest, too."""
         stepped = bool(self.sequence) and by_line
         wanted = [
             "" if self.sequence else self.text,
@@ -80,10 +82,16 @@ class DataSettings(Table):
             quote=False if self.no_quote else None,
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
+            others=others,
             numbers=tuple(self.features),
             sequence=self.sequence or None,
             step_columns=(self.label,) if stepped and self.label else (),
         )
+
+    def roles(self) -> dict[str, Any]:
+        """What the columns are, for data that come otherwise than in these files."""
+        names = ("text", "second", "label", "separator", "sequence", "features")
+        return {name: value for name in names if (value := getattr(self, name))}
 
     def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
         """The same reading of other files, whose labels are of no interest. plain: each line is a

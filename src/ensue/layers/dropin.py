@@ -5,7 +5,7 @@ Beyond torch.nn they take `lengths`, a plain integer tensor, in place of packed 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,10 @@ from ensue.cells import Cell, SimpleRNN
 from ensue.engine.recurrence import State
 from ensue.engine.rows import check_lengths
 from ensue.errors import OptionError, ShapeError, unknown
+from ensue.layers.lengths import refuse_lengths
 from ensue.layers.stack import Way, in_type, run_stack
+
+Sequences = TypeVar("Sequences", Tensor, PackedSequence)
 
 
 class DropIn(nn.Module):
@@ -99,12 +102,20 @@ class DropIn(nn.Module):
 
     def _run(
         self,
-        input: Tensor | PackedSequence,
+        input: Sequences,
         hx: Tensor | tuple[Tensor, ...] | None,
         lengths: Tensor | None,
-    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
+    ) -> tuple[Sequences, tuple[Tensor, ...]]:
         """Outputs as the input came (packed, batch first, unbatched), and the state's parts."""
-        state = self._parts(hx)
+        y, final = self._any(input, self._parts(hx), lengths)
+        return cast(Sequences, y), final
+
+    def _any(
+        self,
+        input: Tensor | PackedSequence,
+        state: tuple[Tensor, ...] | None,
+        lengths: Tensor | None,
+    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
         if isinstance(input, PackedSequence):
             if lengths is not None:
                 raise OptionError("lengths: a packed sequence has its own; give one of the two")
@@ -129,6 +140,7 @@ class DropIn(nn.Module):
         """The parts of the initial state: h, or h and c."""
         if hx is None:
             return None
+        refuse_lengths(hx, "hx")
         parts = (hx,) if isinstance(hx, Tensor) else tuple(hx)
         if len(parts) != len(self.cell.parts):
             raise ShapeError(
@@ -212,12 +224,15 @@ class RNN(DropIn):
 
     def forward(
         self,
-        input: Tensor | PackedSequence,
+        input: Sequences,
         hx: Tensor | None = None,
         lengths: Tensor | None = None,
-    ) -> tuple[Tensor | PackedSequence, Tensor]:
+    ) -> tuple[Sequences, Tensor]:
         y, (h,) = self._run(input, hx, lengths)
         return y, h
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
 
 class GRU(DropIn):
@@ -258,12 +273,15 @@ class GRU(DropIn):
 
     def forward(
         self,
-        input: Tensor | PackedSequence,
+        input: Sequences,
         hx: Tensor | None = None,
         lengths: Tensor | None = None,
-    ) -> tuple[Tensor | PackedSequence, Tensor]:
+    ) -> tuple[Sequences, Tensor]:
         y, (h,) = self._run(input, hx, lengths)
         return y, h
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
 
 class LSTM(DropIn):
@@ -300,9 +318,12 @@ class LSTM(DropIn):
 
     def forward(
         self,
-        input: Tensor | PackedSequence,
+        input: Sequences,
         hx: tuple[Tensor, Tensor] | None = None,
         lengths: Tensor | None = None,
-    ) -> tuple[Tensor | PackedSequence, tuple[Tensor, Tensor]]:
+    ) -> tuple[Sequences, tuple[Tensor, Tensor]]:
         y, (h, c) = self._run(input, hx, lengths)
         return y, (h, c)
+
+    if TYPE_CHECKING:
+        __call__ = forward

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from ensue.engine.rows import check_lengths
-from ensue.errors import OptionError, unknown
+from ensue.errors import OptionError, ShapeError, unknown
 
 CUTS = ("end", "start")
 
@@ -50,3 +52,17 @@ def step_mask(lengths: Tensor, time: int, first: int = 0, last: int | None = Non
     else:
         end = lengths + last if last < 0 else torch.full_like(lengths, last)
     return (at >= begin.clamp(min=0)) & (at <= end) & (at < lengths)
+
+
+def refuse_lengths(state: Any, name: str) -> None:
+    """An error for lengths that stand where a state belongs: layer(x, lengths). name: that of the
+    argument."""
+    if isinstance(state, Tensor):
+        lengths = state.dim() < 2 and not state.is_floating_point()
+    else:
+        lengths = bool(state) and all(isinstance(own, int) for own in state)
+    if lengths:
+        raise ShapeError(
+            f"{name}: expected a state, got whole numbers; lengths are given by name: "
+            "layer(x, lengths=lengths)"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from ensue.engine.rows import check_lengths
 from ensue.engine.rtrl import RTRL
 from ensue.engine.run import NAMES
 from ensue.errors import OptionError, ShapeError, unknown
-from ensue.layers.lengths import CUTS, to_length
+from ensue.layers.lengths import CUTS, refuse_lengths, to_length
 from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
 from ensue.layers.stepper import Stepper
 from ensue.layers.unfold import unfold
@@ -158,12 +158,16 @@ class Recurrent(nn.Module):
         masks: Sequence[Masks | None] | None = None,
     ) -> tuple[Tensor, tuple[State, ...]]:
         """masks: for each layer and direction; drawn here in training if not given."""
+        refuse_lengths(state, "state")
         ways = self.ways
         x, lengths = self._entering(ways, x, lengths)
         if masks is None:
             masks = self._masks(ways, x)
         y, final = self._run(ways, x, state, lengths, masks)
         return y.transpose(0, 1) if self.batch_first else y, final
+
+    if TYPE_CHECKING:
+        __call__ = forward
 
     def _entering(
         self, ways: Sequence[OneWay], x: Tensor, lengths: Tensor | None

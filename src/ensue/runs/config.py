@@ -19,7 +19,8 @@ from ensue.runs.paths import located, portable, with_cell_paths, with_paths
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.cell_name import cell_references
-from ensue.tasks.model import Model, not_watched
+from ensue.tasks.model import Model
+from ensue.tasks.model_settings import not_watched
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
 from ensue.training import TrainSettings
@@ -117,7 +118,10 @@ class RunConfig:
 
     def new_model(self) -> Model[Any, Any, Any]:
         """Not fitted yet."""
-        return self.description.model_class(self.text, self.model, self.train, members=self.members)
+        kind, members = self.description.model_class, self.members
+        found = kind(self.text, self.model, self.train, members=members)
+        found.roles = self.data.roles()
+        return found
 
 
 def tables_of(task: AnyTask) -> Kinds:

@@ -63,8 +63,9 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
     elif not folder.model.is_dir():
         raise not_finished(folder)
     saved = read_model(folder.model) if best is None else best.saved
-    model = _model_of(saved, how)
-    return LoadedRun(RunConfig.read(folder.config), model, saved.digest, best)
+    config, model = RunConfig.read(folder.config), _model_of(saved, how)
+    model.roles = model.roles or config.data.roles()  # older versions did not save them
+    return LoadedRun(config, model, saved.digest, best)
 
 
 def _model_of(saved: Saved, how: Loading) -> AnyModel:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self
+from typing import Any, ClassVar, Generic, Self, overload
 
 import torch
 from torch import nn
+from typing_extensions import TypeVar
 
 from ensue.cells import Cell
-from ensue.errors import DataError, OptionError, unknown
-from ensue.settings import Table, one_of
-from ensue.tasks.answers import Answers
+from ensue.errors import DataError, OptionError
 from ensue.tasks.blocks.cell_name import with_loaded_cells
+from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable
+from ensue.tasks.given import answered, check_words, fit_parts_of, part_to_evaluate
 from ensue.tasks.kept_cells import (
     NO_TRUST,
     Trust,
@@ -24,7 +25,17 @@ from ensue.tasks.kept_cells import (
     kept_settings,
     with_kept_cells,
 )
-from ensue.tasks.options import EVALUATE, PREDICT
+from ensue.tasks.model_settings import (
+    Given,
+    Settled,
+    Tables,
+    config_of,
+    not_watched,
+    run_settings,
+    settings_of,
+    told_keys,
+)
+from ensue.tasks.options import EVALUATE
 from ensue.tasks.saved import (
     Saved,
     loading,
@@ -40,7 +51,6 @@ from ensue.training import (
     Outcome,
     RateCurve,
     RunFolder,
-    RunSettings,
     TrainSettings,
     Watcher,
     find_rate,
@@ -48,10 +58,10 @@ from ensue.training import (
 )
 from ensue.training.devices import device_of
 
-Given = Mapping[str, Any]
+A = TypeVar("A", default=Any)  # an answer
 
 
-class Model(Generic[S, P, L]):
+class Model(Generic[S, P, L, A]):
     """A model of a task. text, model, train: settings, or tables of those that are not as
     usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). members: how many networks,
     whose mean answers."""
@@ -73,17 +83,20 @@ class Model(Generic[S, P, L]):
     ) -> None:
         task = self.task
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
-        self.text: TextSettings = _settings(TextSettings, text, task.text_defaults, "text")
-        self.model: S = with_loaded_cells(_settings(task.settings, model, {}, "model"))
+        self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
+        self.model: S = with_loaded_cells(settings_of(task.settings, model, {}, "model"))
         given = train.table() if isinstance(train, TrainSettings) else {**watched, **(train or {})}
         if told := not_watched(task, given["watch"]):
             raise OptionError(told)
-        self.train: TrainSettings = _settings(TrainSettings, train, watched, "train")
+        self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
+        self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
+        self._settled: Settled | None = None
         if members < 1:
             raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
         self.members, self.curves = members, Curves()
         self.networks: list[nn.Module] = []
-        self.roles: Mapping[str, str] = {}  # columns by role, as `fit` was told
+        self.roles: Mapping[str, Any] = {}  # columns by the keys of [data]
+        self.label_type = ""  # of the labels in a data frame: bool, int or float
         self._learned: L | None = None
 
     # ------------------------------------------------------------- learning
@@ -113,20 +126,20 @@ class Model(Generic[S, P, L]):
         watchers: Sequence[Watcher] = (),
         **columns: str,
     ) -> Self:
-        """From rows in memory. Without validation, a tenth of them is held out. folder: keeps the
-        run, and goes on with one that is there; columns: roles by name, text="review"."""
-        for role in columns:
-            if role not in self.task.columns:
-                raise unknown("role of a column", role, self.task.columns)
-        self._learned, self.networks, self.roles = None, [], columns
-        train = self.task.given(data, self, columns)
-        if validation is None:
-            train, held = self.task.hold_out(train, self)
-        else:
-            held = self.task.given(validation, self, columns, before=train)
-        place = None if folder is None else RunFolder(folder)
-        self.fit_parts(train, held, Fitting(place, watchers))
+        """From rows in memory, a data frame, or a file by its name. Without validation, a tenth of
+        the rows is held out. folder: keeps the run, and goes on with one that is there; columns:
+        which column is what, text="review", label="stars"; what is not said is guessed."""
+        how = Fitting(None if folder is None else RunFolder(folder), watchers)
+        self._learned, self.networks = None, []
+        train, held = fit_parts_of(self, data, validation, columns, how.say)
+        self.fit_parts(train, held, how)
         return self
+
+    def settle(self, tables: Tables) -> None:
+        """Takes over settings that the data tell; the next fit begins without them."""
+        if self._settled is not None:
+            self._settled.undo(self)
+        self._settled = Settled(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""
@@ -169,7 +182,7 @@ class Model(Generic[S, P, L]):
             self.networks = solved.networks
             self.to(self.train.device)
             return [Outcome(0, 0, solved.reason, solved.scores, None)]
-        config, watchers = self._facts(how), how.watchers
+        config, watchers = run_settings(self, how), how.watchers
         if how.folder is not None:
             watchers = [*watchers, KeepsLearned(how.folder, self.as_saved)]
         networks, outcomes = [], []
@@ -208,7 +221,7 @@ class Model(Generic[S, P, L]):
             self.networks = self.task.solve(whole, validation, self).networks
             self.to(self.train.device)
             return
-        config = self._facts(how)
+        config = run_settings(self, how)
         for member, outcome in enumerate(outcomes):
             changed = {"seed": self.train.seed + member, "most_updates": outcome.best_update}
             settings = self.train.model_copy(update={**changed, "patience": None})
@@ -254,20 +267,24 @@ class Model(Generic[S, P, L]):
         return str(getattr(self.model, "family", ""))
 
     # ------------------------------------------------------------- answers
-    def predict(self, inputs: Any, **asked: Any) -> list[Any]:
-        """An answer with its probability for each input. asked: the task's own words, beam=5."""
+    @overload
+    def predict(self, inputs: FrameType, **asked: Any) -> FrameType: ...
+    @overload
+    def predict(self, inputs: Inputs, **asked: Any) -> list[A]: ...
+    def predict(self, inputs: Any, **asked: Any) -> Any:
+        """An answer with its probability for each input; a data frame comes back with columns for
+        the answers. asked: the task's own words, beam=5, and roles of columns, where a frame does
+        not have those of `fit`."""
         self.must_be_fitted()
-        self._check_asked(asked, PREDICT)
-        found = self.task.answers(self.task.asked(inputs, self, asked), self, asked)
-        return Answers.of(found, inputs)
+        return answered(self, inputs, asked)
 
     def evaluate(self, data: Any, **given: Any) -> Evaluation:
-        """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns
-        by name, and the task's own words."""
+        """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns,
+        where a data frame does not have those of `fit`, and the task's own words."""
         self.must_be_fitted()
         columns = {role: given.pop(role) for role in self.task.columns if role in given}
-        self._check_asked(given, EVALUATE)
-        part = self.task.given(data, self, columns)
+        check_words(self.task, given, EVALUATE)
+        part = part_to_evaluate(self, data, columns)
         if not len(part):
             raise DataError("evaluate: expected rows, got none")
         return self.evaluate_part(part, given)
@@ -277,12 +294,6 @@ class Model(Generic[S, P, L]):
         names = part.names
         found = self.task.evaluate(part, self, asked)
         return found.of_rows([names[row] for row in range(len(part))])
-
-    def _check_asked(self, asked: Asked, verb: str) -> None:
-        known = [own.word for own in self.task.options if verb in own.verbs]
-        for name in asked:
-            if name not in known:
-                raise unknown(f"word of {verb}", name, known)
 
     # ------------------------------------------------------------- as files
     def save(self, folder: Path | str) -> None:
@@ -329,6 +340,7 @@ class Model(Generic[S, P, L]):
                 saved.place,
             )
             found = cls(facts["text"], settings, facts["train"], members=facts["members"])
+            found.roles, found.label_type = facts.get("roles", {}), facts.get("label_type", "")
             found._learned = cls.task.unpack(saved, found)
             found.networks = networks_of(saved, lambda: cls.task.build(found))
         return found.to(device)
@@ -341,27 +353,13 @@ class Model(Generic[S, P, L]):
             "train": self.train.table(),
             "members": self.members,
             **({"cells": cells} if (cells := cell_facts(self.model)) else {}),
+            **({"roles": dict(self.roles)} if self.roles else {}),
+            **({"label_type": self.label_type} if self.label_type else {}),
         }
 
     def config(self) -> dict[str, Any]:
         """Every setting by `table.key`."""
-        tables: dict[str, Table] = {"text": self.text, "model": self.model, "train": self.train}
-        return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.table().items()}
-
-    def _facts(self, how: Fitting) -> RunSettings:
-        """What must be the same when a training goes on: every setting, and the equations of
-        cells of one's own, wherever their files are."""
-        found = dict(self.config() if how.config is None else how.config)
-        for key, cell in cell_facts(self.model).items():
-            found[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
-        return RunSettings(found, self._upgraded)
-
-    def _upgraded(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration by `table.key` under the keys of this version."""
-        begin = "model."
-        old = {k.removeprefix(begin): v for k, v in config.items() if k.startswith(begin)}
-        rest = {k: v for k, v in config.items() if not k.startswith(begin)}
-        return rest | {f"{begin}{k}": v for k, v in self.task.settings.upgraded(old).items()}
+        return config_of(self)
 
     # ------------------------------------------------------------- to be looked at
     def summary(self) -> str:
@@ -384,16 +382,3 @@ class Model(Generic[S, P, L]):
         from ensue.tasks.model_page import model_html  # drawing is no part of computing
 
         return model_html(self)
-
-
-def _settings(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
-    """Settings as they are, or made of a table."""
-    if isinstance(given, kind):
-        return given
-    return kind.of({**defaults, **(given or {})}, where)
-
-
-def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
-    """What is wrong with a score to watch that is no metric of the task; "" where it is one."""
-    known = [metric.name for metric in task.metrics]
-    return "" if watch in known else f"train.watch: {one_of(known, watch)}"

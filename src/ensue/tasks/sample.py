@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import TABLES, ReadOptions
-from ensue.data.parallel import parallel, read_any
+from ensue.data.parallel import parallel
 from ensue.data.read import Gathered, format_of
 from ensue.data.roles import header_hint, header_is_data
-from ensue.data.rows import Row
+from ensue.data.rows import Place, Row
 from ensue.data.series import number_of
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError
@@ -34,10 +35,12 @@ class Guess:
 
 @dataclass(frozen=True)
 class Sample:
-    """data: the keys of [data] that were given; settings: the other tables that were."""
+    """data: the keys of [data] that were given; settings: the other tables that were; origin: what
+    the rows are read from."""
 
     data: DataSettings
     settings: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin = FILES
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -52,7 +55,7 @@ class Sample:
         plain = {"text": "", "label": "", "group": "", "sequence": "", "features": []}
         options = self.data.model_copy(update=plain).read_options()
         try:
-            return first_rows(self.data.train, options, LOOKED_AT)
+            return first_rows(self.data.train, options, LOOKED_AT, self.origin)
         except DataError as problem:
             return problem
 
@@ -65,6 +68,15 @@ class Sample:
             if problem is not vars(self).get("_found"):
                 raise
             return None
+
+    @property
+    def place(self) -> Place | str:
+        """What a message about the columns begins with."""
+        return self.rows[0].place if self.origin.files else self.data.train[0]
+
+    def word(self, role: str) -> str:
+        """How a person names the column of a role: --label, or label=."""
+        return self.origin.word(role)
 
     @property
     def columns(self) -> list[str]:
@@ -85,7 +97,7 @@ class Sample:
 
     def header_lines(self) -> list[str]:
         """A hint, where the first line may be a row rather than names of columns."""
-        if parallel(self.data.train):
+        if parallel(self.data.train) or not self.origin.files:
             return []
         rows, said = self.rows, self.data.format
         kind = format_of(Path(rows[0].place.file)) if said == "auto" else said
@@ -96,17 +108,20 @@ class Sample:
         """The error where no column can be the label."""
         alone = len(self.columns) == 1
         told = (
-            f"{self.rows[0].place}: no column looks like a label among {', '.join(self.columns)}; "
-            "name it with --label" + ", or learn the text itself with --task language" * alone
+            f"{self.place}: no column looks like a label among {', '.join(self.columns)}; "
+            f"name it with {self.word('label')}"
+            + ", or learn the text itself with --task language"
+            * (alone and self.origin.files)
         )
         return DataError("\n".join([told, *self.header_lines()]))
 
 
-def first_rows(paths: Sequence[str], options: ReadOptions, count: int) -> list[Row]:
+def first_rows(
+    paths: Sequence[str], options: ReadOptions, count: int, origin: Origin = FILES
+) -> list[Row]:
     """The first rows that are sound; a file without any is an error that says why."""
     rows = chain.from_iterable(
-        iter(Gathered({path: lambda tell, path=path: read_any(path, options, tell)}, skip_bad=True))  # type: ignore[misc]
-        for path in paths
+        iter(Gathered({path: partial(origin.read, path, options)}, skip_bad=True)) for path in paths
     )
     found = list(islice(rows, count))
     if not found:

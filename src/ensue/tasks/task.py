@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
@@ -146,8 +147,9 @@ class Task(ABC, Generic[S, P, L]):
     name: on the command line and in files; settings: its [model] table; text_defaults,
     train_defaults: keys of the other tables whose default is another one here; metrics: what
     validation reports, the first is watched; families: by the value of `model.family`; options:
-    its own words on the command line; columns: the roles that columns of its data have, as
-    keys of [data]; evaluation_class: what `evaluate` gives."""
+    its own words on the command line; columns: the roles that columns of its data have in Python,
+    fit(frame, text="review"), and the setting that each stands for; estimators: its classes in
+    `ensue.sklearn`; evaluation_class: what `evaluate` gives."""
 
     name: ClassVar[str]
     settings: type[S]
@@ -156,7 +158,8 @@ class Task(ABC, Generic[S, P, L]):
     metrics: ClassVar[tuple[Metric, ...]]
     families: Mapping[str, Family[S]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
-    columns: ClassVar[tuple[str, ...]] = ("text", "label")
+    columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
+    estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
     evaluation_class: ClassVar[type[Evaluation]] = Evaluation
@@ -198,9 +201,14 @@ class Task(ABC, Generic[S, P, L]):
     # ------------------------------------------------------------- read
     @abstractmethod
     def files(
-        self, data: DataSettings, model: Model[S, P, L], on_bad_row: Tell | None = None
+        self,
+        data: DataSettings,
+        model: Model[S, P, L],
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> PartFiles[P]:
-        """The parts of files. on_bad_row: callback for rejected rows."""
+        """The parts of files. on_bad_row: callback for rejected rows; origin: what the rows are
+        read from, a data frame where it is not files."""
 
     @abstractmethod
     def given(
@@ -225,8 +233,13 @@ class Task(ABC, Generic[S, P, L]):
         model: Model[S, P, L],
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[P]]:
-        """The rows of files that answers are wanted for, some at a time."""
+        """The rows of files, or of another origin, that answers are wanted for, some at a time."""
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        """The keys of [data] whose columns a question needs."""
+        return ("text",)
 
     def asked_lines(self, lines: Sequence[str], model: Model[S, P, L]) -> P:
         """Lines of the standard input."""
@@ -294,7 +307,12 @@ class Task(ABC, Generic[S, P, L]):
     @abstractmethod
     def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> list[Any]:
         """One answer a row, of all members together. An answer is a dataclass with
-        `as_line(shown)`."""
+        `as_line(shown)`; where its fields are not what a data frame should have, also with
+        `as_row()`."""
+
+    def time_column(self, settings: S) -> str:
+        """The column that answers which are not those of rows begin with: their time."""
+        return ""
 
     @abstractmethod
     def evaluate(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Evaluation:

@@ -241,7 +241,7 @@ def _penalised(network: MLP, x: Tensor, y: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Estimator:
+class GradientEstimator:
     """Of ∂E[C]/∂z, for each unit: the mean over many draws, its standard error, the standard
     deviation of one draw."""
 
@@ -257,7 +257,7 @@ class Estimators:
 
     draws: int
     exact: tuple[float, ...]
-    all: tuple[Estimator, ...]
+    all: tuple[GradientEstimator, ...]
 
 
 def coin_cost(b: Tensor) -> Tensor:
@@ -285,7 +285,9 @@ def compare_estimators(seed: int, draws: int = DRAWS) -> Estimators:
         (each,) = torch.autograd.grad(costs.sum(), many)  # (draws, units)
         spread = each.std(0)
         found.append(
-            Estimator(name, _plain(each.mean(0)), _plain(spread / math.sqrt(draws)), _plain(spread))
+            GradientEstimator(
+                name, _plain(each.mean(0)), _plain(spread / math.sqrt(draws)), _plain(spread)
+            )
         )
     return Estimators(draws, _plain(exact), tuple(found))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ensue.data.pictures.images import Picture, image_row, is_image, picture_of
+from ensue.data.frames.origin import FILES, Origin
+from ensue.data.pictures.images import image_row, is_image
 from ensue.data.read import Gathered
 from ensue.data.rows import Place, Tell
 from ensue.data.settings import DataSettings
-from ensue.data.values import Unfit
-from ensue.errors import DataError
+from ensue.tasks.pictures.named import with_picture
 from ensue.tasks.pictures.part import PicturePart
 from ensue.tasks.pictures.reading import picture_examples
 from ensue.tasks.rows.collect import Example
@@ -29,10 +28,7 @@ class CaptionContent(PairContent):
     """The name of a picture's file, and a caption; neither is empty."""
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
-        try:
-            return example._replace(value=picture_beside(example.place, example.value))
-        except Unfit as unfit:
-            raise Unfit(f"{data.text}: {unfit}") from None
+        return with_picture(example, data.text)
 
 
 CONTENT = CaptionContent()
@@ -46,8 +42,9 @@ class CaptionFiles:
         data: DataSettings,
         collect: Callable[[Rows, PicturePart | None], PicturePart],
         on_bad_row: Tell | None,
+        origin: Origin = FILES,
     ) -> None:
-        self._reading, self._collect = Reading(data, CONTENT, on_bad_row), collect
+        self._reading, self._collect = Reading(data, CONTENT, on_bad_row, origin), collect
 
     @property
     def rejected(self) -> int:
@@ -57,18 +54,8 @@ class CaptionFiles:
         return self._collect(lambda: self._reading.rows(name), like)
 
 
-def picture_beside(place: Place, name: Any) -> Picture:
-    """The picture of a file, whose path is told from the folder of the table."""
-    if not isinstance(name, str):
-        raise Unfit(f"expected the name of a picture's file, got {name!r}")
-    try:
-        return picture_of(Path(place.file).parent / name.strip())
-    except DataError as error:
-        raise Unfit(str(error)) from None
-
-
 def asked_pictures(
-    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None
+    paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None, origin: Origin = FILES
 ) -> Iterator[Example]:
     """Pictures, and those that tables name; captions are not needed."""
     for path in paths:
@@ -76,7 +63,7 @@ def asked_pictures(
             read = partial(image_row, Path(path), None)
             yield from picture_examples(Gathered({path: read}, data.skip_bad, on_bad_row))
         else:
-            yield from asked_rows(CONTENT, data, [path], on_bad_row)
+            yield from asked_rows(CONTENT, data, [path], on_bad_row, origin)
 
 
 def picture_name(place: Place) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
@@ -58,6 +59,12 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         "averaging": 0.998,
     }
     options = OPTIONS
+    columns: ClassVar[Mapping[str, str]] = {
+        "image": "data.text",
+        "caption": "data.label",
+        "source": "data.text",
+        "target": "data.label",
+    }
     explains = ExplainCaption()
     unit = "each source"
     no_attention = (
@@ -74,9 +81,15 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
 
     # ------------------------------------------------------------- read
     def files(
-        self, data: DataSettings, model: CaptionerModel, on_bad_row: Tell | None = None
+        self,
+        data: DataSettings,
+        model: CaptionerModel,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> CaptionFiles:
-        return CaptionFiles(data, lambda rows, like: _collected(rows, model, like), on_bad_row)
+        return CaptionFiles(
+            data, lambda rows, like: _collected(rows, model, like), on_bad_row, origin
+        )
 
     def given(
         self,
@@ -102,8 +115,9 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         model: CaptionerModel,
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[PicturePart]]:
-        for some in together(asked_pictures(paths, data, on_bad_row), AT_ONCE):
+        for some in together(asked_pictures(paths, data, on_bad_row, origin), AT_ONCE):
             part = _collected(lambda some=some: some, model)  # type: ignore[misc]
             yield Questions(part, [picture_name(example.place) for example in some])
 
@@ -178,7 +192,7 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
 TASK = Caption()
 
 
-class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions]):
+class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions, Captioned]):
     """p(caption | picture) = Π p(word | words before it, picture), the end included.
 
     model = Captioner().fit([(picture, "a small red circle left of a blue square"), …])

@@ -60,6 +60,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
+    estimators = ("SequenceClassifier",)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -204,7 +205,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
 TASK = Classify()
 
 
-class Classifier(Model[ClassifierSettings, Part, LearnedClasses]):
+class Classifier(Model[ClassifierSettings, Part, LearnedClasses, Classified]):
     """The class of a text, of tokens, or of a sequence of vectors.
 
     model = Classifier(train={"epochs": 5}).fit([("a fine film", "good"), ("dull", "bad"), …])

@@ -37,6 +37,13 @@ class ForecastStep(Answer):
         cells = [f"{number:.6g}" for numbers in every for number in numbers]
         return "\t".join([self.time, *cells])
 
+    def as_row(self) -> dict[str, str | float]:
+        """time; of each target its value, under its own name, and …_low and …_high."""
+        found: dict[str, str | float] = {"time": self.time}
+        for name, own in self.expected.items():
+            found |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+        return found
+
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         columns: dict[str, Sequence[object]] = {"time": [step.time for step in answers]}

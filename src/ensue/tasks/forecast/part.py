@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.frames.frame import Frame
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import ReadOptions, require
-from ensue.data.read import gather
+from ensue.data.read import Gathered
 from ensue.data.rows import Place
 from ensue.data.series import not_a_number, number_of
 from ensue.errors import DataError, OptionError
+from ensue.tasks.estimator import HasColumns
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.rows.part import Names
 
-SeriesTable = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]]
+# Columns by name, rows by name, or a data frame.
+SeriesTable = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | HasColumns
 
 MOST_SHOWN = 5  # problems of one message
 
@@ -122,9 +126,9 @@ def part_of_table(
     """Columns by name, or a list of rows. file: what messages call them; ahead: rows of the steps
     to come, without targets and covariates."""
     _must_have_targets(settings)
-    columns = _columns(table)
     wanted = settings.known if ahead else settings.columns
     timed = [settings.time] if settings.time else []
+    columns = _columns(table, [*wanted, *timed])
     require([*wanted, *timed], list(columns), Place(file, 1))
     lengths = {name: len(columns[name]) for name in [*wanted, *timed]}
     if len(set(lengths.values())) > 1:
@@ -135,10 +139,13 @@ def part_of_table(
     return _part({name: columns[name] for name in wanted}, times, settings, places)
 
 
-def _columns(table: SeriesTable) -> dict[str, Sequence[Any]]:
+def _columns(table: SeriesTable, wanted: Sequence[str]) -> dict[str, Sequence[Any]]:
     if isinstance(table, Mapping):
         return dict(table)
-    rows = list(table)
+    frame = Frame.of(table)
+    if frame is not None:
+        return {name: frame.column(name) for name in wanted}
+    rows = list(cast(Iterable[Any], table))
     if not all(isinstance(row, Mapping) for row in rows):
         raise DataError("expected columns by name, or a list of rows that are dictionaries")
     return {name: [row.get(name) for row in rows] for name in (rows[0] if rows else {})}
@@ -180,13 +187,15 @@ def part_of_files(
     options: ReadOptions | None = None,
     *,
     ahead: bool = False,
+    origin: Origin = FILES,
 ) -> SeriesPart:
     """The rows of files, one file after another. ahead: of the steps to come, without targets and
-    covariates."""
+    covariates; origin: what the rows are read from, if not files."""
     _must_have_targets(settings)
     wanted = settings.known if ahead else settings.columns
     how = replace(options or ReadOptions(), numbers=tuple(wanted), time=settings.time or None)
-    rows = list(gather(paths, how))
+    sources = {str(path): partial(origin.read, str(path), how) for path in paths}
+    rows = list(Gathered(sources, mend=origin.mend))
     files = {file: k for k, file in enumerate(dict.fromkeys(row.place.file for row in rows))}
     places = Names(
         tuple(files),

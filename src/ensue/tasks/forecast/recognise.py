@@ -52,8 +52,9 @@ def _only_numbers(sample: Sample) -> list[str]:
     numbers = [name for name in sample.columns if sample.numeric(name)]
     if len(numbers) != 1:
         raise DataError(
-            f"{sample.rows[0].place}: expected one column of numbers to forecast, got "
-            f"{', '.join(numbers) or 'none'}; name it with --target"
+            f"{sample.place}: expected one column of numbers to forecast, got "
+            f"{', '.join(numbers) or 'none'}; name it with {sample.word('target')}. "
+            f"Columns: {', '.join(sample.columns)}"
         )
     return numbers
 

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from torch import nn
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.forecast.answer import SeriesForecast, answered
+from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
@@ -60,9 +61,11 @@ class SeriesFiles:
 
     rejected = 0  # a series cannot leave steps out
 
-    def __init__(self, data: DataSettings, settings: ForecastSettings) -> None:
+    def __init__(
+        self, data: DataSettings, settings: ForecastSettings, origin: Origin = FILES
+    ) -> None:
         refuse_skipping(data.skip_bad)
-        self._data, self._settings = data, settings
+        self._data, self._settings, self._origin = data, settings, origin
 
     @cached_property
     def _whole(self) -> SeriesPart:
@@ -70,7 +73,8 @@ class SeriesFiles:
 
     def read(self, paths: Sequence[str], *, ahead: bool = False) -> SeriesPart:
         """ahead: files of the steps to come, without targets."""
-        return part_of_files(paths, self._settings, self._data.read_options(), ahead=ahead)
+        how, origin = self._data.read_options(), self._origin
+        return part_of_files(paths, self._settings, how, ahead=ahead, origin=origin)
 
     def part(self, name: str, like: SeriesPart | None = None) -> SeriesPart:
         """like: the training part, which is the history of a validation part."""
@@ -106,7 +110,12 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     metrics = METRICS
     families = FAMILIES
     options = OPTIONS
-    columns = ()
+    columns: ClassVar[Mapping[str, str]] = {
+        "time": "model.time",
+        "target": "model.targets",
+        "covariates": "model.covariates",
+        "known": "model.known",
+    }
     needs_input = False
     evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
@@ -134,9 +143,13 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     # ------------------------------------------------------------- read
     def files(
-        self, data: DataSettings, model: ForecastModel, on_bad_row: Tell | None = None
+        self,
+        data: DataSettings,
+        model: ForecastModel,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> SeriesFiles:
-        return SeriesFiles(data, model.model)
+        return SeriesFiles(data, model.model, origin)
 
     def given(
         self,
@@ -161,13 +174,20 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         model: ForecastModel,
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[SeriesPart]]:
         """The series that the files continue, or, where there are none, the run's own series."""
-        files = SeriesFiles(data, model.model)
+        files = SeriesFiles(data, model.model, origin)
         part = files.read(paths or [*data.train, *data.validation, *data.test])
-        if asked.get("future"):
-            part = joined(part, files.read(asked["future"], ahead=True))
+        future = asked.get("future")
+        if isinstance(future, list) and all(isinstance(own, str) for own in future):
+            part = joined(part, SeriesFiles(data, model.model).read(future, ahead=True))
+        elif future is not None:
+            part = joined(part, part_of_table(future, model.model, file="future", ahead=True))
         yield Questions(part)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
 
     def hold_out(self, part: SeriesPart, model: ForecastModel) -> tuple[SeriesPart, SeriesPart]:
         """The last tenth of the steps, at least a horizon."""
@@ -233,6 +253,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return joined(train, validation) if model.model.refit else None
 
     # ------------------------------------------------------------- asked
+    def time_column(self, settings: ForecastSettings) -> str:
+        return settings.time
+
     def answers(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
     ) -> SeriesForecast:
@@ -266,7 +289,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 TASK = Forecast()
 
 
-class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries]):
+class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep]):
     """The next steps of one or many variables, with intervals.
 
     model = Forecaster(model={"targets": ["passengers"], "time": "month", "horizon": 12})

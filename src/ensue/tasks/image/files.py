@@ -6,18 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from ensue.data.frames.origin import Origin
 from ensue.data.pictures.idx import is_idx
 from ensue.data.pictures.images import image_folder, is_image
 from ensue.data.read import Gathered
+from ensue.data.roles import guess_roles
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of
-from ensue.errors import OptionError
+from ensue.errors import DataError, OptionError
 from ensue.tasks.image.settings import ImageSettings
+from ensue.tasks.pictures.named import NamedPictures
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
 from ensue.tasks.pictures.reading import picture_examples, read_pictures
+from ensue.tasks.rows.reading import Reading
+from ensue.tasks.sample import Sample
 
 COLUMNS = ("text", "second", "label", "separator", "sequence", "features", "group")
+CONTENT = NamedPictures()  # of data frames, which name the file of each picture
 
 
 class PictureFiles:
@@ -48,6 +54,47 @@ class PictureFiles:
 
     def _part_of(self, row: Row, shares: Mapping[str, float]) -> str:
         return part_of(row.fields["image"].tobytes().hex(), shares, self._data.split_seed)
+
+
+class NamedPictureParts:
+    """The parts of a data frame that names the file of each picture. shape: that of a fitted model,
+    which all are brought to."""
+
+    rejected = 0  # none is left out
+
+    def __init__(
+        self, data: DataSettings, settings: ImageSettings, shape: Shape | None, origin: Origin
+    ) -> None:
+        self._reading = Reading(data, CONTENT, None, origin)
+        self._settings, self._shape = settings, shape
+
+    def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
+        shape = like.shape if like is not None and self._shape is None else self._shape
+        numbers = None if like is None else like.numbers
+        return collect_pictures(self._reading.rows(name), self._settings, numbers, shape)
+
+
+def named_columns(sample: Sample) -> dict[str, str]:
+    """As keys of [data], text and label: the columns that were named, the one that names pictures,
+    and the one that looks like a label."""
+    data = sample.data
+    files = [name for name in sample.columns if _name_pictures(sample, name)]
+    if not data.text and len(files) != 1:
+        raise DataError(
+            f"{sample.place}: expected one column with the names of pictures, got "
+            f"{', '.join(files) or 'none'}; name it with {sample.word('text')}. "
+            f"Columns: {', '.join(sample.columns)}"
+        )
+    text = data.text or files[0]
+    label = data.label or guess_roles(sample.rows, text, None).label
+    if label is None:
+        raise sample.no_label()
+    return {"text": text, "label": label}
+
+
+def _name_pictures(sample: Sample, column: str) -> bool:
+    values = sample.values(column)
+    return all(isinstance(value, str) and is_image(Path(value)) for value in values)
 
 
 def gathered_pictures(

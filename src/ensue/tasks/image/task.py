@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.read import Gathered
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
@@ -22,9 +21,12 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.evaluation.temperature import temperature
 from ensue.tasks.image.baseline import pixel_features
 from ensue.tasks.image.files import (
+    CONTENT,
+    NamedPictureParts,
     PictureFiles,
     are_pictures,
     asked_pictures,
+    named_columns,
     picture_name,
     refuse_columns,
 )
@@ -38,10 +40,10 @@ from ensue.tasks.pictures.reading import (
     picture_examples,
     pictures_asked,
     pictures_in_memory,
-    read_pictures,
 )
 from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows
 from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.reading import asked_rows
 from ensue.tasks.rows.task import together
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
@@ -69,7 +71,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
     }
     metrics = CLASS_METRICS
     options = OPTIONS
-    columns = ()
+    columns: ClassVar[Mapping[str, str]] = {"image": "data.text", "label": "data.label"}
     unit = "each picture"
 
     # ------------------------------------------------------------- recognised
@@ -77,14 +79,22 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         return self.infer(sample) if are_pictures(sample.data.train) else None
 
     def infer(self, sample: Sample) -> Guess:
+        if not sample.origin.files:
+            return Guess("pictures with a class each", named_columns(sample))
         refuse_columns(sample.data)
         return Guess("pictures with a class each")
 
     # ------------------------------------------------------------- read
     def files(
-        self, data: DataSettings, model: PictureModel, on_bad_row: Tell | None = None
-    ) -> PictureFiles:
+        self,
+        data: DataSettings,
+        model: PictureModel,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> PictureFiles | NamedPictureParts:
         shape = model.learned.shape if model.fitted else None
+        if not origin.files:
+            return NamedPictureParts(data, model.model, shape, origin)
         return PictureFiles(data, model.model, shape, on_bad_row)
 
     def given(
@@ -94,12 +104,8 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         columns: Mapping[str, str],
         before: PicturePart | None = None,
     ) -> PicturePart:
-        """rows: a folder of classes or an idx file by its name, or pairs (picture, label)."""
-        if isinstance(rows, str | Path):
-            gathered = Gathered({str(rows): partial(read_pictures, rows)})
-            examples = picture_examples(gathered)
-        else:
-            examples = pictures_in_memory(rows)
+        """rows: pairs (picture, label)."""
+        examples = pictures_in_memory(rows)
         if model.fitted:
             return collect_pictures(examples, model.model, shape=model.learned.shape)
         if before is None:
@@ -119,11 +125,21 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         model: PictureModel,
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[PicturePart]]:
+        shape = model.learned.shape
+        if not origin.files:
+            for some in together(asked_rows(CONTENT, data, [*paths], None, origin), READ_AT_ONCE):
+                part = collect_pictures(some, model.model, shape=shape)
+                yield Questions(part, [str(example.place) for example in some])
+            return
         for rows in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
             examples = picture_examples(rows)
-            part = collect_pictures(examples, model.model, shape=model.learned.shape)
+            part = collect_pictures(examples, model.model, shape=shape)
             yield Questions(part, [picture_name(row.place) for row in rows])
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return () if origin.files else ("text",)
 
     def known_rows(
         self, train: PicturePart, held: PicturePart, model: PictureModel
@@ -212,7 +228,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
 TASK = Image()
 
 
-class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures]):
+class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures, Classified]):
     """The class of a picture.
 
     model = ImageModel().fit("animals")               # animals/cat/1.png, animals/dog/7.png, …

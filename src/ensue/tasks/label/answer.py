@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Self
+from typing import Any, Self
 
 from ensue.drawing.html import HUES, Markup, tint
 from ensue.drawing.svg import escape
@@ -28,6 +28,15 @@ class Labelled(Answer):
             return " ".join(self.labels)
         pairs = zip(self.tokens, self.labels, strict=True)
         return " ".join(f"{token}/{label}" for token, label in pairs)
+
+    def as_row(self) -> dict[str, Any]:
+        spans = None if self.spans is None else [span._asdict() for span in self.spans]
+        return {
+            "tokens": list(self.tokens) or None,
+            "labels": list(self.labels),
+            "probabilities": list(self.probabilities),
+            "spans": spans,
+        }
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:

@@ -52,6 +52,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
     options = OPTIONS
+    estimators = ("SequenceLabeller",)
     content = StepContent()
 
     # ------------------------------------------------------------- recognised
@@ -162,7 +163,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 TASK = Label()
 
 
-class Labeller(Model[LabellerSettings, Part, LearnedLabels]):
+class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
     """The label of each token of a sentence, or of each vector of a sequence.
 
     model = Labeller().fit([(["the", "dog", "barks"], ["DET", "NOUN", "VERB"]), …])

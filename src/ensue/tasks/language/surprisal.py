@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from ensue.drawing.html import HUES, Markup, tint
 from ensue.drawing.svg import escape
@@ -23,6 +23,9 @@ class Scored(Answer):
     @property
     def total(self) -> float:
         return sum(self.bits)
+
+    def as_row(self) -> dict[str, Any]:
+        return {"tokens": list(self.tokens), "bits": list(self.bits), "total": self.total}
 
     def as_line(self, value: object) -> str:
         """Bits in all, bits a token, and the token that surprised most."""

@@ -32,6 +32,7 @@ from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
@@ -52,7 +53,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     metrics = TOKEN_METRICS
     families = FAMILIES
     options = OPTIONS
-    columns = ("text",)
+    columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
     labelled = False
     new_labels = True
     generates: ClassVar[Generates | None] = Writing()
@@ -62,19 +63,17 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         given, rows = sample.data, sample.rows
         if given.sequence:
             raise OptionError(
-                "--sequence: a language model learns from text; expected a column of it, named "
-                "with --text, got a long table of numbers"
+                f"{sample.word('sequence')}: a language model learns from text; expected a column "
+                f"of it, named with {sample.word('text')}, got a long table of numbers"
             )
-        require([given.group] if given.group else [], sample.columns, rows[0].place)
+        require([given.group] if given.group else [], sample.columns, sample.place)
         if given.text and given.text == given.label:
-            raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
+            raise same_column(sample)
         roles = guess_roles(rows, given.text or None, given.label or None)
         return Guess("the text itself is learned", {"text": roles.text})
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: texts."""
-        if isinstance(rows, str):
-            raise OptionError("expected a list of texts, got one text; write [text]")
         return self.questions(rows)
 
     # ------------------------------------------------------------- learned
@@ -154,7 +153,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 TASK = Language()
 
 
-class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage]):
+class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
     """p(text) = Π p(token | tokens before), the end of the text included.
 
     model = LanguageModel(model={"family": "ngram", "order": 3}).fit(lines)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.fingerprint import fingerprint
+from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.roles import guess_roles
 from ensue.errors import DataError
@@ -41,6 +42,7 @@ from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed
@@ -59,7 +61,11 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 4, "epochs": 15}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
-    columns = ("text", "second", "label")
+    columns: ClassVar[Mapping[str, str]] = {
+        "text": "data.text",
+        "second": "data.second",
+        "label": "data.label",
+    }
     content = MatchContent()
     unit = "each pair"
 
@@ -73,15 +79,16 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         return self.infer(sample) if label else None
 
     def infer(self, sample: Sample) -> Guess:
-        data, place = sample.data, sample.rows[0].place
+        data, place = sample.data, sample.place
         asked = [name for name in (data.text, data.second, data.label, data.group) if name]
         require(asked, sample.columns, place)
         known = _sides(sample) or ("", "")
         text, second = data.text or known[0], data.second or known[1]
         if not text or not second or text == second:
             raise DataError(
-                f"{place}: which two columns are to be matched? Name them with --text and "
-                f"--second. Columns: {', '.join(sample.columns)}"
+                f"{place}: which two columns are to be matched? Name them with "
+                f"{sample.word('text')} and {sample.word('second')}. "
+                f"Columns: {', '.join(sample.columns)}"
             )
         label = _label(sample)
         if not label:
@@ -96,6 +103,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
         """(first, second) each."""
         return asked_in_memory(inputs)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ("text", "second")
 
     def asked_lines(self, lines: Sequence[str], model: MatcherModel) -> Part:
         return self.asked([pair_of_line(line) for line in lines], model)
@@ -186,7 +196,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 TASK = Match()
 
 
-class Matcher(Model[MatcherSettings, Part, LearnedMatch]):
+class Matcher(Model[MatcherSettings, Part, LearnedMatch, Classified | Estimated]):
     """What two texts or sequences are to each other: a class, or a score.
 
     model = Matcher().fit([(("a man sleeps", "somebody sleeps"), "entailment"), …])

@@ -43,6 +43,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS
+    estimators = ("SequenceRegressor",)
     new_labels = True
 
     # ------------------------------------------------------------- recognised
@@ -117,7 +118,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
 TASK = Regress()
 
 
-class Regressor(Model[RegressorSettings, Part, LearnedNumber]):
+class Regressor(Model[RegressorSettings, Part, LearnedNumber, Estimated]):
     """A number from a text, from tokens, or from a sequence of vectors, with its interval.
 
     model = Regressor().fit([("a fine film", 8.5), ("dull", 3), …])

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ensue.data.parallel import parallel, read_any
+from ensue.data.frames.origin import FILES, Origin
+from ensue.data.parallel import parallel
 from ensue.data.read import Gathered, format_of
 from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
@@ -23,11 +24,12 @@ EXAMPLE = "example"
 @dataclass
 class Reading:
     """The rows of files that belong to a part. content: what of a row is learned from;
-    on_bad_row: callback for rejected rows."""
+    on_bad_row: callback for rejected rows; origin: what the rows are read from, if not files."""
 
     data: DataSettings
     content: Content
     on_bad_row: Tell | None = None
+    origin: Origin = FILES
     rejected: int = field(default=0, init=False)  # rows of the last part that were left out
 
     def rows(self, part: str) -> Iterator[Example]:
@@ -35,7 +37,7 @@ class Reading:
         of a whole file are told at once, and for nothing else."""
         shares = self.data.shares(part)
         sources = {path: partial(self._sound, path, part, shares) for path in self.data.files(part)}
-        gathered = Gathered(sources, self.data.skip_bad, self.on_bad_row)
+        gathered = Gathered(sources, self.data.skip_bad, self.on_bad_row, self.origin.mend)
         for row in gathered:
             if row.fields:
                 yield row.fields[EXAMPLE]
@@ -46,9 +48,11 @@ class Reading:
     ) -> Iterator[Row]:
         """Rows with their example; those of other parts without fields."""
         data, content = self.data, self.content
-        options = data.read_options(content.by_step, grouped=shares is not None)
-        in_blocks = continues(data) and plain_text(path, data.format)
-        for row in read_any(path, options, tell):
+        options = data.read_options(
+            content.by_step, grouped=shares is not None, others=content.all_columns
+        )
+        in_blocks = self.origin.files and continues(data) and plain_text(path, data.format)
+        for row in self.origin.read(path, options, tell):
             try:
                 example = content.example(row, data)
                 if shares and self._part(example, row, shares, in_blocks) != part:
@@ -83,12 +87,16 @@ def plain_text(path: str, format: str) -> bool:
 
 
 def asked_rows(
-    content: Content, data: DataSettings, paths: list[str], on_bad_row: Tell | None
+    content: Content,
+    data: DataSettings,
+    paths: list[str],
+    on_bad_row: Tell | None,
+    origin: Origin = FILES,
 ) -> Iterator[Example]:
     """The rows of files that have no labels, or whose labels are of no interest. A plain text
     file has its one column, whatever that of the run is called; after two parallel files in
     training, one file alone is plain text."""
     lines = parallel(data.train)
     for path in paths:
-        plain = (lines and not parallel([path])) or plain_text(path, data.format)
-        yield from Reading(data.asked([path], plain), content, on_bad_row).rows("train")
+        plain = origin.files and ((lines and not parallel([path])) or plain_text(path, data.format))
+        yield from Reading(data.asked([path], plain), content, on_bad_row, origin).rows("train")

@@ -34,10 +34,10 @@ def roles_of(sample: Sample) -> RowRoles:
     missing."""
     if sample.data.sequence:
         return _long_table(sample)
-    given, place = sample.data, sample.rows[0].place
+    given, place = sample.data, sample.place
     require([given.group] if given.group else [], sample.columns, place)
     if given.text and given.text == given.label:
-        raise OptionError(f"--text and --label: expected two columns, got {given.text!r} twice")
+        raise same_column(sample)
     roles = guess_roles(sample.rows, given.text or None, given.label or None)
     if roles.label is None:
         raise sample.no_label()
@@ -51,6 +51,12 @@ def roles_of(sample: Sample) -> RowRoles:
     )
 
 
+def same_column(sample: Sample) -> OptionError:
+    """The error where one column is both the text and the label."""
+    both = f"{sample.word('text')} and {sample.word('label')}"
+    return OptionError(f"{both}: expected two columns, got {sample.data.text!r} twice")
+
+
 def _stepped(text: Any, label: Any) -> bool:
     kinds = (list, np.ndarray)
     return all(isinstance(own, kinds) for own in (text, label)) and len(text) == len(label)
@@ -58,7 +64,7 @@ def _stepped(text: Any, label: Any) -> bool:
 
 def _long_table(sample: Sample) -> RowRoles:
     """Many rows make one sequence, whose label is the same on all of them, or one for each."""
-    given, place, names = sample.data, sample.rows[0].place, sample.columns
+    given, place, names = sample.data, sample.place, sample.columns
     asked = [given.sequence, given.label, given.group, *given.features]
     require([name for name in asked if name], names, place)
     if not given.label:
@@ -68,7 +74,7 @@ def _long_table(sample: Sample) -> RowRoles:
     if not features:
         raise DataError(
             f"{place}: no column of numbers among {', '.join(others) or 'none'}; "
-            "name them with --features a,b,c"
+            f"name them with {sample.word('features')} a,b,c"
         )
     known: dict[str, Any] = {}
     same = all(

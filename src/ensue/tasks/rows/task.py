@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.subwords import train_subwords
@@ -48,9 +49,10 @@ class RowFiles:
         data: DataSettings,
         model: Model[Any, Part, Any],
         on_bad_row: Tell | None,
+        origin: Origin = FILES,
     ) -> None:
         self._task, self._model = task, model
-        self._reading = Reading(data, task.content, on_bad_row)
+        self._reading = Reading(data, task.content, on_bad_row, origin)
 
     @property
     def rejected(self) -> int:
@@ -66,15 +68,25 @@ class RowTask(Task[S, Part, L]):
     content: what of a row is learned from; labelled: whether rows need a label; new_labels:
     whether labels that training does not have can be answered: texts and numbers can."""
 
+    columns: ClassVar[Mapping[str, str]] = {
+        "text": "data.text",
+        "label": "data.label",
+        "sequence": "data.sequence",
+        "features": "data.features",
+    }
     content: ClassVar[Content] = Content()
     labelled: ClassVar[bool] = True
     new_labels: ClassVar[bool] = False
 
     # ------------------------------------------------------------- read
     def files(
-        self, data: DataSettings, model: Model[S, Part, L], on_bad_row: Tell | None = None
+        self,
+        data: DataSettings,
+        model: Model[S, Part, L],
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> RowFiles:
-        return RowFiles(self, data, model, on_bad_row)
+        return RowFiles(self, data, model, on_bad_row, origin)
 
     def given(
         self,
@@ -83,6 +95,11 @@ class RowTask(Task[S, Part, L]):
         columns: Mapping[str, str],
         before: Part | None = None,
     ) -> Part:
+        if columns:
+            raise OptionError(
+                f"{', '.join(columns)}: rows in a list have no columns; give a data frame, or the "
+                "name of a file"
+            )
         examples = list(self.examples(rows))
         return self.collected(lambda: examples, model, before)
 
@@ -123,8 +140,9 @@ class RowTask(Task[S, Part, L]):
         model: Model[S, Part, L],
         asked: Asked = NOTHING,
         on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[Part]]:
-        rows = asked_rows(self.content, data, list(paths), on_bad_row)
+        rows = asked_rows(self.content, data, list(paths), on_bad_row, origin)
         for some in together(rows, AT_ONCE):
             part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
             yield Questions(part, [self.shown_input(row) for row in some])

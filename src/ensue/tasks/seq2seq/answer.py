@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ensue.drawing.html import Markup
 from ensue.drawing.svg import escape
@@ -17,6 +17,18 @@ Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the sou
 class Alternative:
     text: str
     score: float  # log p
+
+
+def answer_row(
+    text: str, score: float, alternatives: Sequence[Alternative], weights: Weights | None
+) -> dict[str, Any]:
+    """Text and log p; where they were asked for, the texts of alternatives, and the weights."""
+    return {
+        "text": text,
+        "score": score,
+        "alternatives": [other.text for other in alternatives] or None,
+        "alignment": None if weights is None else [list(row) for row in weights],
+    }
 
 
 def answer_line(text: str, alternatives: Sequence[Alternative], weights: Weights | None) -> str:

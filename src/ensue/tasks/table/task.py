@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
@@ -28,6 +29,7 @@ from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
 from ensue.tasks.table.options import OPTIONS
 from ensue.tasks.table.settings import AUTO, TableSettings
+from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.classes import SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
@@ -47,7 +49,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10, "rate": 2e-3}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
-    columns = ("target",)
+    columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
+    estimators = ("TableClassifier", "TableRegressor")
     content = TableContent()
 
     # ------------------------------------------------------------- recognised
@@ -72,7 +75,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         if not data.label:
             raise sample.no_label()
         wanted = [name for name in (data.group, data.label) if name]
-        require(wanted, sample.columns, sample.rows[0].place)
+        require(wanted, sample.columns, sample.place)
         kind = SeveralTarget.kind if data.separator else AUTO
         if number_wanted(sample, data.label):
             kind = NumberTarget.kind
@@ -89,7 +92,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     ) -> Part:
         """rows: by column name, or columns by name."""
         known = model.learned.target_column if model.fitted else ""
-        target = columns.get("target", known)
+        target = columns.get("target") or columns.get("label") or known
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')
         examples = list(rows_in_memory(rows, target))
@@ -100,6 +103,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         given = inputs if isinstance(inputs, Mapping) else list(inputs)
         examples = list(asked_in_memory(given, model.learned.target_column))
         return self.collected(lambda: examples, model)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
 
     def asked_lines(self, lines: Sequence[str], model: RowModel) -> Part:
         """Each line is a row as JSON."""
@@ -115,7 +121,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
-        return LearnedTable.learn(train, model.model, model.roles.get("target", ""))
+        return LearnedTable.learn(train, model.model, model.roles.get("label", ""))
 
     def remarks(self, train: Part, validation: Part, model: RowModel) -> list[str]:
         return model.learned.remarks(train, model.model)
@@ -184,7 +190,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 TASK = Tabular()
 
 
-class TableModel(Model[TableSettings, Part, LearnedTable]):
+class TableModel(Model[TableSettings, Part, LearnedTable, Classified | Estimated]):
     """A column of a table from the others.
 
     model = TableModel().fit(rows, target="price")    # rows by column name, or columns by name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from ensue.drawing.html import between, block, table
 from ensue.drawing.inline import bar, span
@@ -45,6 +45,13 @@ class Classified(Answer):
         probability = f"{self._sure:.4f}" if self.labels else ""
         return f"{chosen}\t{probability}\t{shown_text(shown)}".rstrip("\t")
 
+    def as_row(self) -> dict[str, Any]:
+        """label and probability; labels, where there may be several, with the probability of the
+        least probable of them."""
+        sure = min((self.probabilities[label] for label in self.labels), default=None)
+        answer = {"label": self.label} if self.label else {"labels": list(self.labels)}
+        return {**answer, "probability": sure}
+
     @property
     def _sure(self) -> float:
         """The probability of the least probable label that is there; 0 where none is."""
@@ -79,6 +86,9 @@ class Estimated(Answer):
         """value, low, high and input, with tabs between."""
         numbers = f"{self.value:.6g}\t{self.low:.6g}\t{self.high:.6g}"
         return f"{numbers}\t{shown_text(shown)}".rstrip("\t")
+
+    def as_row(self) -> dict[str, float]:
+        return {"value": self.value, "low": self.low, "high": self.high}
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from ensue.drawing.html import Markup
 from ensue.drawing.inline import heat_map
 from ensue.tasks.answers import Answer, Columns
-from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, said_columns
+from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, answer_row, said_columns
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class Translated(Answer):
 
     def as_line(self, shown: object) -> str:
         return answer_line(self.text, self.alternatives, self.alignment)
+
+    def as_row(self) -> dict[str, Any]:
+        return answer_row(self.text, self.score, self.alternatives, self.alignment)
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:

@@ -50,6 +50,12 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     families = FAMILIES
     options = OPTIONS
+    columns: ClassVar[Mapping[str, str]] = {
+        "source": "data.text",
+        "target": "data.label",
+        "text": "data.text",
+        "label": "data.label",
+    }
     explains = ExplainTranslation()
     content = PairContent()
     unit = "each source"
@@ -146,7 +152,7 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 TASK = Translate()
 
 
-class Translator(Model[PairSettings, Part, LearnedPairs]):
+class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
     """p(target | source) = Π p(word | words before it, source), the end included.
 
     model = Translator(text={"level": "characters"}).fit([("3 May 1997", "1997-05-03"), …])

@@ -1,0 +1,33 @@
+"""Where rows come from, files or memory, and how messages speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ensue.data.options import ReadOptions
+from ensue.data.parallel import read_any
+from ensue.data.read import MEND_LINES
+from ensue.data.rows import Row, Tell
+
+Read = Callable[[str, ReadOptions, Tell], Iterator[Row]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """read: the sound rows of a source by its name; mend: what to do about the others; files:
+    whether names are those of files; option: how a person names a column, "--{}" on the command
+    line; words: roles that have another name there."""
+
+    read: Read = read_any
+    mend: str = MEND_LINES
+    files: bool = True
+    option: str = "--{}"
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def word(self, role: str) -> str:
+        """As a person writes it: --label, or label=."""
+        return self.option.format(self.words.get(role, role))
+
+
+FILES = Origin()

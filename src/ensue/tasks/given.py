@@ -1,0 +1,338 @@
+"""What a model is given: rows in memory, a data frame, or a file; and what its columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from os.path import exists
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+
+import numpy as np
+
+from ensue.data.frames.frame import NAME, Frame
+from ensue.data.frames.kinds import is_a
+from ensue.data.frames.origin import Origin
+from ensue.data.options import require
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError, OptionError, unknown
+from ensue.settings import Table
+from ensue.tasks.answer_columns import answer_frame
+from ensue.tasks.answers import Answers
+from ensue.tasks.options import EVALUATE, PREDICT
+from ensue.tasks.sample import Sample, first_rows
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.task import AnyPart, Task
+
+P = TypeVar("P", bound="AnyPart")
+Tables = dict[str, dict[str, Any]]  # settings by table and key
+
+IN_PYTHON = "{}="
+MEND_FRAME = "Fill the cells in, or leave the rows out (pandas: frame.dropna())."
+MEND_FILE = "Fix the lines, or leave them out."
+SHOWN = 40  # characters of what was given
+
+
+@dataclass(frozen=True)
+class TableGiven:
+    """Rows whose columns have names: those of a data frame, or of a file."""
+
+    name: str
+    origin: Origin
+    frame: Frame | None = None
+
+    @classmethod
+    def of(cls, data: Any, task: Task[Any, Any, Any]) -> TableGiven | None:
+        """None for rows in memory."""
+        roles = reversed([*task.columns.items()])
+        keys = {key.partition(".")[2]: role for role, key in roles}  # the first role of each
+        frame = None if isinstance(data, str | Path) else Frame.of(data)
+        if frame is not None:
+            origin = Origin(frame.read, MEND_FRAME, files=False, option=IN_PYTHON, words=keys)
+            return cls(NAME, origin, frame)
+        if isinstance(data, Path) or (isinstance(data, str) and _is_file(data)):
+            return cls(str(data), Origin(mend=MEND_FILE, option=IN_PYTHON, words=keys))
+        return None
+
+    def settings(self, roles: Mapping[str, Any]) -> DataSettings:
+        """All rows, whichever part they are wanted for. roles: keys of [data]."""
+        parts = {part: [self.name] for part in ("train", "validation", "test")}
+        return DataSettings.of({**parts, **roles}, "data")
+
+    @property
+    def known(self) -> list[str]:
+        """The columns, where no file must be opened to tell."""
+        return [] if self.frame is None else self.frame.names
+
+    def names(self) -> list[str]:
+        """The columns."""
+        if self.frame is not None:
+            return self.frame.names
+        return list(first_rows([self.name], self.settings({}).read_options(), 1)[0].fields)
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text names a file or folder that is there, or two parallel files."""
+    return exists(text) or all(exists(side.strip()) for side in text.split(","))
+
+
+# --- roles -----------------------------------------------------------------------------------
+
+
+def told_roles(
+    task: Task[Any, Any, Any], columns: Mapping[str, Any], known: Collection[str] = ()
+) -> Tables:
+    """The settings that roles stand for: text="review" is data.text, target="a,b" the two
+    model.targets of a forecaster. known: the columns that there are."""
+    found: Tables = {}
+    for role, given in columns.items():
+        if role not in task.columns:
+            raise unknown("role of a column", role, task.columns)
+        table, _, key = task.columns[role].partition(".")
+        if key in found.get(table, {}):
+            same = [own for own in columns if task.columns[own] == f"{table}.{key}"]
+            raise OptionError(f"{'= and '.join(same)}=: they name the same column; give one")
+        kind: type[Table] = DataSettings if table == "data" else task.settings
+        several = get_origin(kind.model_fields[key].annotation) is list
+        found.setdefault(table, {})[key] = _named(role, given, known, several)
+    return found
+
+
+def _named(role: str, given: Any, known: Collection[str], several: bool) -> Any:
+    """The name of a column, or the list of several: "a,b"."""
+    if several and isinstance(given, list | tuple) and all(isinstance(n, str) for n in given):
+        return list(given)
+    if not isinstance(given, str) or not given:
+        raise OptionError(f"{role}=: expected the name of a column, got {repr(given)[:SHOWN]}")
+    if not several:
+        return given
+    return [given] if given in known else [name.strip() for name in given.split(",")]
+
+
+def _require(given: TableGiven, told: Tables) -> None:
+    """The columns that were named are there."""
+    if given.frame is not None:
+        named = [value for table in told.values() for value in table.values()]
+        names = [n for own in named for n in (own if isinstance(own, list) else [own])]
+        there = [*given.frame.names, *filter(None, [given.frame.time_index])]
+        require(names, there, given.name)
+
+
+# --- to be learned from ------------------------------------------------------------------------
+
+
+def fit_parts_of(
+    model: Model[Any, P, Any],
+    data: Any,
+    validation: Any,
+    columns: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> tuple[P, P]:
+    """What is trained on, and what is validated on; the model takes over what the columns are, and
+    the settings that they tell. say: told what was guessed."""
+    task = model.task
+    refuse_labels(task, data, validation)
+    given = TableGiven.of(data, task)
+    if given is None:
+        _must_be_rows(data, "fit")
+        told = told_roles(task, columns)
+    else:
+        told = _guessed(model, given, columns, say)
+    roles = told.pop("data", {})
+    model.settle(told)
+    model.roles = {key: value for key, value in roles.items() if value}
+    model.label_type = ""
+    if given is not None and given.frame is not None and roles.get("label"):
+        model.label_type = given.frame.type_of(roles["label"])
+    train: P = _part(model, data, given, columns, "train", None)
+    if validation is None:
+        return task.hold_out(train, model)
+    other = TableGiven.of(validation, task)
+    return train, _part(model, validation, other, columns, "validation", train)
+
+
+def _guessed(
+    model: Model[Any, Any, Any],
+    given: TableGiven,
+    columns: Mapping[str, Any],
+    say: Callable[[str], None],
+) -> Tables:
+    """The roles that were told, and those that the data tell, as settings by table and key."""
+    task = model.task
+    told = told_roles(task, columns, given.known)
+    _require(given, told)
+    if given.frame is not None and (index := given.frame.time_index):
+        wanted = "model.time" in task.columns.values() and "time" not in model.told["model"]
+        if wanted and "time" not in told.get("model", {}):
+            told.setdefault("model", {})["time"] = index
+    made = {
+        table: {key: getattr(getattr(model, table), key) for key in keys} | told.get(table, {})
+        for table, keys in model.told.items()
+    }
+    guess = task.infer(Sample(given.settings(told.get("data", {})), made, given.origin))
+    found: Tables = {"data": {**guess.data}}
+    for table, keys in guess.tables.items():
+        found[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
+    for table, keys in found.items():
+        for key, value in keys.items():
+            if value and value != told.get(table, {}).get(key):
+                say(f"{table}.{key}: {value}")
+    for table, keys in told.items():
+        found[table] = {**found.get(table, {}), **keys}
+    return found
+
+
+def _part(
+    model: Model[Any, P, Any],
+    data: Any,
+    given: TableGiven | None,
+    columns: Mapping[str, Any],
+    name: str,
+    before: P | None,
+) -> P:
+    if given is None:
+        found: P = model.task.given(data, model, columns, before)
+        return found
+    files = model.task.files(given.settings(model.roles), model, None, given.origin)
+    read: P = files.part(name, like=before)
+    return read
+
+
+def part_to_evaluate(model: Model[Any, P, Any], data: Any, columns: Mapping[str, Any]) -> P:
+    """Rows with what is to be answered. columns: roles, where they are not those of training."""
+    task, given = model.task, TableGiven.of(data, model.task)
+    if given is None:
+        _must_be_rows(data, EVALUATE)
+        found: P = task.given(data, model, columns)
+        return found
+    roles = _asked_roles(model, given, columns)
+    if "data.label" in task.columns.values() and not roles.get("label"):
+        sample = Sample(given.settings(roles), {}, given.origin)
+        roles = {**task.infer(sample).data, **roles}
+    files = task.files(given.settings(roles), model, None, given.origin)
+    read: P = files.part("test")
+    return read
+
+
+def _asked_roles(
+    model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The keys of [data], as fit was told but for what is told now."""
+    told = told_roles(model.task, columns, given.known)
+    _require(given, told)
+    for key, value in told.get("model", {}).items():
+        if value != (fitted := getattr(model.model, key)):
+            raise OptionError(
+                f"{key}: this model was fitted with {fitted!r}, got {value!r}; rename the column"
+            )
+    return {**model.roles, **told.get("data", {})}
+
+
+# --- to be answered ------------------------------------------------------------------------------
+
+
+def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any]) -> Any:
+    """Answers in a list; of a data frame, in one of the same kind. asked: roles of columns, and
+    the task's own words."""
+    task, given = model.task, TableGiven.of(inputs, model.task)
+    columns = {role: value for role, value in asked.items() if role in task.columns}
+    words = {word: value for word, value in asked.items() if word not in columns}
+    check_words(task, words, PREDICT)
+    if given is None:
+        if columns:
+            raise OptionError(f"predict: {', '.join(columns)}: inputs in a list have no columns")
+        listed = _listed(inputs)
+        return Answers.of(task.answers(task.asked(listed, model, words), model, words), listed)
+    roles = _question_roles(model, given, columns)
+    found: list[Any] = []
+    of_rows = task.needs_input
+    if given.frame is not None and of_rows and not len(given.frame):
+        return given.frame.data
+    data = given.settings(roles)
+    for questions in task.asked_files([given.name], data, model, words, None, given.origin):
+        found += task.answers(questions.part, model, words)
+        of_rows = questions.shown is not None
+    if given.frame is None:
+        return Answers(found)
+    return answer_frame(given.frame, found, model, roles.get("sequence", "") or None, of_rows)
+
+
+def _question_roles(
+    model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The columns that questions are read from: as fit was told, or the only one there is."""
+    roles, task = _asked_roles(model, given, columns), model.task
+    keys = () if roles.get("sequence") else task.question_keys(given.origin)
+    missing = [key for key in keys if not roles.get(key)]
+    if not missing:
+        return roles
+    names = given.names()
+    if len(missing) == len(names) == 1:
+        return {**roles, missing[0]: names[0]}
+    words = " and ".join(given.origin.word(key) for key in missing)
+    raise OptionError(
+        f"predict: which column is to be read? Name it with {words}. Columns: {', '.join(names)}"
+    )
+
+
+def check_words(task: Task[Any, Any, Any], asked: Mapping[str, Any], verb: str) -> None:
+    """An error for what is no word of the task's own."""
+    known = [own.word for own in task.options if verb in own.verbs]
+    for name in asked:
+        if name not in known:
+            raise unknown(f"word of {verb}", name, known)
+
+
+# --- refused -------------------------------------------------------------------------------------
+
+
+def _listed(inputs: Any) -> Any:
+    """A column of Arrow as a list of its values; all else as it is."""
+    return inputs.to_pylist() if is_a(inputs, "pyarrow", "_PandasConvertible") else inputs
+
+
+def _must_be_rows(data: Any, verb: str) -> None:
+    if isinstance(data, str):
+        raise DataError(
+            f"{verb}: expected rows, a data frame, or a file that is there, got the text "
+            f"{data[:SHOWN]!r}; one row alone is [row]"
+        )
+
+
+def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None:
+    """fit(X, y) is scikit-learn's: an error that says how rows are given here."""
+    labelled = any(key.endswith((".label", ".targets")) for key in task.columns.values())
+    if validation is None or not labelled or not _are_labels(validation, data):
+        return
+    role = next((role for role, key in task.columns.items() if key == "data.label"), "target")
+    wanted = "rows, each with its label: fit(list(zip(X, y)))"
+    if Frame.of(data) is not None or "data.text" not in task.columns.values():
+        wanted = f'the labels as a column of the data: fit(frame, {role}="…")'
+    beside = "".join(f", or ensue.sklearn.{name}().fit(X, y)" for name in task.estimators)
+    raise DataError(
+        f"fit: the second argument is validation data, got labels; expected {wanted}{beside}"
+    )
+
+
+def _are_labels(validation: Any, data: Any) -> bool:
+    """Whether these are no rows but the labels of rows: single values, or for each of the rows a
+    list that is as long."""
+    if isinstance(validation, np.ndarray) or _is_column(validation):
+        return True
+    if not isinstance(validation, Sequence) or isinstance(validation, str) or not validation:
+        return False
+    first: Any = validation[0]
+    if isinstance(first, str | int | float | np.generic):
+        return True
+    beside: Any = data[0] if isinstance(data, Sequence) and len(data) else None
+    return _is_tags(first) and _is_tags(beside) and len(first) == len(beside) != 2
+
+
+def _is_column(data: object) -> bool:
+    return any(is_a(data, library, "Series") for library in ("pandas", "polars"))
+
+
+def _is_tags(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(own, str) for own in value)

@@ -1,0 +1,78 @@
+"""The settings of a model: those it was made with, and those that its data tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensue.settings import Table, one_of
+from ensue.tasks.blocks.cell_name import with_loaded_cells
+from ensue.tasks.fitting import Fitting
+from ensue.tasks.kept_cells import cell_facts
+from ensue.training import RunSettings
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.task import Task
+
+Given = Mapping[str, Any]
+Tables = Mapping[str, Given]  # settings by table and key
+TABLES = ("text", "model", "train")
+
+
+def settings_of(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
+    """Settings as they are, or made of a table."""
+    if isinstance(given, kind):
+        return given
+    return kind.of({**defaults, **(given or {})}, where)
+
+
+def told_keys(given: Table | Given | None) -> frozenset[str]:
+    """The settings that a person gave, the others being defaults."""
+    if isinstance(given, Table):
+        return frozenset(given.model_fields_set)
+    return frozenset(given or ())
+
+
+def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
+    """What is wrong with a score to watch that is no metric of the task; "" where it is one."""
+    known = [metric.name for metric in task.metrics]
+    return "" if watch in known else f"train.watch: {one_of(known, watch)}"
+
+
+def config_of(model: Model[Any, Any, Any]) -> dict[str, Any]:
+    """Every setting by `table.key`."""
+    tables = {name: getattr(model, name).table() for name in TABLES}
+    return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+
+
+def run_settings(model: Model[Any, Any, Any], how: Fitting) -> RunSettings:
+    """What must be the same when a training goes on: every setting, and the equations of cells of
+    one's own, wherever their files are."""
+    found = dict(config_of(model) if how.config is None else how.config)
+    for key, cell in cell_facts(model.model).items():
+        found[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
+    return RunSettings(found, lambda config: _upgraded(config, model.task.settings))
+
+
+def _upgraded(config: Given, kind: type[Table]) -> dict[str, Any]:
+    """A configuration by `table.key` under the keys of this version."""
+    begin = "model."
+    old = {k.removeprefix(begin): v for k, v in config.items() if k.startswith(begin)}
+    rest = {k: v for k, v in config.items() if not k.startswith(begin)}
+    return rest | {f"{begin}{k}": v for k, v in kind.upgraded(old).items()}
+
+
+class Settled:
+    """Settings that a fit has taken from its data or its columns, in place of those before."""
+
+    def __init__(self, model: Model[Any, Any, Any], tables: Tables) -> None:
+        self._before = {name: getattr(model, name) for name in tables}
+        for name, changed in tables.items():
+            old: Table = getattr(model, name)
+            new = type(old).of({**dict(old), **changed}, name)
+            setattr(model, name, with_loaded_cells(new))
+
+    def undo(self, model: Model[Any, Any, Any]) -> None:
+        for name, before in self._before.items():
+            setattr(model, name, before)
