@@ -63,9 +63,11 @@ class DataSettings(Table):
             shares["train"] += shares.pop("test")
         return shares
 
-    def read_options(self, by_line: bool = False, grouped: bool = True) -> ReadOptions:
+    def read_options(
+        self, by_line: bool = False, grouped: bool = True, others: bool = False
+    ) -> ReadOptions:
         """by_line: the label of a long table may change from line to line; grouped: the column
-        of the group is needed."""
+        of the group is needed; others: the columns that are not named are of interest, too."""
         stepped = bool(self.sequence) and by_line
         wanted = [
             "" if self.sequence else self.text,
@@ -80,6 +82,7 @@ class DataSettings(Table):
             quote=False if self.no_quote else None,
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
+            others=others,
             numbers=tuple(self.features),
             sequence=self.sequence or None,
             step_columns=(self.label,) if stepped and self.label else (),

@@ -20,6 +20,7 @@ class Content:
     """A text, tokens or vectors, with one label or several."""
 
     by_step = False  # whether each step has a label
+    all_columns = False  # whether every column of a row is learned from
 
     def example(self, row: Row, data: DataSettings) -> Example:
         """`Unfit`, with the column's name, where the row has none."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ensue.data.parallel import parallel, read_any
-from ensue.data.read import Gathered, format_of
+from ensue.data.read import Gathered
+from ensue.data.recognise.format import TEXT, format_of
 from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of, part_of_line
@@ -46,7 +47,9 @@ class Reading:
     ) -> Iterator[Row]:
         """Rows with their example; those of other parts without fields."""
         data, content = self.data, self.content
-        options = data.read_options(content.by_step, grouped=shares is not None)
+        options = data.read_options(
+            content.by_step, grouped=shares is not None, others=content.all_columns
+        )
         in_blocks = continues(data) and plain_text(path, data.format)
         for row in read_any(path, options, tell):
             try:
@@ -77,9 +80,7 @@ def continues(data: DataSettings) -> bool:
 
 def plain_text(path: str, format: str) -> bool:
     """Whether each line of the file is a row."""
-    if parallel([path]):
-        return False
-    return format == "text" or (format == "auto" and format_of(Path(path)) == "text")
+    return not parallel([path]) and format_of(Path(path), format) == TEXT
 
 
 def asked_rows(

@@ -18,6 +18,8 @@ from ensue.tasks.table.cells import Cells, Rows, cells_of, rows_of
 class TableContent(Content):
     """The cells of a row, and its target."""
 
+    all_columns = True
+
     def value(self, row: Row, data: DataSettings) -> Cells:
         try:
             return cells_of(row.fields, "", {data.label, data.group})
