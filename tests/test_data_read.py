@@ -279,6 +279,19 @@ def test_a_folder_without_labels(tmp_path: Path) -> None:
         f"{tmp_path}: expected a folder for each label with .txt files inside "
         f"({tmp_path}/positive/1.txt), found no folder"
     )
+    written(tmp_path / "1.png", "")
+    written(tmp_path / "captions.tsv", "")
+    with pytest.raises(DataError, match=r"to read a file in it, name the file: .*/captions"):
+        rows_of(tmp_path)
+
+
+def test_a_folder_of_pictures_is_none_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    written(tmp_path / "cat" / "1.png", "")
+    assert problems_of(tmp_path) == [
+        f"{tmp_path.name}/cat/1.png:1: expected a .txt file, got a picture: folders of pictures "
+        "are checked by `ensue train`, which reads them"
+    ]
 
 
 def test_a_whole_text_is_one_row(tmp_path: Path) -> None:

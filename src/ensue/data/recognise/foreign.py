@@ -105,6 +105,13 @@ FOREIGN_FILES = (
         (b"SQLite format 3\0",),
         "write a table of it as CSV: sqlite3 -header -csv {shell} 'select * from NAME' > {csv}",
     ),
+    ForeignFile(
+        "a picture",
+        (".png", ".jpg", ".jpeg", ".gif"),
+        (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8"),
+        "give a folder with a folder of pictures for each class, or a table that names the file "
+        "of each picture and its caption",
+    ),
     ForeignFile("a Parquet file", (), (b"PAR1\x15",), "use --format parquet", format="parquet"),
     ForeignFile("a zip archive", (".zip",), (ZIP,), "unpack it, as with unzip {shell}"),
     ForeignFile("a tar archive", (".tar", ".tgz"), (), "unpack it, as with tar xf {shell}"),
