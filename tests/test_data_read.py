@@ -204,7 +204,8 @@ def test_json_values(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_json(tmp_path: Path, line: str, problem: str) -> None:
-    assert problems_of(written(tmp_path / "t.jsonl", line)) == [f"t.jsonl:1: {problem}"]
+    path = written(tmp_path / "t.jsonl", line)
+    assert problems_of(path, used=("n",)) == [f"t.jsonl:1: {problem}"]
 
 
 # --- CoNLL ------------------------------------------------------------------------------
@@ -281,6 +282,19 @@ def test_a_folder_without_labels(tmp_path: Path) -> None:
         f"{tmp_path}: expected a folder for each label with .txt files inside "
         f"({tmp_path}/positive/1.txt), found no folder"
     )
+    written(tmp_path / "1.png", "")
+    written(tmp_path / "captions.tsv", "")
+    with pytest.raises(DataError, match=r"to read a file in it, name the file: .*/captions"):
+        rows_of(tmp_path)
+
+
+def test_a_folder_of_pictures_is_none_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    written(tmp_path / "cat" / "1.png", "")
+    assert problems_of(tmp_path) == [
+        f"{tmp_path.name}/cat/1.png:1: expected a .txt file, got a picture: folders of pictures "
+        "are checked by `ensue train`, which reads them"
+    ]
 
 
 def test_a_whole_text_is_one_row(tmp_path: Path) -> None:
@@ -299,7 +313,7 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     problems: list[Problem] = []
-    rows = list(read(path, ReadOptions(), problems.append))
+    rows = list(read(path, ReadOptions(columns=("text",), others=True), problems.append))
     assert [str(p) for p in problems] == [f"{path}:2: field 'text': expected a value, got null"]
     assert [row.place.line for row in rows] == [1, 3]
     assert np.array_equal(rows[1].fields["frames"], [[5.0, 6.0]])
@@ -332,8 +346,9 @@ def test_a_name_that_does_not_tell_the_format(tmp_path: Path) -> None:
         rows_of(path)
     assert str(error.value) == (
         f"{path}: the name does not tell the format (known: .conll, .conllu, .csv, "
-        ".jsonl, .ndjson, .parquet, .txt, .tsv, each also with .gz); use --format with one of "
-        "conll, conllu, csv, folder, jsonl, parquet, text, tsv, whole"
+        ".json, .jsonl, .ndjson, .label, .parquet, .txt, .tsv, each also with .gz); use --format "
+        "with one of conll, conllu, csv, fasttext, folder, json, jsonl, labelled, parquet, text, "
+        "tsv, whole"
     )
 
 

@@ -257,6 +257,46 @@ def conllu_identity(rng: random.Random, lines: list[str]) -> tuple[int, str]:
     return at, "expected an ID such as 1, 1-2 or 1.1, got 'x'"
 
 
+# --- labels before texts -----------------------------------------------------------------
+
+
+def labelled_row(rng: random.Random, number: int) -> tuple[list[str], dict[str, Any]]:
+    fields = {"text": sentence(rng), "label": f"c:{number}"}
+    between = rng.choice([" ", "  ", "\t"])
+    return [f"{fields['label']}{between}{fields['text']}"], fields
+
+
+def labelled_alone(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[:] = [rng.choice(["alone", "alone ", "alone\t\t"])]
+    return 0, "expected a label and a text with a space or a tab between them, found one word"
+
+
+def labelled_late(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[0] = rng.choice([" ", "\t"]) + lines[0]
+    return 0, "expected a label at the beginning of the line, got a space"
+
+
+def fasttext_row(rng: random.Random, number: int) -> tuple[list[str], dict[str, Any]]:
+    labels, text = rng.sample(["a", "b:c", "naïve"], rng.randint(1, 3)), sentence(rng)
+    words = [*(f"__label__{label}" for label in labels), text]
+    return [" ".join(words)], {"text": text, "label": labels if len(labels) > 1 else labels[0]}
+
+
+def fasttext_bare(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[:] = [sentence(rng)]
+    return 0, "expected a label, __label__ and its name, got none"
+
+
+def fasttext_nameless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[0] = "__label__ " + lines[0]
+    return 0, "expected the name of a label after __label__, got none"
+
+
+def fasttext_textless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[:] = ["__label__a __label__b "]
+    return 0, "expected a text beside the labels, got none"
+
+
 # --- series ------------------------------------------------------------------------------
 
 
@@ -317,6 +357,18 @@ FORMATS = [
         {"columns": conllu_columns, "spaces": conllu_spaces, "form": conllu_form}
         | {"order": conllu_order, "identity": conllu_identity, **ANY},
         between=[""],
+    ),
+    Format(
+        "label",
+        labelled_row,
+        {"alone": labelled_alone, "late": labelled_late, "empty": empty_line, **ANY},
+    ),
+    Format(
+        "fasttext",
+        fasttext_row,
+        {"bare": fasttext_bare, "nameless": fasttext_nameless, "textless": fasttext_textless}
+        | {"empty": empty_line, **ANY},
+        options=ReadOptions(format="fasttext"),
     ),
     Format("txt", lambda rng, k: ([line := sentence(rng)], {"text": line}), ANY),
     Format(

@@ -229,7 +229,13 @@ def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]}, "language", NGRAMS)
     train_run(config, folder)
     path.unlink()
-    assert "no such file" in refused(lambda: evaluate_run(folder, []))
+    told = "is not there: put the file back or beside the run"
+    for part, others in {"test": ", or give other rows with --test FILE", "validation": ""}.items():
+        assert refused(lambda part=part: evaluate_run(folder, [], part)) == (
+            f"{folder.path}: the rows of its {part} part are in {path}, which {told}{others}"
+        )
+    evaluate_run(folder, [str(corpus(tmp_path / "other.txt", TEXT[:50]))])
+    assert "no such file" in refused(lambda: evaluate_run(folder, [str(tmp_path / "none.txt")]))
 
 
 def test_what_the_files_held_is_not_what_ensue_wrote(tmp_path: Path) -> None:

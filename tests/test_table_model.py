@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -20,7 +22,7 @@ from ensue.tasks.evaluation.calibration import held, reliability
 from ensue.tasks.rows.collect import Example, collect
 from ensue.tasks.rows.part import Numbers
 from ensue.tasks.sample import Sample
-from ensue.tasks.table.cells import Grid, cells_of
+from ensue.tasks.table.cells import Grid, ShownRow, cells_of
 from ensue.tasks.table.columns import TableColumns
 from ensue.tasks.table.learned import CELLS
 from ensue.tasks.table.settings import TableSettings
@@ -472,7 +474,7 @@ def test_unknown_classes_of_a_test_part_are_mistakes() -> None:
 
 
 def test_answers_are_lines() -> None:
-    cells = cells_of({"area": 93.0, "town": "The  Hague"}, "row:1")
+    cells = ShownRow.of(cells_of({"area": 93.0, "town": "The  Hague"}, "row:1"))
     line = Estimated(348.123456, 320.0, 370.5, 0.9).as_line(cells)
     assert line == "348.123\t320\t370.5\tarea=93.0 town=The Hague"
     line = Classified("dear", ("dear",), {"dear": 0.75, "fair": 0.25}).as_line(cells)
@@ -524,8 +526,7 @@ def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
     (questions,) = TASK.asked_files([str(file)], data, fitted("number"))
     assert questions.shown is not None
     row = houses(1)[0]
-    wanted = [f"area\t{row['area']:.2f}", f"age\t{row['age']}", f"town\t{row['town']}"]
-    assert questions.shown[0][:3] == wanted
+    assert questions.shown[0] == {"area": f"{row['area']:.2f}", "age": str(row["age"])}
 
 
 def ensue(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -540,8 +541,6 @@ def ensue(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
 def test_a_table_of_numbers_is_trained_tested_and_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import json
-
     monkeypatch.chdir(tmp_path)
     write_houses(tmp_path / "houses.csv")
     quick = ["--set", "train.epochs=3", "--set", "model.hidden=[8]"]
@@ -563,6 +562,25 @@ def test_a_table_of_numbers_is_trained_tested_and_used(
     assert answer["low"] < answer["value"] < answer["high"]
     code, out, _ = ensue(capsys, "predict", "r1", "new.csv")
     assert out.splitlines()[1].endswith("town=Rome age=3 area=93")
+
+
+def test_a_row_is_shown_by_its_columns_without_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_houses(tmp_path / "houses.csv")
+    quick = ["--set", "train.epochs=1", "--set", "model.hidden=[8]"]
+    assert ensue(capsys, "train", "houses.csv", "--label", "price", "--run", "r1", *quick)[0] == 0
+    (tmp_path / "new.csv").write_text("town,price,age,area\nDelft,9,3,93\n")
+    row = {"town": "Delft", "age": "3", "area": "93"}
+    _, out, _ = ensue(capsys, "predict", "r1", "new.csv", "--json")
+    assert json.loads(out)["input"] == row
+    _, out, _ = ensue(capsys, "predict", "r1", "new.csv")
+    assert out.endswith("\ttown=Delft age=3 area=93\n")
+    line = json.dumps({"town": "Delft", "age": 3, "area": 93})
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+    _, out, _ = ensue(capsys, "predict", "r1", "--json")
+    assert json.loads(out)["input"] == json.loads(line)
 
 
 def test_a_table_with_classes_is_asked_for_by_name(

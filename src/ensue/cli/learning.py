@@ -260,7 +260,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
         for shown, answer in answers:
             if options.as_json:
-                value = shown if isinstance(shown, str | list | tuple) else None
+                value = shown if isinstance(shown, str | list | tuple | dict) else None
                 print(as_json_text({"input": value, **asdict(answer)}))
             else:
                 print(answer.as_line(shown))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ensue.data.formats import format_named
 from ensue.data.layout import aligned, cut
-from ensue.data.options import TABLES, ReadOptions
-from ensue.data.read import format_of, read
+from ensue.data.options import ReadOptions
+from ensue.data.read import read
+from ensue.data.recognise.format import format_of
 from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
 from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
@@ -103,17 +105,17 @@ def check(
     report = Report()
     vocabulary: set[str] = set()
     hints: list[Finding] = []
+    named = tuple(name for name in (text, label) if name is not None)
+    look = replace(options, used=named, others=True)
     for name, paths in parts.items():
         rejected = _Rejected(report)
+        if report.roles is None and (sample := _first(paths, look)):
+            report.roles = _roles(sample, options, text, label)
+            hints = list(_header_hints(sample, options))
+        how = replace(options, used=report.roles.columns) if report.roles else look
         rows = chain.from_iterable(
-            watched_rows(read(path, options, rejected.add), str(path)) for path in paths
+            watched_rows(read(path, how, rejected.add), str(path)) for path in paths
         )
-        if report.roles is None:
-            sample = list(islice(rows, SAMPLE))
-            if sample:
-                report.roles = _roles(sample, options, text, label)
-                hints = list(_header_hints(sample, options))
-            rows = chain(sample, rows)
         part = Survey(name, report.roles or Roles("", None, False), vocabulary, not report.parts)
         for row in rows:
             if _unlabelled(row, part.roles):
@@ -126,6 +128,12 @@ def check(
     return report
 
 
+def _first(paths: Sequence[Path | str], options: ReadOptions) -> list[Row]:
+    """The first sound rows; faults are told when all rows are read."""
+    rows = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
+    return list(islice(rows, SAMPLE))
+
+
 def _unlabelled(row: Row, roles: Roles) -> bool:
     """Whether the row has no label where there should be one."""
     if roles.label is None:
@@ -136,8 +144,8 @@ def _unlabelled(row: Row, roles: Roles) -> bool:
 
 def _header_hints(rows: Sequence[Row], options: ReadOptions) -> Iterator[Finding]:
     file = Path(rows[0].place.file)
-    kind = format_of(file) if options.format == "auto" else options.format
-    if kind in TABLES and options.header is True and header_is_data(rows):
+    header = format_named(format_of(file, options.format)).header
+    if header and options.header is True and header_is_data(rows):
         yield Finding("header", header_hint(list(rows[0].fields)))
 
 

@@ -6,7 +6,7 @@ A line ends at LF or CRLF and nowhere else: U+2028, U+0085 and form feeds stay i
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, count, repeat
 from pathlib import Path
 
@@ -27,6 +27,7 @@ MARKS = {
     codecs.BOM_UTF8: "utf-8",
 }
 ASCII = bytes(range(128))
+EMPTY = "the line is empty"
 
 
 def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
@@ -47,6 +48,19 @@ def lines(path: Path, options: ReadOptions) -> Iterator[Line]:
             number, offset = number + block.count(b"\n"), offset + len(block)
     except DamagedStream as damage:
         raise Broken(Place(str(path), number), str(damage)) from None
+
+
+def filled(source: Iterable[Line]) -> Iterator[Line]:
+    """The lines of a format with a row on each: an empty one is a fault, unless only such lines
+    follow."""
+    empty: int | None = None  # the first of empty lines that may end the file
+    for number, text, fault in source:
+        if not fault and not text.strip(" \t\r"):
+            empty = empty or number
+            continue
+        yield from ((line, "", EMPTY) for line in range(empty or number, number))
+        empty = None
+        yield number, text, fault
 
 
 def _extends_ascii(encoding: str) -> bool:

@@ -11,7 +11,6 @@ from ensue.data.rows import Place
 from ensue.data.stream import PIECE
 from ensue.errors import DataError, OptionError, unknown
 
-TABLES = ("csv", "tsv")
 ALL = ("*",)
 
 
@@ -23,6 +22,7 @@ class ReadOptions:
     delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
     header: True where the first line names the columns, otherwise their names.
     columns: those that every row must have.
+    used: further ones whose values are checked, where a row has them.
     others: whether fields that nothing here names are kept as well, as they are where nothing is
     named; of a table, all columns always are.
     conll: names of the columns of a CoNLL file; () names the first "form", the last "tag".
@@ -39,6 +39,7 @@ class ReadOptions:
     quote: bool | None = None
     header: bool | tuple[str, ...] = True
     columns: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
     others: bool = False
     conll: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()

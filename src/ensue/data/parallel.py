@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ensue.data.options import ReadOptions
 from ensue.data.read import read, read_parallel
+from ensue.data.recognise.format import TEXT, format_of
 from ensue.data.rows import Row, Tell
 from ensue.data.stream import open_file
 from ensue.errors import DataError
@@ -42,4 +43,5 @@ def read_any(path: str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]
     source, target = sides
     for side in sides:
         open_file(Path(side)).close()  # a missing file is an error now, not at the first row
+        format_of(Path(side), TEXT)  # as is one of another program
     return read_parallel(source, target, options, on_bad_row)

@@ -7,29 +7,16 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ensue.data.formats import endings, format_names, reader_of
+from ensue.data.formats import format_named
 from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
+from ensue.data.recognise.format import format_of
 from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
 from ensue.data.series import Steps, sequences, with_numbers
 from ensue.data.stream import open_file
 from ensue.errors import DataError
 
 __all__ = ["Gathered", "gather", "gather_parallel", "read", "read_parallel", "read_series"]
-
-
-def format_of(path: Path) -> str:
-    """The format that a file's name tells; a folder is a folder of texts."""
-    if path.is_dir():
-        return "folder"
-    name = path.name.lower().removesuffix(".gz")
-    found = endings().get(Path(name).suffix)
-    if found is None:
-        raise DataError(
-            f"{path}: the name does not tell the format (known: {', '.join(endings())}, "
-            f"each also with .gz); use --format with one of {', '.join(format_names())}"
-        )
-    return found
 
 
 def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
@@ -39,8 +26,7 @@ def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[R
     path = Path(path)
     if not path.is_dir():
         open_file(path).close()  # a missing file is an error now, not at the first row
-    if options.format == "auto":
-        options = replace(options, format=format_of(path))
+    options = replace(options, format=format_of(path, options.format))
     return _read(path, options, on_bad_row)
 
 
@@ -52,7 +38,7 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         faults += 1
         on_bad_row(problem)
 
-    steps = partial(reader_of(options.format), path, options)
+    steps = partial(format_named(options.format).read, path, options)
     kept = 0
     try:
         for row in shaped(steps, options, count_fault):

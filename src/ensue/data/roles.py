@@ -23,19 +23,30 @@ class Roles(NamedTuple):
     label: str | None
     guessed: bool
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.text, self.label) if name)
+
 
 def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Roles:
     """The fields named, or else those that look like it among the first rows: by name, then the
     longest values as text and the fewest different ones, two or more, as label."""
-    names = list(rows[0].fields)
+    names = columns_of(rows)
     require([name for name in (text, label) if name is not None], names, rows[0].place)
+    names = [name for name in names if 2 * len(_values(rows, name)) >= len(rows)] or names
     found = text or _text_of(rows, [name for name in names if name != label])
     others = [name for name in names if name != found]
     return Roles(found, label or _label_of(rows, others), text is None or label is None)
 
 
+def columns_of(rows: Sequence[Row]) -> list[str]:
+    """All that some row has; objects of JSON may lack some."""
+    return list(dict.fromkeys(name for row in rows for name in row.fields))
+
+
 def _values(rows: Sequence[Row], name: str) -> list[Any]:
-    return [row.fields[name] for row in rows if name in row.fields]
+    """Those that are there."""
+    return [value for row in rows if (value := row.fields.get(name)) is not None]
 
 
 def _text_of(rows: Sequence[Row], names: Sequence[str]) -> str:
@@ -54,7 +65,7 @@ def _label_of(rows: Sequence[Row], names: Sequence[str]) -> str | None:
     kinds = {}
     for name in names:
         values = _values(rows, name)
-        if all(isinstance(value, str | int | float) for value in values):
+        if values and all(isinstance(value, str | int | float) for value in values):
             kinds[name] = len(set(values))
     # A file may be sorted by its label: one with such a name may be the same in the first rows.
     named = sorted((name for name in LABELS if name in names), key=lambda n: kinds.get(n) == 1)
@@ -68,7 +79,7 @@ def _label_of(rows: Sequence[Row], names: Sequence[str]) -> str | None:
 def header_is_data(rows: Sequence[Row]) -> bool:
     """Whether the names of the columns look like a row: one of them is a value of its column as
     well, or as long as a text."""
-    for name in rows[0].fields:
+    for name in columns_of(rows):
         values = (value for value in _values(rows, name) if isinstance(value, str))
         if len(name.split()) >= MANY_WORDS or name in values:
             return True

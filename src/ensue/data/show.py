@@ -10,7 +10,8 @@ import numpy as np
 
 from ensue.data.layout import aligned, cut, width_of
 from ensue.data.options import ReadOptions
-from ensue.data.read import format_of, read
+from ensue.data.read import read
+from ensue.data.recognise.format import format_of
 from ensue.data.rows import Problem, Row
 from ensue.data.series import number_of
 from ensue.escape import printable
@@ -22,8 +23,7 @@ def show(path: Path | str, options: ReadOptions, count: int = 5, width: int = 80
     """Fields with their kinds, a preview of the first rows within the width, and the problems met
     on the way to them."""
     problems: list[Problem] = []
-    if options.format == "auto":
-        options = replace(options, format=format_of(Path(path)))
+    options = replace(options, format=format_of(Path(path), options.format))
     rows: list[Row] = []
     for row in read(path, options, problems.append):
         rows.append(row)
@@ -49,8 +49,11 @@ def _read_so_far(count: int) -> str:
 
 def _kind(rows: list[Row], name: str) -> str:
     """What the field holds, and how much of it in these rows."""
-    values = [row.fields[name] for row in rows if name in row.fields]
+    values = [value for row in rows if (value := row.fields.get(name)) is not None]
+    if not values:
+        return "nothing"
     first = values[0]
+    values = [value for value in values if type(value) is type(first)]
     if isinstance(first, np.ndarray) and first.ndim == 2:
         return f"vectors of {first.shape[1]} numbers, {_span(values, 'step')}"
     if isinstance(first, np.ndarray):
@@ -75,7 +78,7 @@ def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:
     names = names[: max(1, (width - 6) // (LEAST + 2))]  # all of them stand in the list above
     table = [["line", *map(printable, names)]]
     for row in rows:
-        cells = [_cell(row.fields[name]) if name in row.fields else "" for name in names]
+        cells = [_cell(row.fields.get(name)) for name in names]
         table.append([str(row.place.line), *cells])
     widths = _shared([max(map(width_of, column)) for column in zip(*table, strict=True)], width)
     return aligned(
@@ -94,6 +97,8 @@ def _shared(widths: list[int], room: int) -> list[int]:
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return ""
     if isinstance(value, list):
         return printable(" ".join(map(str, value[:200])))
     if isinstance(value, np.ndarray):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ensue.data.options import ALL, ReadOptions, needed_columns
+from ensue.data.rows import Place, Problem, Row, Tell
+from ensue.errors import unknown
 from ensue.files.caps import LARGEST_NUMBER
 
 NUMBERS = {int, float}
 RANGE = f"at most {LARGEST_NUMBER:g}"
 NO_LABEL = "expected a label, got nothing: fill it in"
+NO_FIELD = "expected an object with text, numbers or lists of them, got none of these"
+OBJECT = ": write what you need of it as a field of its own"
 
 
 class Unfit(Exception):
@@ -47,7 +54,10 @@ def kind_of(value: Any) -> tuple[str, Any]:
         raise Unfit("expected a value, got null")
     if isinstance(value, list):
         return _kind_of_list(value)
-    raise Unfit(f"expected text, numbers or lists of them, got {_named(value)}")
+    if isinstance(value, dict):
+        raise Unfit(f"expected text, numbers or lists of them, got an object{OBJECT}")
+    kind = type(value).__name__
+    raise Unfit(f"expected text, numbers or lists of them, got a value of type {kind}")
 
 
 def sound_text(text: str) -> str:
@@ -72,7 +82,8 @@ def _kind_of_list(value: list[Any]) -> tuple[str, Any]:
         return "numbers", np.array(value, np.float64)
     if types == {list}:
         return _vectors(value)
-    raise Unfit(f"expected a list of one kind, got {' and '.join(sorted(map(_name, types)))}")
+    got = " and ".join(sorted(map(_name, types)))
+    raise Unfit(f"expected a list of one kind, got {got}{OBJECT * (dict in types)}")
 
 
 def _vectors(value: list[list[Any]]) -> tuple[str, Any]:
@@ -95,10 +106,6 @@ def _name(kind: type) -> str:
     return names.get(kind, "null" if kind is type(None) else "objects")
 
 
-def _named(value: Any) -> str:
-    return "an object" if isinstance(value, dict) else f"a value of type {type(value).__name__}"
-
-
 LISTS = ("tokens", "numbers", "vectors")
 
 
@@ -106,10 +113,11 @@ class Kinds:
     """Fields and the kind that each had first; all rows must agree."""
 
     def __init__(self) -> None:
-        self._first: dict[str, tuple[str, int]] = {}  # kind and line
+        self._first: dict[str, tuple[str, str]] = {}  # kind and place
 
-    def faults(self, fields: dict[str, Any], line: int) -> list[str]:
-        """What is wrong with these fields. Sound values are replaced by what a row holds."""
+    def faults(self, fields: dict[str, Any], place: str) -> list[str]:
+        """What is wrong with these fields. Sound values are replaced by what a row holds. place:
+        as in "on line 3"."""
         found = []
         kinds = {}
         for name, value in fields.items():
@@ -118,14 +126,67 @@ class Kinds:
             except Unfit as unfit:
                 found.append(f"field {name!r}: {unfit}")
                 continue
-            kind, before = self._first.get(name, (kinds[name], line))
+            kind, before = self._first.get(name, (kinds[name], place))
             empty = kinds[name] == "an empty list" and kind.split()[0] in LISTS
             if kind != kinds[name] and not empty:
-                found.append(
-                    f"field {name!r}: expected {kind} as on line {before}, got {kinds[name]}"
-                )
+                found.append(f"field {name!r}: expected {kind} as {before}, got {kinds[name]}")
         if not found:
             for name, kind in kinds.items():
                 if kind != "an empty list":
-                    self._first.setdefault(name, (kind, line))
+                    self._first.setdefault(name, (kind, place))
         return found
+
+
+# --- rows of objects ---------------------------------------------------------------------
+
+
+class FieldReader:
+    """Rows of objects, as JSON and Parquet hold them.
+
+    Fields that the options name are used: they must be there (`used` aside), be sound, and of the
+    same kind in all rows. Of the others, where they are kept, those are left out that no row can
+    hold, such as an object in an object; null is None."""
+
+    def __init__(self, options: ReadOptions, on_bad_row: Tell, unit: str = "on line") -> None:
+        """unit: what the places of rows count, as in "on line 3"."""
+        self._on_bad_row, self._kinds, self._unit = on_bad_row, Kinds(), unit
+        self._needed = needed_columns(options)
+        self._named = {*self._needed, *options.used}
+        self._all_used = options.numbers == ALL
+        self._others = options.others or not self._named
+
+    @property
+    def names(self) -> set[str] | None:
+        """The fields that are looked at; None for all."""
+        return None if self._others else self._named
+
+    def row(self, place: Place, fields: Mapping[str, Any], where: str = "") -> Iterator[Row]:
+        """The row of an object, if it is sound. where: added to its faults."""
+        missing = [name for name in self._needed if name not in fields]
+        faults = [str(unknown("field", name, fields)) for name in missing]
+        used = {n: value for n, value in fields.items() if self._all_used or n in self._named}
+        if not faults:
+            faults = self._kinds.faults(used, f"{self._unit} {place.line}")
+        kept = dict(_possible(fields, used)) if self._others else used
+        if self._others and not kept and not faults:
+            faults = [NO_FIELD]
+        self.reject(place, [fault + where for fault in faults])
+        if not faults:
+            yield Row(place, kept)
+
+    def reject(self, place: Place, faults: list[str]) -> None:
+        """All faults of one row."""
+        for k, reason in enumerate(faults):
+            self._on_bad_row(Problem(place, reason, rejects=int(k == 0)))
+
+
+def _possible(fields: Mapping[str, Any], used: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that a row can hold, in their order; those that are used have been checked."""
+    for name, value in fields.items():
+        if name in used:
+            yield name, used[name]
+        elif value is None:
+            yield name, None
+        else:
+            with suppress(Unfit):
+                yield name, kind_of(value)[1]

@@ -69,6 +69,7 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
     if request.picture and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
+    _refuse_missing(folder, data, request)
     _warn(folder, config, data, request, say)
     part = _part(folder, data, model, part_name, say)
     found = model.evaluate_part(part, request.asked)
@@ -137,6 +138,18 @@ def short_names(names: Sequence[str], files: Sequence[str]) -> list[str]:
         return next((name.removeprefix(own) for own in above if name.startswith(own)), name)
 
     return [short(name) for name in names]
+
+
+def _refuse_missing(folder: RunFolder, data: DataSettings, request: EvaluationRequest) -> None:
+    """The rows of a part are in files that a run was not moved with."""
+    files = {side for path in data.files(request.part) for side in sides_of(path)}
+    gone = sorted(path for path in files if path not in request.test and not Path(path).exists())
+    if gone:
+        others = ", or give other rows with --test FILE" if request.part == "test" else ""
+        raise DataError(
+            f"{folder.path}: the rows of its {request.part} part are in {', '.join(gone)}, which "
+            f"is not there: put the file back or beside the run{others}"
+        )
 
 
 def _warn(

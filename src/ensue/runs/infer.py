@@ -110,12 +110,12 @@ def _told(value: Any) -> str:
 
 def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: int) -> str:
     """What a model sees of the first rows: their tokens, one row a line."""
-    rows = first_rows([path], options, count)
+    rows = first_rows([path], replace(options, used=(text,) if text else (), others=True), count)
     name = guess_roles(rows, text or None, None).text
     tokeniser = Tokeniser("words", lower=True, breaks="space")
     lines = [f"as tokens ({name}, level words; {SEPARATOR} stands between them)"]
     for row in rows:
-        value = row.fields[name]
+        value = row.fields.get(name, "")
         if not isinstance(value, str | list):
             return (
                 f"{name}: sequences of numbers are taken as they are, scaled by the training part"

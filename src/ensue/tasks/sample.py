@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from ensue.data.formats import format_named
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.options import TABLES, ReadOptions
+from ensue.data.options import ReadOptions
 from ensue.data.parallel import parallel
-from ensue.data.read import Gathered, format_of
-from ensue.data.roles import header_hint, header_is_data
+from ensue.data.read import Gathered
+from ensue.data.recognise.format import format_of
+from ensue.data.roles import columns_of, header_hint, header_is_data
 from ensue.data.rows import Place, Row
 from ensue.data.series import number_of
 from ensue.data.settings import DataSettings
@@ -52,8 +54,12 @@ class Sample:
     @cached_property
     def _found(self) -> list[Row] | DataError:
         """Read once, also where there are none."""
-        plain = {"text": "", "label": "", "group": "", "sequence": "", "features": []}
-        options = self.data.model_copy(update=plain).read_options()
+        data = self.data
+        named = [data.text, data.second, data.label, data.group, data.sequence, *data.features]
+        used = tuple(name for name in named if name)
+        plain = {"text": "", "second": "", "label": "", "group": "", "sequence": "", "features": []}
+        options = data.model_copy(update=plain).read_options(others=True)
+        options = replace(options, used=used)
         try:
             return first_rows(self.data.train, options, LOOKED_AT, self.origin)
         except DataError as problem:
@@ -80,7 +86,7 @@ class Sample:
 
     @property
     def columns(self) -> list[str]:
-        return list(self.rows[0].fields)
+        return columns_of(self.rows)
 
     def values(self, column: str) -> list[Any]:
         return [row.fields.get(column) for row in self.rows]
@@ -99,9 +105,9 @@ class Sample:
         """A hint, where the first line may be a row rather than names of columns."""
         if parallel(self.data.train) or not self.origin.files:
             return []
-        rows, said = self.rows, self.data.format
-        kind = format_of(Path(rows[0].place.file)) if said == "auto" else said
-        wanted = kind in TABLES and not self.data.header and header_is_data(rows)
+        rows = self.rows
+        format = format_named(format_of(Path(rows[0].place.file), self.data.format))
+        wanted = format.header and not self.data.header and header_is_data(rows)
         return [header_hint(self.columns)] if wanted else []
 
     def no_label(self) -> DataError:

@@ -1,16 +1,18 @@
 """Formats of files, each in a file here that is named after it.
 
-Such a file has ENDINGS, what names of files end in (".gz" aside), and `read`. To add a format, add
-a file; `ensue data check`, `--format` and every task then know it.
+Such a file has ENDINGS, what names of files end in (".gz" aside), and `read`. It may have HEADER,
+True where the first line may name the columns, and `recognised`, which tells by the first lines of
+a file whose name says nothing more than that it is text. To add a format, add a file; `ensue data
+check`, `--format` and every task then know it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ensue.data.options import ReadOptions
@@ -19,21 +21,38 @@ if TYPE_CHECKING:
 Reader = Callable[[Path, "ReadOptions", "Tell"], "Iterator[Row]"]
 
 
+class Format(NamedTuple):
+    """read: (path, options, on_bad_row) → the sound rows; header: whether the first line may name
+    the columns; recognised: whether these first lines of a file are in this format."""
+
+    name: str
+    endings: tuple[str, ...]
+    read: Reader
+    header: bool
+    recognised: Callable[[Sequence[str]], bool]
+
+
 def format_names() -> list[str]:
     """Every format, by name; none is loaded."""
     return sorted(module.name for module in iter_modules(__path__))
 
 
-def reader_of(name: str) -> Reader:
-    """The function that reads a format: (path, options, on_bad_row) → the sound rows."""
-    found: Reader = import_module(f"{__name__}.{name}").read
-    return found
+def format_named(name: str) -> Format:
+    module = import_module(f"{__name__}.{name}")
+    return Format(
+        name,
+        module.ENDINGS,
+        module.read,
+        getattr(module, "HEADER", False),
+        getattr(module, "recognised", lambda first: False),
+    )
+
+
+def formats() -> list[Format]:
+    """All of them, by name."""
+    return [format_named(name) for name in format_names()]
 
 
 def endings() -> dict[str, str]:
     """The format that each ending of a file's name stands for: ".csv" is csv."""
-    return {
-        ending: name
-        for name in format_names()
-        for ending in import_module(f"{__name__}.{name}").ENDINGS
-    }
+    return {ending: own.name for own in formats() for ending in own.endings}

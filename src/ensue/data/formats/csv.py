@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ensue.data.decode import Line, lines
+from ensue.data.decode import EMPTY, Line, lines
 from ensue.data.formats.text import INNER_CR
 from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
@@ -21,6 +21,7 @@ from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
 
 ENDINGS = (".csv",)
+HEADER = True
 DELIMITERS = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar", " ": "space"}
 OTHERS = (";", "\t", "|")  # that tables have where a comma is expected
 SHOWN = 60  # characters of a line
@@ -119,7 +120,7 @@ class Records:
                 self._empty = self._empty or number
                 continue
             for empty in range(self._empty or number, number):
-                yield Record(empty, [], "the line is empty", empty)
+                yield Record(empty, [], EMPTY, empty)
             self._empty = None
             if self.quote and '"' in text:
                 yield self._quoted(line)

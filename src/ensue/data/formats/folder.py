@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from ensue.data.formats import endings
 from ensue.data.formats.text import whole_text
 from ensue.data.options import ReadOptions, require
+from ensue.data.pictures.images import is_image
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
 
 ENDINGS = ()  # a folder is known by being one
 TEXTS = (".txt", ".txt.gz")
+PICTURE = ", got a picture: folders of pictures are checked by `ensue train`, which reads them"
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
@@ -20,9 +23,11 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     require(options.columns, ("text", "label"), Place(str(path), 1))
     labels = sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
     if not labels:
+        tables = sorted(own for own in path.iterdir() if own.suffix in endings())
+        instead = f"; to read a file in it, name the file: {tables[0]}" if tables else ""
         raise DataError(
             f"{path}: expected a folder for each label with .txt files inside "
-            f"({path / 'positive' / '1.txt'}), found no folder"
+            f"({path / 'positive' / '1.txt'}), found no folder{instead}"
         )
     for label in labels:
         texts = sorted(p for p in label.iterdir() if not p.name.startswith("."))
@@ -37,7 +42,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
 def _row(file: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     place = Place(str(file), 1)
     if file.is_dir() or not file.name.endswith(TEXTS):
-        on_bad_row(Problem(place, "expected a .txt file"))
+        on_bad_row(Problem(place, f"expected a .txt file{PICTURE if is_image(file) else ''}"))
         return
     try:
         text = whole_text(file, options, on_bad_row)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ensue.data.decode import lines
-from ensue.data.options import ReadOptions, needed_columns
-from ensue.data.rows import Place, Problem, Row, Tell
-from ensue.data.values import Kinds, Unfit
-from ensue.errors import unknown
+from ensue.data.decode import filled, lines
+from ensue.data.options import ReadOptions
+from ensue.data.rows import Place, Row, Tell
+from ensue.data.values import FieldReader, Unfit
 
 ENDINGS = (".jsonl", ".ndjson")
 
@@ -20,39 +19,25 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """The fields of each object: texts, numbers, lists of tokens, arrays (length, …) of numbers.
 
     With `columns` only these fields are looked at and kept."""
-    file, needed, kinds = str(path), needed_columns(options), Kinds()
-    empty: int | None = None  # the first of empty lines: a fault unless they end the file
-    for number, text, fault in lines(path, options):
-        if not fault and not text.strip(" \t\r"):
-            empty = empty or number
-            continue
-        for line in range(empty or number, number):
-            on_bad_row(Problem(Place(file, line), "the line is empty"))
-        empty = None
-        fields: dict[str, Any] = {}
-        faults = [fault] if fault else []
-        if not faults:
-            try:
-                fields = _parsed(text)
-            except Unfit as unfit:
-                faults = [str(unfit)]
-        if not faults:
-            faults = [str(unknown("field", name, fields)) for name in needed if name not in fields]
-        if not faults:
-            fields = {name: fields[name] for name in needed} if needed else fields
-            faults = kinds.faults(fields, number)
-        for k, reason in enumerate(faults):
-            on_bad_row(Problem(Place(file, number), reason, rejects=int(k == 0)))
-        if not faults:
-            yield Row(Place(file, number), fields)
+    reader = FieldReader(options, on_bad_row)
+    for number, text, fault in filled(lines(path, options)):
+        place = Place(str(path), number)
+        try:
+            if fault:
+                raise Unfit(fault)
+            fields = parsed(text)
+        except Unfit as unfit:
+            reader.reject(place, [str(unfit)])
+        else:
+            yield from reader.row(place, fields)
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """The object of a line; `Unfit` for what is not JSON, or not an object."""
+def parsed(text: str) -> dict[str, Any]:
+    """The object of a text; `Unfit` for what is not JSON, or not an object."""
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        raise Unfit(f"invalid JSON: {error.msg} at character {error.pos + 1}") from None
+        raise Unfit(f"invalid JSON: {told(error)} at character {error.pos + 1}") from None
     except RecursionError:
         raise Unfit("invalid JSON: nested too deeply") from None
     except ValueError:  # Python reads no integer of more than some thousand digits
@@ -61,6 +46,11 @@ def _parsed(text: str) -> dict[str, Any]:
         kind = "a list" if isinstance(value, list) else "a single value"
         raise Unfit(f"expected an object, {{…}}, got {kind}")
     return value
+
+
+def told(error: json.JSONDecodeError) -> str:
+    """What is wrong; the place is told apart."""
+    return error.msg.removesuffix(" starting at")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from ensue.data.formats.csv import read
 
-__all__ = ["ENDINGS", "read"]
+__all__ = ["ENDINGS", "HEADER", "read"]
 
 ENDINGS = (".tsv",)
+HEADER = True

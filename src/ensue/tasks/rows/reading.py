@@ -10,7 +10,8 @@ from typing import Any
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.parallel import parallel
-from ensue.data.read import Gathered, format_of
+from ensue.data.read import Gathered
+from ensue.data.recognise.format import TEXT, format_of
 from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of, part_of_line
@@ -81,9 +82,7 @@ def continues(data: DataSettings) -> bool:
 
 def plain_text(path: str, format: str) -> bool:
     """Whether each line of the file is a row."""
-    if parallel([path]):
-        return False
-    return format == "text" or (format == "auto" and format_of(Path(path)) == "text")
+    return not parallel([path]) and format_of(Path(path), format) == TEXT
 
 
 def asked_rows(

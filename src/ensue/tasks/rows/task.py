@@ -142,10 +142,15 @@ class RowTask(Task[S, Part, L]):
         on_bad_row: Tell | None = None,
         origin: Origin = FILES,
     ) -> Iterator[Questions[Part]]:
-        rows = asked_rows(self.content, data, list(paths), on_bad_row, origin)
+        content = self.asked_content(data, model)
+        rows = asked_rows(content, data, list(paths), on_bad_row, origin)
         for some in together(rows, AT_ONCE):
             part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
             yield Questions(part, [self.shown_input(row) for row in some])
+
+    def asked_content(self, data: DataSettings, model: Model[S, Part, L]) -> Content:
+        """What of a row is asked about."""
+        return self.content
 
     def shown_input(self, example: Example) -> Any:
         """What of a row is shown beside its answer."""

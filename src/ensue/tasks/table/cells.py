@@ -20,27 +20,36 @@ BETWEEN = "\t"
 Rows = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 
 
-class Cells(list[str]):
-    """The cells of a row, each the name of its column and its text with a tab between."""
+class ShownRow(dict[str, Any]):
+    """A row by the names of its columns, as it is shown beside its answer."""
+
+    @classmethod
+    def of(cls, cells: Iterable[str]) -> ShownRow:
+        pairs = (cell.partition(BETWEEN) for cell in cells)
+        return cls((name, text) for name, _, text in pairs)
 
     def as_text(self) -> str:
         """On one line: area=93 town=Delft."""
-        return " ".join(texts_of(self))
+        return " ".join(_shown_cell(name, value) for name, value in self.items())
 
 
-def cells_of(fields: Mapping[str, Any], place: str, without: Collection[str] = ()) -> Cells:
+def cells_of(fields: Mapping[str, Any], place: str, without: Collection[str] = ()) -> list[str]:
     """The cells of a row, but for some columns."""
-    return Cells(
+    return [
         f"{name}{BETWEEN}{cell_text(value, name, place)}"
         for name, value in fields.items()
         if name not in without
-    )
+    ]
 
 
 def texts_of(cells: Iterable[str]) -> list[str]:
     """Each cell as column=text, on one line."""
     pairs = (cell.partition(BETWEEN) for cell in cells)
-    return [" ".join(f"{name}={text}".split()) for name, _, text in pairs]
+    return [_shown_cell(name, text) for name, _, text in pairs]
+
+
+def _shown_cell(name: str, value: object) -> str:
+    return " ".join(f"{name}={value}".split())
 
 
 def cell_text(value: Any, name: str, place: str) -> str:

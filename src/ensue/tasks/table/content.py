@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ensue.data.rows import Place, Row
@@ -12,7 +12,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
-from ensue.tasks.table.cells import Cells, Rows, cells_of, rows_of
+from ensue.tasks.table.cells import Rows, cells_of, rows_of
 
 
 class TableContent(Content):
@@ -20,9 +20,13 @@ class TableContent(Content):
 
     all_columns = True
 
+    def __init__(self, left_out: Collection[str] = ()) -> None:
+        """left_out: columns beside the target and the group that are no inputs."""
+        self._left_out = left_out
+
     def value(self, row: Row, data: DataSettings) -> Cells:
         try:
-            return cells_of(row.fields, "", {data.label, data.group})
+            return cells_of(row.fields, "", {data.label, data.group, *self._left_out})
         except DataError as error:
             raise Unfit(str(error).removeprefix(": ")) from None
 

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from ensue.data.frames.origin import Origin
 from ensue.data.options import require
+from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.model import Model
+from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
 from ensue.tasks.rows.labels import known_rows
 from ensue.tasks.rows.part import Part, Tokenisers
@@ -23,7 +25,7 @@ from ensue.tasks.rows.recognise import number_wanted
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.table.cells import texts_of
+from ensue.tasks.table.cells import ShownRow, texts_of
 from ensue.tasks.table.content import TableContent, asked_in_memory, row_of_line, rows_in_memory
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
@@ -110,6 +112,16 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     def asked_lines(self, lines: Sequence[str], model: RowModel) -> Part:
         """Each line is a row as JSON."""
         return self.asked([row_of_line(line) for line in lines], model)
+
+    def asked_content(self, data: DataSettings, model: RowModel) -> TableContent:
+        """Without the column of the answers, which files that are asked about may have."""
+        return TableContent((data.label, data.group, model.learned.target_column))
+
+    def shown_input(self, example: Example) -> ShownRow:
+        return ShownRow.of(example.value)
+
+    def shown_line(self, line: str) -> ShownRow:
+        return ShownRow(row_of_line(line))
 
     def tokenisers(self, rows: Rows, model: RowModel) -> Tokenisers:
         return CELLS

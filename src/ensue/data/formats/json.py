@@ -1,0 +1,134 @@
+"""JSON: a list of objects, in any layout. A file with an object on each line is read as JSON lines.
+
+The text of the file is held in memory, its objects are not: very large files are better written
+as JSON lines.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import islice
+from json import JSONDecodeError, JSONDecoder
+from pathlib import Path
+from typing import Any
+
+from ensue.data.decode import Line, filled, lines
+from ensue.data.formats import jsonl
+from ensue.data.options import ReadOptions
+from ensue.data.rows import Broken, Place, Row, Tell
+from ensue.data.values import FieldReader, Unfit
+
+ENDINGS = (".json",)
+EXPECTED = "expected a list of objects, [{…}, …], or an object on each line"
+SPACE = re.compile(r"[ \t\r\n]*")
+# Of any value, sound or not.
+WHERE_IT_ENDS = JSONDecoder(parse_int=str, parse_float=str, strict=False)
+
+
+def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
+    """The fields of each object, as in JSON lines. Lines are row numbers, for all may stand on one
+    line; the reason of a fault names its line."""
+    first = list(islice(filled(lines(path, options)), 2))
+    if not first:
+        return
+    if first[0][1].lstrip(" \t").startswith("{"):
+        _refuse_one_object(first, Place(str(path), 1))
+        yield from jsonl.read(path, options, on_bad_row)
+        return
+    file, reader = JsonList(path, options), FieldReader(options, on_bad_row, unit="in row")
+    for number, (begin, end) in enumerate(file.elements(), 1):
+        place, line = Place(str(path), number), file.line_at(begin)
+        where = f" (line {line})" if line > 1 else ""
+        try:
+            if fault := file.fault_between(begin, end):
+                raise Unfit(fault)
+            fields = jsonl.parsed(file.text[begin:end])
+        except Unfit as unfit:
+            reader.reject(place, [f"{unfit}{where}"])
+        else:
+            yield from reader.row(place, fields, where)
+
+
+def _refuse_one_object(first: list[Line], place: Place) -> None:
+    """The file is one object, which may hold the rows."""
+    try:
+        fields = jsonl.parsed(first[0][1])
+    except Unfit:
+        if len(first) > 1 and not first[1][1].lstrip(" \t").startswith("{"):
+            raise Broken(place, f"{EXPECTED}, got one object over several lines") from None
+        return  # a line with a fault, among others
+    lists = [name for name, own in fields.items() if isinstance(own, list) and _objects(own)]
+    if len(first) == 1 and lists:
+        raise Broken(place, f"{EXPECTED}, got one object: write its list {lists[0]!r} alone")
+
+
+def _objects(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(own, dict) for own in values)
+
+
+class JsonList:
+    """The text of a file that holds a list. `Broken` where it does not, or cannot be followed."""
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self._file = str(path)
+        self._starts: list[int] = []  # where each line begins in the text
+        self._faults: dict[int, str] = {}  # by the line's number
+        held, size = [], 0
+        for number, text, fault in lines(path, options):
+            if fault:
+                self._faults[number] = fault
+            self._starts.append(size)
+            held.append(text)
+            size += len(text) + 1
+        self.text = "\n".join(held)
+
+    def line_at(self, position: int) -> int:
+        return bisect_right(self._starts, position)
+
+    def fault_between(self, begin: int, end: int) -> str:
+        """What is wrong with the first faulty line of some text; "" where none is."""
+        if not self._faults:
+            return ""
+        numbers = range(self.line_at(begin), self.line_at(end - 1) + 1)
+        return next((self._faults[n] for n in numbers if n in self._faults), "")
+
+    def elements(self) -> Iterator[tuple[int, int]]:
+        """Where each element of the list begins and ends in the text."""
+        at, row = self._filled(0), 1
+        if not self.text.startswith("[", at):
+            told = next(iter(self._faults.values()), "") or "got neither"
+            raise Broken(Place(self._file, row), f"{EXPECTED}, {told}")
+        at = self._filled(at + 1)
+        more = not self.text.startswith("]", at)
+        while more:
+            end = self._end(at, row)
+            yield at, end
+            at = self._filled(end)
+            if more := self.text.startswith(",", at):
+                at, row = self._filled(at + 1), row + 1
+        if not self.text.startswith("]", at):
+            raise self._invalid(row + 1, at, "expected , or ]")
+        if (rest := self._filled(at + 1)) < len(self.text):
+            raise self._invalid(row + 1, rest, "text after the end of the list")
+
+    def _filled(self, at: int) -> int:
+        """The next position that is no white space."""
+        found = SPACE.match(self.text, at)
+        return at if found is None else found.end()
+
+    def _end(self, at: int, row: int) -> int:
+        """Where the value ends that begins here."""
+        try:
+            return WHERE_IT_ENDS.raw_decode(self.text, at)[1]
+        except JSONDecodeError as error:
+            raise self._invalid(row, error.pos, jsonl.told(error)) from None
+        except RecursionError:
+            raise self._invalid(row, at, "nested too deeply") from None
+
+    def _invalid(self, row: int, at: int, reason: str) -> Broken:
+        line = self.line_at(at)
+        character = at - self._starts[line - 1] + 1
+        told = f"invalid JSON on line {line}, character {character}: {reason}"
+        return Broken(Place(self._file, row), f"{told}; nothing after it is read")

@@ -1,0 +1,1 @@
+"""Which format a file has, and what to do with files of other programs."""
