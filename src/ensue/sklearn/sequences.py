@@ -146,8 +146,8 @@ class SequenceClassifier(ClassEstimator, AnswerEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from sequences X and y, a class for each row."""
-        classes = self._class_names(validate_data(self, y=y))
         sequences = self._sequences(X)
+        classes = self._class_names(validate_data(self, y=y))
         check_consistent_length(sequences, classes)
         return self._learn_pairs(sequences, classes, [{own} for own in classes])
 
@@ -174,8 +174,8 @@ class SequenceRegressor(NumberEstimator, AnswerEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from sequences X and y, a number for each row."""
-        numbers = validate_data(self, y=y, y_numeric=True).astype(float).tolist()
         sequences = self._sequences(X)
+        numbers = validate_data(self, y=y, y_numeric=True).astype(float).tolist()
         check_consistent_length(sequences, numbers)
         return self._learn_pairs(sequences, numbers, [set()] * len(numbers))
 

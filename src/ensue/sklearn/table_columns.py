@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from ensue.errors import DataError
 
 EXACT = 2**53  # whole numbers below it are exact as floats
-CATEGORIES = ("category", "categorical", "enum")  # how dtypes of frames for them begin
+# How the dtypes of a frame's columns begin, in small letters.
+CATEGORIES = ("category", "categorical", "enum")
+TIMES = ("date", "time", "period", "duration")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,20 @@ class TableCells:
                     f"Input X contains NaN: row {cells.index(None)}, column {name!r}: expected a "
                     "value; fill it in, or learn with gaps: missing='indicator'"
                 )
+
+
+def refuse_times(X: Any) -> None:
+    """An error where a column of a frame, or an array, holds dates or times."""
+    kinds = {"X": str(getattr(X, "dtype", ""))}
+    if hasattr(X, "columns"):
+        columns = zip(X.columns, X.dtypes, strict=True)
+        kinds = {f"X: column {name!r}": str(own) for name, own in columns}
+    for place, kind in kinds.items():
+        if kind.lower().startswith(TIMES):
+            raise DataError(
+                f"{place}: expected numbers, texts or categories, got {kind}; make numbers of it, "
+                "such as the days since a first one, or leave it out"
+            )
 
 
 def table_cells(array: NDArray[Any], names: Sequence[str], dtypes: Any = None) -> TableCells:

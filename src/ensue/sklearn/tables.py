@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from ensue.sklearn.estimator import TRAINING, ClassEstimator, Estimator, NumberEstimator
 from ensue.sklearn.held_out import RowLabels, RowNumbers
-from ensue.sklearn.table_columns import TableCells, table_cells
+from ensue.sklearn.table_columns import TableCells, refuse_times, table_cells
 
 TARGET = "target"  # the name of y's column, but for underscores
 
@@ -58,12 +58,14 @@ class TableEstimator(Estimator):
 
     def _table(self, X: Any, y: Any, **checks: Any) -> tuple[TableCells, NDArray[Any]]:
         """X and y of `fit`."""
+        refuse_times(X)
         array, y = validate_data(
             self, X, y, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2, **checks
         )
         return self._cells(X, array), y
 
     def _inputs(self, X: Any) -> dict[str, list[Any]]:
+        refuse_times(X)
         array = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
         return self._cells(X, array).columns
 
