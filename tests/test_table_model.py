@@ -115,7 +115,7 @@ def test_it_learns_and_says_what_it_must_beat(kind: str) -> None:
 def test_a_batch_equals_its_rows(kind: str) -> None:
     model, rows = fitted(kind), with_target(kind, houses(7, 2))
     singles = [model.predict([row])[0] for row in rows]
-    assert values(model.predict(rows)) == pytest.approx(values(singles), abs=1e-4)
+    assert values(model.predict(rows)) == pytest.approx(values(singles), rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)

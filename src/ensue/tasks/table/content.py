@@ -12,7 +12,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
-from ensue.tasks.table.cells import Rows, cells_of, rows_of
+from ensue.tasks.table.cells import Cells, Rows, cells_of, rows_of
 
 
 class TableContent(Content):

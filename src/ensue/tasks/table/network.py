@@ -57,7 +57,8 @@ class TableNetwork(nn.Module):
         """z (rows, outputs)."""
         numbers, ids = batch["numbers"], batch["categories"]
         found = [column(ids[:, k]) for k, column in enumerate(self.columns)]
-        z: Tensor = self.layers(torch.cat([numbers.to(torch.get_default_dtype()), *found], -1))
+        dtype = next(self.layers.parameters()).dtype
+        z: Tensor = self.layers(torch.cat([numbers.to(dtype), *found], -1))
         return z
 
     def forward(self, batch: Mapping[str, Tensor], carried: Carried) -> tuple[Tensor, Carried]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,11 +158,13 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 
     # ------------------------------------------------------------- asked
     def answers(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> list[Any]:
-        """`Estimated` of a number, `Classified` of classes."""
+        """`Estimated` of a number, `Classified` of classes. In float64: in float32 the last digits
+        depend on which other rows are asked together."""
         if not len(part):
             return []
         inputs, target = model.learned.inputs(part, model.model), model.learned.target
-        return target.answers([_outputs(net, inputs, target.width) for net in model.networks])
+        networks = [deepcopy(network).double() for network in model.networks]
+        return target.answers([_outputs(net, inputs, target.width) for net in networks])
 
     @torch.no_grad()
     def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:

@@ -1,0 +1,207 @@
+"""What the estimators share: parameters that are settings, classes, a model that can be pickled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from ensue.errors import DataError, OptionError
+from ensue.sklearn.held_out import RowLabels, RowNumbers, hold_out
+from ensue.tasks import TASKS
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+TABLES = ("text", "model", "train")
+SEEDS = 2**31  # how many a random state is asked for
+# Without held-out rows there is nothing to stop by: every epoch is trained, and scored never.
+ALL_EPOCHS = {"train.patience": None, "train.check_every": 10**9}
+TRAINING = {
+    "epochs": ("train.epochs",),
+    "rate": ("train.rate",),
+    "batch_rows": ("model.batch_rows",),
+    "patience": ("train.patience",),
+}
+
+
+class Estimator(BaseEstimator, ABC):
+    """A model of a task behind scikit-learn's contract: `__init__` stores parameters, `fit`
+    checks them.
+
+    _task: its name; _keys: parameters by name, and the settings that each of them is; _defaults:
+    settings with another default than the task's own; _fixed: settings that make the estimator
+    what it is."""
+
+    _task: ClassVar[str]
+    _keys: ClassVar[Mapping[str, tuple[str, ...]]]
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+    _fixed: ClassVar[Mapping[str, Any]] = {}
+
+    validation_fraction: float | None
+    members: int
+    random_state: Any
+    settings: Mapping[str, Any] | None
+    model_: Model[Any, Any, Any]
+
+    # ------------------------------------------------------------- learning
+    def _learn(
+        self,
+        take: Callable[[RowNumbers], Any],
+        labels: RowLabels,
+        found: Mapping[str, Any] | None = None,
+        **columns: Any,
+    ) -> Self:
+        """take: rows by their numbers, as the task's `fit` reads them; labels: of each row;
+        found: settings that follow from the data."""
+        seed = _seed(self.random_state)
+        train, held = hold_out(labels, self._fraction(), seed)
+        settings = {**self._values(), "train.seed": seed, **(found or {})}
+        model = self._new_model(settings if len(held) else {**settings, **ALL_EPOCHS})
+        rows = take(train)
+        model.fit(rows, take(held) if len(held) else rows, **columns)
+        self.model_ = model
+        return self
+
+    def _values(self) -> dict[str, Any]:
+        """Settings by `table.key`: those of the parameters, and those of `settings`."""
+        names = {key: name for name, keys in self._keys.items() for key in keys}
+        own = {} if self.settings is None else self.settings
+        if not isinstance(own, Mapping):
+            raise OptionError(
+                f'settings: expected a dictionary such as {{"train.clip": 0.5}}, got {own!r}'
+            )
+        for key in own:
+            if why := self._refused(str(key), {**names, "train.seed": "random_state"}):
+                raise OptionError(f"settings: {why}")
+        given = {key: getattr(self, name) for key, name in names.items()}
+        found = {**self._defaults, **given, **own, **self._fixed}
+        return {key: _plain(value) for key, value in found.items()}
+
+    def _refused(self, key: str, names: Mapping[str, str]) -> str:
+        """Why a setting cannot be given by its key; "" where it can. names: of parameters."""
+        table, _, name = key.partition(".")
+        if table not in TABLES or not name:
+            known = ", ".join(TABLES)
+            return f"expected keys of the tables {known}, such as 'train.clip', got {key!r}"
+        if key in names:
+            return f"{key} is the parameter {names[key]}; write {names[key]}=… instead"
+        if key in self._fixed:
+            return f"{type(self).__name__} needs {key} = {self._fixed[key]!r}; leave it out"
+        return ""
+
+    def _new_model(self, settings: Mapping[str, Any]) -> Model[Any, Any, Any]:
+        tables: dict[str, dict[str, Any]] = {name: {} for name in TABLES}
+        for key, value in settings.items():
+            table, _, name = key.partition(".")
+            tables[table][name] = value
+        return TASKS[self._task].model_class(**tables, members=_plain(self.members))
+
+    def _fraction(self) -> float:
+        fraction = 0 if self.validation_fraction is None else self.validation_fraction
+        if not isinstance(fraction, int | float) or not 0 <= fraction < 1:
+            raise OptionError(
+                "validation_fraction: expected a number 0 ≤ fraction < 1, or None, got "
+                f"{self.validation_fraction!r}"
+            )
+        return float(fraction)
+
+    # ------------------------------------------------------------- answers
+    @abstractmethod
+    def _inputs(self, X: Any) -> Any:
+        """X as the model's `predict` takes it, checked against what `fit` has seen."""
+
+    def _answers(self, X: Any) -> list[Any]:
+        check_is_fitted(self, "model_")
+        return self.model_.predict(self._inputs(X))
+
+    # ------------------------------------------------------------- pickled
+    def __getstate__(self) -> dict[str, Any]:
+        """The model is pickled as the files that `save` writes: safetensors and JSON."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        if "model_" in state:
+            with TemporaryDirectory() as place:
+                state["model_"].save(Path(place, "model"))
+                files = Path(place, "model").iterdir()
+                state["model_"] = {file.name: file.read_bytes() for file in files}
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        files = state.get("model_")
+        super().__setstate__({**state})
+        if files is None:
+            return
+        cell = getattr(self, "cell", "")
+        handed = None if isinstance(cell, str) else cell  # what is no name was pickled itself
+        device = (self.settings or {}).get("train.device", "auto")
+        with TemporaryDirectory() as place:
+            for name, content in files.items():
+                Path(place, name).write_bytes(content)
+            # the file of a cell that came in a pickle is trusted as much as the pickle
+            model_class = TASKS[self._task].model_class
+            self.model_ = model_class.load(place, trust=True, cell=handed, device=device)
+
+
+class ClassEstimator(ClassifierMixin, Estimator):
+    """An estimator of classes."""
+
+    classes_: NDArray[Any]
+
+    def _class_names(self, y: NDArray[Any]) -> list[str]:
+        """The class of each row by its name in the model; classes_ keeps what it was in y."""
+        check_classification_targets(y)
+        classes, numbers = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(
+                f"y: expected at least 2 classes, got 1 class only: {classes.tolist()[0]!r}"
+            )
+        self.classes_ = classes
+        names = class_names(classes)
+        return [names[number] for number in numbers]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(rows, classes): probabilities, in the order of `classes_`."""
+        answers = self._answers(X)
+        names = class_names(self.classes_)
+        return np.array([[own.probabilities[name] for name in names] for own in answers])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(rows,): the most probable class of each."""
+        probabilities = self.predict_proba(X)
+        return np.asarray(self.classes_[probabilities.argmax(1)])
+
+
+class NumberEstimator(RegressorMixin, Estimator):
+    """An estimator of a number."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """(rows,): the expected value of each."""
+        return np.array([own.value for own in self._answers(X)])
+
+
+def class_names(classes: NDArray[Any]) -> list[str]:
+    """What classes are called in a model, whose labels are texts."""
+    return [str(own) for own in classes.tolist()]
+
+
+def _seed(random_state: Any) -> int:
+    """A whole number is the seed itself; anything else is asked for one."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(SEEDS))
+
+
+def _plain(value: Any) -> Any:
+    """A value as settings take it: grids hold tuples, and numbers of numpy."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return [_plain(own) for own in value] if isinstance(value, tuple | np.ndarray) else value

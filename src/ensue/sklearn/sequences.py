@@ -1,0 +1,285 @@
+"""Estimators of sequences: texts, tokens, or vectors over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from ensue.errors import DataError
+from ensue.sklearn.estimator import (
+    TRAINING,
+    ClassEstimator,
+    Estimator,
+    NumberEstimator,
+    class_names,
+)
+from ensue.sklearn.held_out import RowNumbers
+from ensue.sklearn.sequence_inputs import Sequences, Value, sequences_of
+
+NETWORK = {
+    "cell": ("model.cell",),
+    "hidden_size": ("model.hidden_size",),
+    "layers": ("model.layers",),
+    "dropout": ("model.dropout_input", "model.dropout_output"),
+    **TRAINING,
+}
+
+
+class SequenceEstimator(Estimator):
+    """An estimator whose rows are sequences."""
+
+    n_features_in_: int  # of each step; a model of texts has none
+
+    def _sequences(self, X: Any) -> list[Value]:
+        """X of `fit`."""
+        found = self._checked(sequences_of(X))
+        if found.features is not None:
+            self.n_features_in_ = found.features
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_
+        return found.values
+
+    def _checked(self, found: Sequences) -> Sequences:
+        return found
+
+    def _inputs(self, X: Any) -> list[Value]:
+        found = self._checked(sequences_of(X))
+        expected = getattr(self, "n_features_in_", None)
+        if found.features == expected:
+            return found.values
+        if None in (found.features, expected):
+            kinds = ("texts or tokens", "vectors")
+            wanted, got = kinds if expected is None else kinds[::-1]
+            raise DataError(f"X: expected {wanted}, as in fit, got {got}")
+        raise DataError(
+            f"X has {found.features} features, but {type(self).__name__} is expecting {expected} "
+            "features as input"
+        )
+
+    def _learn_pairs(self, X: list[Value], y: Sequence[Any], names: Sequence[Any]) -> Self:
+        """y: what is learned of each row; names: the labels of each row, as a set."""
+
+        def take(rows: RowNumbers) -> list[tuple[Value, Any]]:
+            return [(X[row], y[row]) for row in rows]
+
+        return self._learn(take, names)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+
+class AnswerEstimator(SequenceEstimator):
+    """An estimator with one answer for a whole sequence."""
+
+    _keys: ClassVar[Mapping[str, tuple[str, ...]]] = {"level": ("text.level",), **NETWORK}
+
+    def __init__(
+        self,
+        *,
+        level: str = "words",
+        cell: Any = "LSTM",
+        hidden_size: int = 64,
+        layers: int = 1,
+        dropout: float = 0.3,
+        epochs: int = 50,
+        rate: float = 3e-3,
+        batch_rows: int | None = 32,
+        patience: int | None = 5,
+        validation_fraction: float | None = 0.1,
+        members: int = 1,
+        random_state: Any = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.level = level
+        self.cell = cell
+        self.hidden_size = hidden_size
+        self.layers = layers
+        self.dropout = dropout
+        self.epochs = epochs
+        self.rate = rate
+        self.batch_rows = batch_rows
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.members = members
+        self.random_state = random_state
+        self.settings = settings
+
+
+class SequenceClassifier(ClassEstimator, AnswerEstimator):
+    """The class of a text, of tokens, or of vectors over time.
+
+    X: texts, lists of tokens, arrays (time, features) of any length, or one array (row, time,
+    features). y: a class for each row.
+
+    >>> from ensue.sklearn import SequenceClassifier
+    >>> X = ["a fine film", "so lovely", "dull and long", "far too loud"] * 5
+    >>> y = ["good", "good", "bad", "bad"] * 5
+    >>> model = SequenceClassifier(cell="GRU", hidden_size=8, random_state=1).fit(X, y)
+    >>> model.predict(["dull", "lovely"]).tolist()
+    ['bad', 'good']
+
+    level: what a text is cut into: words, pieces, spaces, characters or subwords. cell,
+    hidden_size, layers: the recurrent network; a cell by name, or one of your own. dropout: of
+    the network's inputs and outputs. epochs, rate, batch_rows: how it is trained.
+    validation_fraction: share of the rows that is held out for early stopping; where that would
+    be fewer than 5 rows, none are, and all epochs are trained. patience: epochs without a better
+    cost on the held-out rows after which training stops. members: number of networks, whose mean
+    answers. random_state: a whole number is the seed of Ensue, train.seed. settings: any other
+    setting of the task, such as {"model.pooling": "mean"}.
+
+    Fitted: classes_; model_, an `ensue.Classifier`; n_features_in_ of vectors.
+    """
+
+    _task = "classify"
+    _defaults: ClassVar[Mapping[str, Any]] = {"train.watch": "cost"}
+    _fixed: ClassVar[Mapping[str, Any]] = {"model.several": False}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from sequences X and y, a class for each row."""
+        sequences = self._sequences(X)
+        classes = self._class_names(validate_data(self, y=y))
+        check_consistent_length(sequences, classes)
+        return self._learn_pairs(sequences, classes, [{own} for own in classes])
+
+
+class SequenceRegressor(NumberEstimator, AnswerEstimator):
+    """A number from a text, from tokens, or from vectors over time.
+
+    X and parameters: those of `SequenceClassifier`. y: a number for each row.
+
+    >>> import numpy as np
+    >>> from ensue.sklearn import SequenceRegressor
+    >>> X = [np.full((steps, 1), value) for steps in (3, 4, 5) for value in (0.0, 1.0, 2.0)]
+    >>> y = [10.0, 20.0, 30.0] * 3
+    >>> model = SequenceRegressor(hidden_size=8, dropout=0.0, random_state=1).fit(X, y)
+    >>> model.predict(X).shape
+    (9,)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+
+    Fitted: model_, an `ensue.Regressor`; n_features_in_ of vectors.
+    """
+
+    _task = "regress"
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from sequences X and y, a number for each row."""
+        sequences = self._sequences(X)
+        numbers = validate_data(self, y=y, y_numeric=True).astype(float).tolist()
+        check_consistent_length(sequences, numbers)
+        return self._learn_pairs(sequences, numbers, [set()] * len(numbers))
+
+
+class SequenceLabeller(SequenceEstimator):
+    """A label for each token of a sentence, or for each vector of a sequence.
+
+    X: lists of tokens, or arrays (time, features). y: for each row a list with a label for each
+    step. Parameters: those of `SequenceClassifier`, but for level.
+
+    >>> from ensue.sklearn import SequenceLabeller
+    >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 4
+    >>> y = [["DET", "NOUN", "VERB"]] * 8
+    >>> model = SequenceLabeller(hidden_size=8, random_state=1).fit(X, y)
+    >>> model.predict([["the", "cat", "barks"]])
+    [['DET', 'NOUN', 'VERB']]
+
+    Fitted: classes_, all labels; model_, an `ensue.Labeller`; n_features_in_ of vectors.
+    """
+
+    _task = "label"
+    _keys = NETWORK
+    _defaults: ClassVar[Mapping[str, Any]] = {"train.watch": "cost"}
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        cell: Any = "LSTM",
+        hidden_size: int = 64,
+        layers: int = 1,
+        dropout: float = 0.3,
+        epochs: int = 50,
+        rate: float = 3e-3,
+        batch_rows: int | None = 32,
+        patience: int | None = 5,
+        validation_fraction: float | None = 0.1,
+        members: int = 1,
+        random_state: Any = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cell = cell
+        self.hidden_size = hidden_size
+        self.layers = layers
+        self.dropout = dropout
+        self.epochs = epochs
+        self.rate = rate
+        self.batch_rows = batch_rows
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.members = members
+        self.random_state = random_state
+        self.settings = settings
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from sequences X and y, for each row a label for each step."""
+        sequences = self._sequences(X)
+        labels = _labels_of_steps(sequences, y)
+        classes, numbers = np.unique(list(chain.from_iterable(labels)), return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(f"y: expected at least 2 different labels, got {classes.tolist()}")
+        self.classes_ = classes
+        names, every = class_names(classes), iter(numbers)
+        named = [[names[next(every)] for _ in own] for own in labels]
+        return self._learn_pairs(sequences, named, [set(own) for own in named])
+
+    def predict(self, X: Any) -> list[list[Any]]:
+        """For each row a list with a label for each step."""
+        answers = self._answers(X)
+        known = dict(zip(class_names(self.classes_), self.classes_.tolist(), strict=True))
+        return [[known[label] for label in own.labels] for own in answers]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of steps with the right label."""
+        found = self.predict(X)
+        labels = _labels_of_steps(found, y)
+        pairs = zip(chain.from_iterable(found), chain.from_iterable(labels), strict=True)
+        return float(np.mean([guess == gold for guess, gold in pairs]))
+
+    def _checked(self, found: Sequences) -> Sequences:
+        for row, own in enumerate(found.values):
+            if isinstance(own, str):
+                raise DataError(
+                    f"X: row {row}: expected a list of tokens, each of which has a label, got a "
+                    "text; cut it first, such as text.split()"
+                )
+        return found
+
+
+def _labels_of_steps(sequences: Sequence[Any], y: Any) -> list[list[Any]]:
+    """y checked: for each sequence a list of as many labels as it has steps."""
+    if y is None:
+        raise DataError("y: expected a list of labels for each row, got None")
+    check_consistent_length(sequences, y)
+    found = []
+    for row, (steps, own) in enumerate(zip(sequences, y, strict=True)):
+        if not isinstance(own, list | tuple | np.ndarray):
+            raise DataError(
+                f"y: row {row}: expected a list of labels, one for each step, got {own!r}"[:200]
+            )
+        if len(own) != len(steps):
+            raise DataError(
+                f"y: row {row}: expected {len(steps)} labels, one for each step, got {len(own)}"
+            )
+        found.append(own.tolist() if isinstance(own, np.ndarray) else list(own))
+    return found

@@ -1,0 +1,156 @@
+"""Estimators of tables: rows of numbers and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from ensue.sklearn.estimator import TRAINING, ClassEstimator, Estimator, NumberEstimator
+from ensue.sklearn.held_out import RowLabels, RowNumbers
+from ensue.sklearn.table_columns import TableCells, refuse_times, table_cells
+
+TARGET = "target"  # the name of y's column, but for underscores
+
+
+class TableEstimator(Estimator):
+    """An estimator whose rows are those of a table."""
+
+    _task = "table"
+    _keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "hidden": ("model.hidden",),
+        "dropout": ("model.dropout_layers",),
+        "missing": ("model.missing",),
+        **TRAINING,
+    }
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]  # of a frame
+
+    def __init__(
+        self,
+        *,
+        hidden: tuple[int, ...] = (64,),
+        dropout: float = 0.0,
+        missing: str = "error",
+        epochs: int = 100,
+        rate: float = 1e-2,
+        batch_rows: int | None = 64,
+        patience: int | None = 10,
+        validation_fraction: float | None = 0.1,
+        members: int = 1,
+        random_state: Any = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.dropout = dropout
+        self.missing = missing
+        self.epochs = epochs
+        self.rate = rate
+        self.batch_rows = batch_rows
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.members = members
+        self.random_state = random_state
+        self.settings = settings
+
+    def _table(self, X: Any, y: Any, **checks: Any) -> tuple[TableCells, NDArray[Any]]:
+        """X and y of `fit`."""
+        refuse_times(X)
+        array, y = validate_data(
+            self, X, y, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2, **checks
+        )
+        return self._cells(X, array), y
+
+    def _inputs(self, X: Any) -> dict[str, list[Any]]:
+        refuse_times(X)
+        array = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+        return self._cells(X, array).columns
+
+    def _cells(self, X: Any, array: NDArray[Any]) -> TableCells:
+        default = [f"x{k}" for k in range(array.shape[1])]
+        names = [str(name) for name in getattr(self, "feature_names_in_", default)]
+        found = table_cells(array, names, getattr(X, "dtypes", None))
+        if self.missing != "indicator":
+            found.refuse_gaps()
+        return found
+
+    def _learn_table(self, cells: TableCells, y: list[Any], labels: RowLabels) -> Self:
+        target = TARGET
+        while target in cells.columns:
+            target += "_"
+        columns = {**cells.columns, target: y}
+
+        def take(rows: RowNumbers) -> dict[str, list[Any]]:
+            return {name: [column[row] for row in rows] for name, column in columns.items()}
+
+        given = self._values()
+        named = {*given.get("model.categorical", []), *cells.categorical}
+        found = {"model.categorical": sorted(named - {*given.get("model.numeric", [])})}
+        return self._learn(take, labels, found, target=target)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "indicator"
+        return tags
+
+
+class TableClassifier(ClassEstimator, TableEstimator):
+    """The class of a row of numbers and categories.
+
+    X: an array (row, column) of numbers, or a frame, whose columns may be texts and categories
+    too. Numbers are standardised by the training rows. y: a class for each row.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from ensue.sklearn import TableClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TableClassifier(random_state=1).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+
+    hidden: units of each hidden layer; () is a linear model. dropout: after each of them. missing:
+    "error", or "indicator" to learn with gaps: the mean stands there, and a further column says
+    so. epochs, rate, batch_rows: how it is trained. validation_fraction: share of the rows that is
+    held out for early stopping; where that would be fewer than 5 rows, none are, and all epochs
+    are trained. patience: epochs without a better cost on the held-out rows after which training
+    stops. members: number of networks, whose mean answers. random_state: a whole number is the
+    seed of Ensue, train.seed. settings: any other setting of the task, such as
+    {"model.categorical": ["zip"]}.
+
+    Fitted: classes_; model_, an `ensue.TableModel`; n_features_in_; feature_names_in_ of a frame.
+    """
+
+    _fixed: ClassVar[Mapping[str, Any]] = {"model.target": "class"}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from rows X and y, a class for each row."""
+        cells, y = self._table(X, y)
+        classes = self._class_names(y)
+        return self._learn_table(cells, classes, [{own} for own in classes])
+
+
+class TableRegressor(NumberEstimator, TableEstimator):
+    """A number from a row of numbers and categories.
+
+    X and parameters: those of `TableClassifier`. y: a number for each row.
+
+    >>> import pandas
+    >>> from ensue.sklearn import TableRegressor
+    >>> X = pandas.DataFrame({"area": [50, 60, 70, 80] * 5, "town": ["Delft", "Gouda"] * 10})
+    >>> y = 3 * X["area"] + 40 * (X["town"] == "Delft")
+    >>> model = TableRegressor(random_state=1).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+
+    Fitted: model_, an `ensue.TableModel`; n_features_in_; feature_names_in_ of a frame.
+    """
+
+    _fixed: ClassVar[Mapping[str, Any]] = {"model.target": "number"}
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns from rows X and y, a number for each row."""
+        cells, y = self._table(X, y, y_numeric=True)
+        numbers = y.astype(float).tolist()
+        return self._learn_table(cells, numbers, [set()] * len(numbers))
