@@ -12,7 +12,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
-from ensue.tasks.table.cells import Cells, Rows, cells_of, rows_of
+from ensue.tasks.table.cells import Rows, cells_of, rows_of
 
 
 class TableContent(Content):
@@ -24,7 +24,7 @@ class TableContent(Content):
         """left_out: columns beside the target and the group that are no inputs."""
         self._left_out = left_out
 
-    def value(self, row: Row, data: DataSettings) -> Cells:
+    def value(self, row: Row, data: DataSettings) -> list[str]:
         try:
             return cells_of(row.fields, "", {data.label, data.group, *self._left_out})
         except DataError as error:
