@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import Ensue, commands_in
+from pages import FOREIGN, check_page, words
 from reviews import SMALL, refused, reviews
 
 from ensue import Run, __version__, cli
@@ -78,8 +79,8 @@ def test_an_evaluation_is_kept_as_it_was_printed(ensue: Ensue, folder: Path) -> 
 
 def test_parts_stand_side_by_side_and_the_last_of_each_stays(ensue: Ensue, folder: Path) -> None:
     reviews(folder / "other.csv", 30, first=500)
-    for words in (["--validation"], ["--test", "other.csv"], ["--test", "other.csv"], []):
-        assert ensue("evaluate", "a", *words)[0] == 0
+    for said in (["--validation"], ["--test", "other.csv"], ["--test", "other.csv"], []):
+        assert ensue("evaluate", "a", *said)[0] == 0
     kept = read_evaluations(RunFolder(folder / "a"))
     assert [(own.part, Path(own.files[0].path).name) for own in kept] == [
         ("validation", "r.csv"),
@@ -205,12 +206,49 @@ def test_a_run_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.model(device="cpu").predict(["a good film"])[0].label in ("1", "5")
     assert repr(run) == "Run('a')"
     assert "state       finished" in str(run)
-    for shown in ("Run a", "classify", "r.csv", "finished"):
-        assert shown in run._repr_html_()
     assert refused(lambda: Run("deep")) == (
         "deep: there is no run here; train one with `ensue train`"
     )
     assert refused(lambda: Run.below("gone")) == "gone: there is no such folder"
+
+
+def test_runs_and_comparisons_in_a_notebook(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    run = Run("b")
+    page = check_page(run._repr_html_())
+    found = run.evaluation()
+    assert found is not None
+    for shown in (
+        "Run b",
+        "classify",
+        "r.csv",
+        "finished",
+        f"{found.scores['accuracy'].value:.4f}",
+    ):
+        assert shown in words(page)
+    assert len(page.findall(".//circle")) == 1  # the best of the curve
+    assert "perplexity" in words(check_page(Run("deep/lm")._repr_html_()))
+    compared = run.compare("a")
+    page = check_page(compared._repr_html_())
+    assert compared.verdicts()[0] in words(page)
+    assert len(page.findall(".//circle")) == len(compared.differences) == 2
+    assert str(compared) == compared.as_text()
+    assert run.compare(Run("a"), part="validation").part == "validation"
+    os.rename("b", FOREIGN.replace("/", "").replace("\x00", ""))
+    assert "<script>" in words(check_page(Run.below()[0]._repr_html_()))
+
+
+def test_a_saved_evaluation_that_is_no_more_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "e.json"
+    made(["row:1"], [1]).save(path)
+    path.write_bytes(flipped(path.read_bytes(), 5))
+    assert refused(lambda: Evaluation.read(path)) == (
+        f"{path}: this is no evaluation that Ensue wrote: e.json is not what was written"
+    )
+    path.unlink()
+    assert refused(lambda: Evaluation.read(path)) == (
+        f"{path}: cannot be read (No such file or directory)"
+    )
 
 
 BROKEN = {

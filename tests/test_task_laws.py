@@ -273,11 +273,12 @@ def test_what_rows_add_makes_the_scores(row: Row, fitted: Fitted) -> None:
 
 
 @law()
-def test_an_evaluation_reads_back(row: Row, fitted: Fitted) -> None:
+def test_an_evaluation_reads_back(row: Row, fitted: Fitted, tmp_path: Path) -> None:
     model = fitted(row)[0]
     found = model.evaluate(row.parts()[2], **row.data.columns)
     assert type(found) is model.task.evaluation_class
-    again = type(found).of_json(json.loads(json.dumps(found.as_json())))
+    found.save(tmp_path / "evaluation.json")
+    again = type(found).read(tmp_path / "evaluation.json")
     assert again.as_text() == found.as_text()
     assert again.as_json() == json.loads(json.dumps(found.as_json()))
     assert again.main == found.main

@@ -80,14 +80,11 @@ def compare(
     from ensue.runs.compare import compare_runs
 
     def evaluate(folder: "RunFolder") -> None:
-        from ensue.runs.evaluate import EvaluationRequest, evaluate_run
+        from ensue.runs.evaluate import evaluate_validation
         from ensue.runs.load import Loading
 
         say(f"evaluating the validation part of {folder.path}")
-        how = Loading(trusted(trust_cell), device)
-        found = evaluate_run(folder, EvaluationRequest("validation", loading=how), teller())
-        if found.not_kept is not None:
-            raise found.not_kept
+        evaluate_validation(folder, Loading(trusted(trust_cell), device), teller())
 
     found = compare_runs(runs, "validation" if validation else "test", evaluate)
     print(as_json_text(found.as_json()) if as_json else found.as_text())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from datetime import datetime
 
 
 def width_of(text: str) -> int:
@@ -78,3 +79,8 @@ def time_text(seconds: float) -> str:
     ('4.3 s', '1:15')
     """
     return f"{seconds:.1f} s" if seconds < 59.95 else clock(seconds)
+
+
+def local_time(clock: str) -> str:
+    """A moment, as files hold it in UTC, by the clock on the wall: 2026-05-04 13:07."""
+    return datetime.fromisoformat(clock).astimezone().strftime("%Y-%m-%d %H:%M")

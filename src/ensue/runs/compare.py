@@ -99,6 +99,14 @@ class Comparison:
         }
         return dict(finite(found))
 
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        from ensue.runs.run_page import comparison_html
+
+        return comparison_html(self)
+
     def as_text(self) -> str:
         found = self.evaluations[0]
         lines = [

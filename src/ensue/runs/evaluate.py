@@ -83,6 +83,14 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     return Opened(found, ours, by_all, svg, not_kept)
 
 
+def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say = nobody) -> None:
+    """Evaluates and keeps the validation part of a run, such as for a comparison."""
+    request = EvaluationRequest("validation", loading=how or Loading())
+    found = evaluate_run(folder, request, say)
+    if found.not_kept is not None:
+        raise found.not_kept
+
+
 def _keep(
     folder: RunFolder,
     run: LoadedRun,

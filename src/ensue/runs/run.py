@@ -12,8 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ensue.data.layout import score_text, size_text, time_text
-from ensue.drawing import html
+from ensue.data.layout import local_time, score_text, size_text, time_text
 from ensue.errors import RunError
 from ensue.files.atomic_folder import Damaged, unsealed
 from ensue.files.attempt import failure_of
@@ -21,6 +20,7 @@ from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations
 
 if TYPE_CHECKING:
+    from ensue.runs.compare import Comparison
     from ensue.runs.config import RunConfig
     from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.model import Model
@@ -59,7 +59,7 @@ class RunSummary:
         best = "–" if self.best is None else f"{self.watch} {score_text(self.best)}"
         test = self.tested
         tested = "–" if test is None else f"{test.score} {score_text(test.value)}"
-        when = self.when[:16].replace("T", " ")
+        when = local_time(self.when)
         trained = time_text(self.seconds) if self.seconds else "–"
         return (
             self.name, self.task, self.data, best, tested, self.state, when, trained,
@@ -217,6 +217,15 @@ class Run:
 
         return load(self.path, **how)
 
+    def compare(self, *others: Run | Path | str, part: str = "test") -> Comparison:
+        """Beside other runs, on the rows that all were evaluated on. part: test, of which each has
+        an evaluation already; or validation, which is evaluated where it has not been."""
+        from ensue.runs.compare import compare_runs
+        from ensue.runs.evaluate import evaluate_validation
+
+        folders = [own.path if isinstance(own, Run) else own for own in (self, *others)]
+        return compare_runs(folders, part, evaluate_validation)
+
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
         """name: what it is called, by default its folder's name."""
@@ -247,8 +256,9 @@ class Run:
         return "\n".join(f"{name:<10}  {cell}" for name, cell in cells)
 
     def _repr_html_(self) -> str:
-        cells = self.summary().cells()
-        return html.block(f"Run {cells[0]}", html.table(list(zip(HEAD, cells, strict=True))[1:]))
+        from ensue.runs.run_page import run_html
+
+        return run_html(self)
 
 
 def _run_folders(place: Path) -> Iterator[Path]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ensue.errors import RunError
+from ensue.files.atomic_folder import Damaged, finite, sealed, unsealed
+from ensue.files.disk import write_whole
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
@@ -96,6 +100,21 @@ class Evaluation:
         for name, kind in cls.tables.items():
             found[name] = [kind(**row) for row in facts[name]]
         return cls(**found)
+
+    def save(self, path: Path | str) -> None:
+        """One JSON file with what `as_json` has, sealed by a digest of itself."""
+        write_whole(Path(path), sealed(finite(self.as_json()), sort=False))
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """What `save` wrote."""
+        place = Path(path)
+        try:
+            return cls.of_json(unsealed(place.read_bytes(), place.name))
+        except OSError as error:
+            raise RunError(f"{place}: cannot be read ({error.strerror})") from None
+        except (Damaged, KeyError, TypeError) as why:
+            raise RunError(f"{place}: this is no evaluation that Ensue wrote: {why}") from None
 
     def of_rows(self, names: Sequence[str]) -> Self:
         """With the names of the rows that its sums are of, where these are rows of the data."""
