@@ -122,7 +122,8 @@ class Estimator(BaseEstimator, ABC):
 
     def _answers(self, X: Any) -> list[Any]:
         check_is_fitted(self, "model_")
-        return self.model_.predict(self._inputs(X))
+        found: list[Any] = self.model_.predict(self._inputs(X))
+        return found
 
     # ------------------------------------------------------------- pickled
     def __getstate__(self) -> dict[str, Any]:
