@@ -22,7 +22,8 @@ __all__ = ["Gathered", "gather", "gather_parallel", "read", "read_parallel", "re
 def read(path: Path | str, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """The sound rows of a file, one at a time; on_bad_row is called for every fault.
 
-    Memory does not grow with the file. A file without any row is a problem, too."""
+    Memory does not grow with the file, a list of JSON aside. A file without any row is a problem,
+    too."""
     path = Path(path)
     if not path.is_dir():
         open_file(path).close()  # a missing file is an error now, not at the first row
