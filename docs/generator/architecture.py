@@ -90,14 +90,21 @@ class Stack(Drawing):
 def architecture() -> str:
     """The picture as SVG."""
     stack = Stack()
-    doors = ("Command line", "ensue train …"), ("Python", "ensue.load(…)"), ("Run folders", "resume, move")
+    doors = (
+        ("Command line", "ensue train …"),
+        ("Python", "ensue.load(…)"),
+        ("Run folders", "resume, move"),
+    )
     stack.doors(doors, BLUE)
     stack.arrow("is used from")
     stack.floor("Model", ["fit · evaluate · predict · save · load, written once"], BLUE)
     stack.arrow("are asked by")
     stack.rooms(sorted(ROOMS))
     stack.arrow("make the networks of")
-    layers = ["Recurrent, trees, drop-in RNN · GRU · LSTM,", "attention, Transformers, convolutions"]
+    layers = [
+        "Recurrent, trees, drop-in RNN · GRU · LSTM,",
+        "attention, Transformers, convolutions",
+    ]
     stack.floor("Layers", layers, AMBER)
     stack.arrow("carry through time")
     stack.floor("Engines", [" · ".join(ENGINES)], AMBER)

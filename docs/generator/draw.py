@@ -89,7 +89,8 @@ def draw(name: str) -> None:
     with TemporaryDirectory() as place:
         for command in PICTURES[name]:
             program, _, code = command.partition(" ")
-            words = ["-c", code] if program == "python" else ["-m", "ensue.cli", *shlex.split(command)]
+            ensue = ["-m", "ensue.cli", *shlex.split(command)]
+            words = ["-c", code] if program == "python" else ensue
             subprocess.run(
                 [sys.executable, *words],
                 cwd=place,
