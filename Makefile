@@ -65,6 +65,7 @@ settings: $(READY)
 	@$(PY) -m ensue.runs.settings_reference docs/settings.md
 
 docs: $(READY)
+	@rm -rf build/site
 	@$(PY) -m sphinx --quiet --fresh-env --fail-on-warning -d build/site-trees docs build/site
 	@echo build/site/index.html
 

@@ -20,7 +20,6 @@ nitpick_ignore_regex = [("py:.*", ".*")]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_class_signature = "separated"
 autodoc_inherit_docstrings = False
 smartquotes = False  # h' is a new state, not a quotation
 

@@ -8,7 +8,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 CONSOLE = re.compile(r'(<div class="highlight-console .*?</pre>)', re.DOTALL)
-OPTION = re.compile(r"(?<=\s)(--[a-z][a-z-]*)")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 
 
 def keep_options_whole(

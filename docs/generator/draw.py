@@ -50,7 +50,7 @@ open("unfolded.svg", "w").write(layer.unfolded(4))
 PICTURES: dict[str, tuple[str, ...]] = {
     "alignment": (  # minutes: the demo trains its network
         "demo --out out",
-        "explain out/dates --text 'Mittwoch, der 24. Oktober 2012' --picture alignment.svg",
+        "explain out/dates --text 'May 3rd, 1997' --picture alignment.svg",
     ),
     "forecast": (
         f"python {AIR_CSV}",
@@ -64,7 +64,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
         "data make shapes unseen --rows 40 --part test",
         "train shapes/captions.tsv --validation held/captions.tsv --test unseen/captions.tsv"
         " --run captions --set train.watch=exact --set train.warmup=100",
-        "explain captions --image unseen/03.png --picture gaze.svg",
+        "explain captions --image unseen/02.png --picture gaze.svg",
     ),
     "selection": (
         f"python {MANUAL_TXT}",

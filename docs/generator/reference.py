@@ -7,10 +7,9 @@ itself. The pages themselves stay plain Markdown.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from textwrap import indent
 from types import ModuleType
 from typing import Any
@@ -74,7 +73,17 @@ def grouped(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
         for name in found:
             del left[name]
         if found:
-            yield group.title, sorted(found, key=str.lower)
+            yield group.title, sorted(found, key=lambda name: _order(module, name))
+
+
+def _order(module: ModuleType, name: str) -> tuple[bool, str]:
+    """What the others of a page derive from comes first, then by name."""
+    thing = getattr(module, name)
+    others = [getattr(module, own) for own in module.__all__]
+    derived = inspect.isclass(thing) and any(
+        inspect.isclass(own) and own is not thing and issubclass(thing, own) for own in others
+    )
+    return derived, name.lower()
 
 
 # --- entries --------------------------------------------------------------------------
@@ -97,6 +106,13 @@ def equations_of(cell: type[Cell]) -> str:
     return ".. code-block:: text\n\n" + indent(str(cell().equations()), "   ") + "\n"
 
 
+def plain_signature(thing: type) -> str:
+    """The parameters of a constructor without their types."""
+    given = inspect.signature(thing).parameters.values()
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in given]
+    return str(inspect.Signature(bare))
+
+
 def entry(module: ModuleType, name: str) -> str:
     """The directive that documents one public name."""
     thing = getattr(module, name)
@@ -108,7 +124,9 @@ def entry(module: ModuleType, name: str) -> str:
     extra = ""
     members = "   :members:\n"
     if issubclass(thing, Table):
-        members, extra = "", settings_table(thing)
+        full, members, extra = f"{full}(**settings)", "", settings_table(thing)
+    elif issubclass(thing, Model) and thing is not Model:
+        full += plain_signature(thing)  # the types stand at Model
     elif thing in CELLS.values():
         extra = equations_of(thing)
     return f".. autoclass:: {full}\n{members}\n{indent(extra, '   ')}"
@@ -135,10 +153,6 @@ def restructure(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
 ) -> None:
     lines[:] = as_restructured("\n".join(lines))
-
-
-def pages(folder: Path) -> Sequence[Path]:
-    return sorted((folder / FOLDER).glob("*.md"))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
