@@ -70,8 +70,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
         f"python {MANUAL_TXT}",
         "select manual.txt --task language --run selection --models ngram:order=2,ngram,gru,lstm"
         " --set text.min_count=3 --set model.layers=1 --set model.hidden_size=64"
-        " --set model.embedding_size=64 --set train.epochs=3",
-        "python import shutil; shutil.copy('selection/selection.svg', 'selection.svg')",
+        " --set model.embedding_size=64 --set train.epochs=3 --picture selection.svg",
     ),
     "minimal": (f"python {MINIMAL_PY}", "cell show mine.py:Minimal --picture minimal.svg"),
     "unfolded": (f"python {UNFOLDED}",),
