@@ -11,7 +11,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PEERS := .venv-peers
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-optimised test-avx2 faults mutants check settings bench bench-full bench-peers audit clean again
+.PHONY: help demo test test-optimised test-avx2 faults mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
@@ -22,6 +22,8 @@ help:
 	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
 	@echo 'make check         lint, format and types'
 	@echo 'make settings      write down anew what the tables of settings say, for help and documentation'
+	@echo 'make docs          the site, in build/site: index.html opens without a server'
+	@echo 'make docs-pictures  draw its pictures anew (minutes)    make docs-pictures ARGS=forecast'
 	@echo 'make bench         measure the native engine     make bench ARGS="lengths LSTM.train"'
 	@echo 'make bench-full    the same over the whole grid of shapes (an hour or more)'
 	@echo 'make bench-peers   install JAX and ONNX Runtime, so that they take part'
@@ -61,6 +63,14 @@ check: $(READY)
 # after a change of a table of settings; a test says when it is due
 settings: $(READY)
 	@$(PY) -m ensue.runs.settings_reference docs/settings.md
+
+docs: $(READY)
+	@rm -rf build/site
+	@$(PY) -m sphinx --quiet --fresh-env --fail-on-warning -d build/site-trees docs build/site
+	@echo build/site/index.html
+
+docs-pictures: $(READY)
+	@PYTHONPATH=docs $(PY) -m generator.draw $(ARGS)
 
 bench: $(READY)
 	@$(VENV)/bin/ensue bench $(ARGS)

@@ -29,7 +29,17 @@ class Cell(ABC):
     Subclasses declare parameters with `Matrix`, `Vector` and `Mask` (in the class body, or in
     `__init__` where they depend on options) and write `step(self, x, h, …)`, which returns the
     new state parts in the order of its arguments. All parts have `hidden` features unless
-    `part_sizes` names another size, an attribute of the cell."""
+    `part_sizes` names another size, an attribute of the cell.
+
+    >>> from ensue.equations import Matrix, Vector, tanh
+    >>> class Plain(Cell):
+    ...     W, U, b = Matrix("x"), Matrix("h"), Vector()
+    ...
+    ...     def step(self, x, h):
+    ...         return tanh(self.W @ x + self.U @ h + self.b)
+    >>> print(Plain().equations())
+    h' = tanh(W·x + U·h + b)
+    """
 
     part_sizes: ClassVar[Mapping[str, str]] = {}
 
@@ -213,5 +223,9 @@ def _check_name(cls: type, name: str, value: Any) -> None:
 
 
 def as_tuple(new: Any) -> tuple[Any, ...]:
-    """What `step` returned as a tuple of state parts."""
+    """What `step` returned as a tuple of state parts.
+
+    >>> as_tuple("h"), as_tuple(["h", "c"])
+    (('h',), ('h', 'c'))
+    """
     return tuple(new) if isinstance(new, (tuple, list)) else (new,)

@@ -32,9 +32,9 @@ class Description:
 
 
 def about(cell: Cell) -> str:
-    """The docstring of the cell's own class: its convention."""
+    """The docstring of the cell's own class, up to its example: its convention."""
     own = type(cell).__dict__.get("__doc__")
-    return inspect.cleandoc(own) if own else ""
+    return inspect.cleandoc(own).partition("\n>>> ")[0].rstrip() if own else ""
 
 
 def describe(cell: Cell, input_size: int = 32, hidden_size: int = 64) -> Description:

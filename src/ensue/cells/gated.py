@@ -12,7 +12,11 @@ class MinimalGated(Cell):
     """Minimal gated unit of the textbook chapter: one gate, candidate from the whole state.
 
     h' = u*n + (1 − u)*h: u near 1 overwrites, u near 0 keeps. The gate does not touch the
-    candidate's recurrent product; in `MGU` it does."""
+    candidate's recurrent product; in `MGU` it does.
+
+    >>> MinimalGated().shapes(input_size=8, hidden_size=16)
+    {'W': (32, 8), 'U': (32, 16), 'b': (32,)}
+    """
 
     W, U, b = Matrix("x", "nu"), Matrix("h", "nu"), Vector("nu")
 
@@ -26,7 +30,11 @@ class MinimalGated(Cell):
 class MGU(Cell):
     """Minimal gated unit of the field: the gate also resets the candidate, U·(u*h).
 
-    h' = u*n + (1 − u)*h: u near 1 overwrites. Zhou et al. 2016, who call the gate f."""
+    h' = u*n + (1 − u)*h: u near 1 overwrites. Zhou et al. 2016, who call the gate f.
+
+    >>> MGU().shapes(input_size=8, hidden_size=16)
+    {'W': (32, 8), 'U': (32, 16), 'b': (32,)}
+    """
 
     W, U, b = Matrix("x", "nu"), Matrix("h", "nu"), Vector("nu")
 
@@ -40,7 +48,11 @@ class MGU(Cell):
 class GRU(Cell):
     """GRU, reset after the product: weight-compatible with torch.nn.GRU.
 
-    h' = (1 − z)*n + z*h: z near 1 keeps. The candidate has a bias inside the reset, d."""
+    h' = (1 − z)*n + z*h: z near 1 keeps. The candidate has a bias inside the reset, d.
+
+    >>> GRU().shapes(input_size=8, hidden_size=16)
+    {'W': (48, 8), 'U': (48, 16), 'b': (48,), 'd': (16,)}
+    """
 
     W, U, b, d = Matrix("x", "rzn"), Matrix("h", "rzn"), Vector("rzn"), Vector()
 
@@ -55,7 +67,11 @@ class GRU(Cell):
 class GRUResetBefore(Cell):
     """GRU, reset before the product: the candidate reads U·(r*h).
 
-    h' = (1 − z)*n + z*h: z near 1 keeps. Cho et al. 2014; with u = 1 − z the same cell."""
+    h' = (1 − z)*n + z*h: z near 1 keeps. Cho et al. 2014; with u = 1 − z the same cell.
+
+    >>> GRUResetBefore().shapes(input_size=8, hidden_size=16)
+    {'W': (48, 8), 'U': (48, 16), 'b': (48,)}
+    """
 
     W, U, b = Matrix("x", "rzn"), Matrix("h", "rzn"), Vector("rzn")
 
@@ -70,7 +86,11 @@ class GRUResetBefore(Cell):
 class GRUGateThroughReset(Cell):
     """GRU whose update gate reads the reset state too: u = σ(W·x + U·(r*h) + b).
 
-    h' = (1 − u)*h + u*n: u near 0 keeps. The lecture notes' main text."""
+    h' = (1 − u)*h + u*n: u near 0 keeps. The lecture notes' main text.
+
+    >>> GRUGateThroughReset().shapes(input_size=8, hidden_size=16)
+    {'W': (48, 8), 'U': (48, 16), 'b': (48,)}
+    """
 
     W, U, b = Matrix("x", "run"), Matrix("h", "run"), Vector("run")
 

@@ -63,7 +63,14 @@ SCHEMES: dict[str, BlockRule] = {
 def initialise(
     declared: Mapping[str, Parameter], tensors: Mapping[str, Tensor], scheme: str, hidden: int
 ) -> None:
-    """Fills the tensors of the declared parameters in place, gate by gate."""
+    """Fills the tensors of the declared parameters in place, gate by gate.
+
+    >>> cell = LSTM()
+    >>> tensors = {name: torch.empty(shape) for name, shape in cell.shapes(8, 16).items()}
+    >>> initialise(cell.parameters, tensors, "standard", hidden=16)
+    >>> tensors["b"].unique()  # the forget gate's start at 1
+    tensor([0., 1.])
+    """
     if scheme not in SCHEMES:
         raise unknown("initialisation", scheme, SCHEMES)
     for name, d in declared.items():

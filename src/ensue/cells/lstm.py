@@ -11,7 +11,11 @@ from ensue.equations import Matrix, Vector, mean, sigmoid, sqrt, tanh
 class LSTM(Cell):
     """Long short-term memory with forget gate: weight-compatible with torch.nn.LSTM.
 
-    torch's two biases add up to b. The forget bias starts at 1 (Gers et al. 2000)."""
+    torch's two biases add up to b. The forget bias starts at 1 (Gers et al. 2000).
+
+    >>> LSTM().shapes(input_size=8, hidden_size=16)
+    {'W': (64, 8), 'U': (64, 16), 'b': (64,)}
+    """
 
     W, U, b = Matrix("x", "ifgo"), Matrix("h", "ifgo"), Vector("ifgo", init={"f": 1.0})
 
@@ -28,7 +32,11 @@ class LSTM(Cell):
 class LSTM1997(Cell):
     """LSTM as first published, without a forget gate: c' = c + i*g (f = 1).
 
-    Hochreiter & Schmidhuber 1997, with tanh for their scaled logistic functions."""
+    Hochreiter & Schmidhuber 1997, with tanh for their scaled logistic functions.
+
+    >>> LSTM1997().shapes(input_size=8, hidden_size=16)
+    {'W': (48, 8), 'U': (48, 16), 'b': (48,)}
+    """
 
     W, U, b = Matrix("x", "igo"), Matrix("h", "igo"), Vector("igo")
 
@@ -44,7 +52,11 @@ class LSTM1997(Cell):
 class PeepholeLSTM(Cell):
     """LSTM whose gates see the cell state: i and f the old c, o the new one.
 
-    Peepholes p are diagonal. Gers & Schmidhuber 2000."""
+    Peepholes p are diagonal. Gers & Schmidhuber 2000.
+
+    >>> PeepholeLSTM().shapes(input_size=8, hidden_size=16)
+    {'W': (64, 8), 'U': (64, 16), 'b': (64,), 'p': (48,)}
+    """
 
     W, U, b = Matrix("x", "ifgo"), Matrix("h", "ifgo"), Vector("ifgo", init={"f": 1.0})
     p = Vector("ifo")
@@ -62,7 +74,11 @@ class PeepholeLSTM(Cell):
 class CoupledLSTM(Cell):
     """LSTM that writes what it forgets: c' = f*c + (1 − f)*g.
 
-    f near 1 keeps. Greff et al. 2017 (CIFG)."""
+    f near 1 keeps. Greff et al. 2017 (CIFG).
+
+    >>> CoupledLSTM().shapes(input_size=8, hidden_size=16)
+    {'W': (48, 8), 'U': (48, 16), 'b': (48,)}
+    """
 
     W, U, b = Matrix("x", "fgo"), Matrix("h", "fgo"), Vector("fgo", init={"f": 1.0})
 
@@ -85,7 +101,11 @@ class LayerNormLSTM(Cell):
     """LSTM with layer normalisation: each gate's W·x + U·h, and the new c where it is read.
 
     The variant with one normalisation a gate, over the sum of both products; the carried c
-    stays as it is; s are the gains. (Ba et al. 2016 normalise the two products apart.)"""
+    stays as it is; s are the gains. (Ba et al. 2016 normalise the two products apart.)
+
+    >>> LayerNormLSTM().shapes(input_size=8, hidden_size=16)
+    {'W': (64, 8), 'U': (64, 16), 's': (80,), 'b': (80,)}
+    """
 
     W, U = Matrix("x", "ifgo"), Matrix("h", "ifgo")
     s, b = Vector("ifgoc", init=1.0), Vector("ifgoc", init={"f": 1.0})

@@ -32,7 +32,12 @@ class SimpleRNN(Cell):
     """Simple recurrent network: h' = g(W·x + U·h + b), g chosen by name.
 
     g is tanh (the default), sigmoid, relu, linear, prelu (its slopes a are learned, one a unit)
-    or maxout (the largest of `pieces` such sums; at a tie the first). Elman 1990."""
+    or maxout (the largest of `pieces` such sums; at a tie the first). Elman 1990.
+
+    >>> print(SimpleRNN("relu").equations())
+    s  = W·x + U·h + b
+    h' = relu(s)
+    """
 
     def __init__(self, activation: str = "tanh", pieces: int = 2) -> None:
         if activation not in (known := [*ACTIVATIONS, "prelu", "maxout"]):
@@ -56,7 +61,11 @@ class SimpleRNN(Cell):
 class RecurrentPerceptron(Cell):
     """Recurrent perceptron: its own output is fed back, y' = f(W·x + U·y + b).
 
-    f is sigmoid (the default), tanh, relu or linear. The state is the output (Jordan 1986)."""
+    f is sigmoid (the default), tanh, relu or linear. The state is the output (Jordan 1986).
+
+    >>> RecurrentPerceptron("tanh").shapes(input_size=8, hidden_size=16)
+    {'W': (16, 8), 'U': (16, 16), 'b': (16,)}
+    """
 
     W, U, b = Matrix("x"), Matrix("y"), Vector()
 
@@ -73,7 +82,12 @@ class LeakyRNN(Cell):
     """Leaky integration: h' = (1 − α)*h + α*tanh(W·x + U·h + b).
 
     α is the fixed `rate`, or with `learned` one number a unit, σ(a), that starts there.
-    Jaeger et al. 2007."""
+    Jaeger et al. 2007.
+
+    >>> print(LeakyRNN(rate=0.25).equations())
+    g  = tanh(W·x + U·h + b)
+    h' = 0.75*h + 0.25*g
+    """
 
     W, U, b = Matrix("x"), Matrix("h"), Vector()
 

@@ -12,7 +12,11 @@ from ensue.errors import OptionError
 
 
 class Wrapper(Cell):
-    """A cell around another: the same state and parameters under the same names."""
+    """A cell around another: the same state and parameters under the same names.
+
+    >>> Wrapper(LSTM()).parts
+    ('h', 'c')
+    """
 
     def __init__(self, cell: Cell) -> None:
         if not isinstance(cell, Cell):
@@ -87,7 +91,12 @@ class RecurrentDropout(Wrapper):
     """Recurrent (variational) dropout: what enters a recurrent product is masked, U·(m*v).
 
     One mask a row, the same at every step; what is carried elementwise (z*h, f*c) is not
-    masked. Gal & Ghahramani 2016."""
+    masked. Gal & Ghahramani 2016.
+
+    >>> print(RecurrentDropout(SimpleRNN()).equations())
+    s  = W·x + U·(m*h) + b
+    h' = tanh(s)
+    """
 
     def __init__(self, cell: Cell, rate: float = 0.25) -> None:
         super().__init__(cell)
@@ -115,7 +124,12 @@ class Zoneout(Wrapper):
     """Zoneout: at each step each unit keeps its old value with probability `rate`.
 
     s' = m*new + (1 − m)*old, m drawn at every step; outside training m is 1 − rate. A rate
-    for each part by name: Zoneout(LSTM(), {"h": 0.05, "c": 0.5}). Krueger et al. 2017."""
+    for each part by name: Zoneout(LSTM(), {"h": 0.05, "c": 0.5}). Krueger et al. 2017.
+
+    >>> print(Zoneout(SimpleRNN(), rate=0.25).equations())
+    s  = W·x + U·h + b
+    h' = m_h*tanh(s) + (1 - m_h)*h
+    """
 
     def __init__(self, cell: Cell, rate: float | Mapping[str, float] = 0.1) -> None:
         super().__init__(cell)
@@ -149,7 +163,13 @@ class Zoneout(Wrapper):
 class Residual(Wrapper):
     """Residual: the output is x + the cell's own, the state is untouched.
 
-    x and the output must have the same number of features. Wu et al. 2016."""
+    x and the output must have the same number of features. Wu et al. 2016.
+
+    >>> print(Residual(SimpleRNN()).equations(input_size=16, hidden_size=16))
+    s  = W·x + U·h + b
+    h' = tanh(s)
+    y  = x + h'
+    """
 
     def output(self, x: Any, *state: Any) -> Any:
         return x + self.cell.output(x, *state)

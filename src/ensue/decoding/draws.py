@@ -11,7 +11,11 @@ ROWS = 0x52_4F_57_53  # keeps the seeds of rows apart from the draws of a seed
 
 
 def seeds(seed: int, rows: int) -> list[int]:
-    """A seed for each row; the first ones are the same however many there are."""
+    """A seed for each row; the first ones are the same however many there are.
+
+    >>> seeds(1, 3)[:2] == seeds(1, 2)
+    True
+    """
     counts = np.arange(1, rows + 1, dtype=np.uint64)
     start = _mixed(np.array([(seed ^ ROWS) % WORD], dtype=np.uint64))
     return [int(one) for one in _mixed(start + counts * GOLDEN)]

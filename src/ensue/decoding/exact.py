@@ -43,7 +43,14 @@ def exact(
     Uniform cost: always the most probable beginning is lengthened. What follows can only make it
     less probable (log p ≤ 0), so the first that is over when its turn comes is the best. Beginnings
     that are no better than a sequence already known, at first the one that a beam finds, are
-    dropped. Row by row; gives up with an error after `most_expansions` steps of a row."""
+    dropped. Row by row; gives up with an error after `most_expansions` steps of a row.
+
+    >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
+    ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
+    >>> start = torch.tensor([2])
+    >>> exact(step, start, None, end=2, most_steps=2)[0].tokens
+    (0, 0)
+    """
     if most_expansions < 1:
         raise OptionError(f"most_expansions: expected a number ≥ 1, got {most_expansions}")
     given = setting(step, start, state, end, most_steps, reorder, watch)

@@ -36,6 +36,13 @@ def greedy(
 ) -> list[Hypothesis]:
     """w_t = argmax p(w | w_1 … w_{t−1}): one sequence for each row of start (rows,).
 
-    most_steps: for all, or for each row."""
+    most_steps: for all, or for each row.
+
+    >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
+    ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
+    >>> start = torch.tensor([2])
+    >>> greedy(step, start, None, end=2, most_steps=3)[0].tokens
+    (0, 0, 0)
+    """
     given = setting(step, start, state, end, most_steps, reorder, watch)
     return hypotheses(given, walk(given, most_probable))

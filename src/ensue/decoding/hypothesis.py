@@ -13,7 +13,11 @@ class Hypothesis:
 
     tokens: its words, the end included where there is one (ended). log_probability: log p of
     them all. score: what it was ranked by. watched (words, …): what `watch` gave at
-    each of them, None where nothing was watched."""
+    each of them, None where nothing was watched.
+
+    >>> Hypothesis((0, 1, 2), log_probability=-3.5, score=-3.5, ended=True).content
+    (0, 1)
+    """
 
     tokens: tuple[int, ...]
     log_probability: float

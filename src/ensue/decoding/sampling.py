@@ -28,7 +28,11 @@ from ensue.errors import OptionError
 
 @dataclass(frozen=True)
 class Sampling:
-    """What words are drawn from, as `candidates` has it, and the seed of the draws."""
+    """What words are drawn from, as `candidates` has it, and the seed of the draws.
+
+    >>> Sampling(seed=1, temperature=0.7, top_k=40)
+    Sampling(seed=1, temperature=0.7, top_k=40, top_p=None)
+    """
 
     seed: int | Sequence[int]
     temperature: float = 1.0
@@ -51,7 +55,15 @@ def sample(
 
     seed: one, from which every row has its own (`seeds`), or one for each row; a row's draws
     follow from its seed and the number of the step alone. temperature 0 is greedy search.
-    log_probability is the model's own, whatever the words were drawn from."""
+    log_probability is the model's own, whatever the words were drawn from.
+
+    >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
+    ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
+    >>> start = torch.tensor([2])
+    >>> found = [sample(step, start, None, Sampling(seed=7), end=2, most_steps=9) for _ in "ab"]
+    >>> found[0] == found[1]
+    True
+    """
     given = setting(step, start, state, end, most_steps, reorder, watch)
     choose = _chooser(len(start), how)
     return hypotheses(given, walk(given, choose))
@@ -67,7 +79,14 @@ def stream(
     most_steps: int,
     reorder: Reorder = reordered,
 ) -> Iterator[int]:
-    """The words of `sample` for one row, start (1,), each as soon as it is drawn."""
+    """The words of `sample` for one row, start (1,), each as soon as it is drawn.
+
+    >>> def step(words, state):  # after any word: 0 with 0.5, 1 with 0.3, the end 2 with 0.2
+    ...     return torch.tensor([[0.5, 0.3, 0.2]]).log().expand(len(words), 3), state
+    >>> start = torch.tensor([2])
+    >>> list(stream(step, start, None, Sampling(seed=7, temperature=0), end=2, most_steps=3))
+    [0, 0, 0]
+    """
     given = setting(step, start, state, end, most_steps, reorder)
     if len(start) != 1:
         raise OptionError(f"start: expected one row to stream, got {len(start)}; use sample")

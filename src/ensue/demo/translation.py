@@ -274,7 +274,7 @@ def _say_next(
         (f"echo 'le 3 mai 1997' | ensue predict {folder}", "a date of your own"),
         (f"ensue explain {folder} --text '3. Mai 97'", "where it looks"),
         (f"ensue evaluate {folder}", "every score of this test"),
-        ("ensue train pairs.tsv --task translate", "docs/translation.md"),
+        ("ensue train pairs.tsv --task translate", "docs/tutorials/translate.md"),
         ("ensue demo cell", "a cell is its equations"),
     ):
         lines.add_row(Text(command, style="cyan"), what)

@@ -14,7 +14,9 @@ from ensue.equations.functions import FUNCTIONS, call
 from ensue.equations.symbol import Symbol, stranger
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
+def _unary(name: str, at: float, value: float) -> Callable[[Any], Any]:
+    """at, value: one of its values, the example of its docstring."""
+
     def function(v: Any) -> Any:
         if isinstance(v, Symbol):
             return v.apply(name)
@@ -25,16 +27,27 @@ def _unary(name: str) -> Callable[[Any], Any]:
         return float(FUNCTIONS[name].evaluate(torch.tensor(float(v), dtype=torch.float64)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} of each feature; for tensors, symbols and numbers."
+    function.__doc__ = (
+        f"{name} of each feature; for tensors, symbols and numbers.\n\n>>> {name}({at})\n{value}"
+    )
     return function
 
 
-sigmoid, tanh, relu = _unary("sigmoid"), _unary("tanh"), _unary("relu")
-exp, log, softplus, sqrt = _unary("exp"), _unary("log"), _unary("softplus"), _unary("sqrt")
+sigmoid = _unary("sigmoid", 0.0, 0.5)
+tanh = _unary("tanh", 0.0, 0.0)
+relu = _unary("relu", -2.0, 0.0)
+exp = _unary("exp", 0.0, 1.0)
+log = _unary("log", 1.0, 0.0)
+sqrt = _unary("sqrt", 4.0, 2.0)
+softplus = _unary("softplus", 0.0, 0.6931471805599453)  # log 2
 
 
 def maximum(a: Any, b: Any) -> Any:
-    """The larger of two, feature by feature; at a tie a alone gets the derivative."""
+    """The larger of two, feature by feature; at a tie a alone gets the derivative.
+
+    >>> maximum(1.0, 3.0)
+    3.0
+    """
     if isinstance(a, Symbol):
         return a.apply("maximum", b)
     if isinstance(b, Symbol):
@@ -48,12 +61,20 @@ def maximum(a: Any, b: Any) -> Any:
 
 
 def minimum(a: Any, b: Any) -> Any:
-    """The smaller of two, feature by feature; at a tie a alone gets the derivative."""
+    """The smaller of two, feature by feature; at a tie a alone gets the derivative.
+
+    >>> minimum(torch.tensor([1.0, 5.0]), torch.tensor([2.0, 4.0]))
+    tensor([1., 4.])
+    """
     return -maximum(-a, -b)
 
 
 def prelu(v: Any, slope: Any) -> Any:
-    """v where v > 0, else slope·v; the derivative at 0 is the slope."""
+    """v where v > 0, else slope·v; the derivative at 0 is the slope.
+
+    >>> prelu(-2.0, 0.25), prelu(2.0, 0.25)
+    (-0.5, 2.0)
+    """
     return relu(v) + slope * minimum(v, 0.0)
 
 
@@ -69,17 +90,29 @@ def _over_features(v: Any, method: str) -> Any:
 
 
 def mean(v: Any) -> Any:
-    """The mean over the features, one number for each row; it meets vectors of any size."""
+    """The mean over the features, one number for each row; it meets vectors of any size.
+
+    >>> mean(torch.tensor([[1.0, 3.0]]))
+    tensor([[2.]])
+    """
     if isinstance(v, numbers.Real):
         return v
     return _over_features(v, "mean")
 
 
 def total(v: Any) -> Any:
-    """The sum over the features, one number for each row; it meets vectors of any size."""
+    """The sum over the features, one number for each row; it meets vectors of any size.
+
+    >>> total(torch.tensor([[1.0, 3.0]]))
+    tensor([[4.]])
+    """
     return _over_features(v, "sum")
 
 
 def linear(v: Any) -> Any:
-    """v itself: the activation that does nothing."""
+    """v itself: the activation that does nothing.
+
+    >>> linear(-2.0)
+    -2.0
+    """
     return v

@@ -54,7 +54,11 @@ class Parameter:
 
 @dataclass(frozen=True, init=False)
 class Matrix(Parameter):
-    """A matrix of x ("x"), of a state part (its name) or of a size, with `size` rows a gate."""
+    """A matrix of x ("x"), of a state part (its name) or of a size, with `size` rows a gate.
+
+    >>> Matrix("x", "ifgo").gates
+    ('i', 'f', 'g', 'o')
+    """
 
     of: str
 
@@ -71,7 +75,11 @@ class Matrix(Parameter):
 class Vector(Parameter):
     """A vector of `size` features for each gate, added or multiplied elementwise.
 
-    `init` is where it starts: a number, or one for some gates ({"f": 1.0}) and 0 for the rest."""
+    `init` is where it starts: a number, or one for some gates ({"f": 1.0}) and 0 for the rest.
+
+    >>> Vector("reset update", init={"update": 1.0})
+    Vector(gates=('reset', 'update'), size='hidden', init={'update': 1.0})
+    """
 
     def __init__(
         self,
@@ -88,7 +96,11 @@ class Mask:
 
     `over`: "sequence" draws one mask for a row and keeps it over time, "step" a new one at
     each step. `scaled` divides by 1 − rate, so that the expectation is 1 (dropout). Outside
-    training the mask is its expectation, a plain number."""
+    training the mask is its expectation, a plain number.
+
+    >>> Mask(0.25).expectation, Mask(0.25, scaled=False).expectation
+    (1.0, 0.75)
+    """
 
     rate: float
     over: str = "sequence"

@@ -28,7 +28,13 @@ def reverse(seeds: Iterable[tuple[Node, Node | MatrixRef]]) -> Reverse:
     """Adjoints of all leaves, for outputs whose adjoints are given.
 
     The adjoint of an output that is a matrix (an `outer`) is a matrix: a `MatrixRef`.
-    A node used many times gets the sum of what comes back."""
+    A node used many times gets the sum of what comes back.
+
+    >>> graph = Graph({"hidden": 16})
+    >>> h, seed = (graph.leaf("given", name, "hidden") for name in ("h", "seed"))
+    >>> reverse([(h * h, seed)]).leaves[h]  # 2·h·seed
+    #4 add(#3, #3): hidden
+    """
     seeds = list(seeds)
     back: dict[Node, list[Node]] = {}
     outers: dict[MatrixRef, list[Node]] = {}
@@ -104,7 +110,13 @@ def forward(
     """Tangents of the outputs for tangents of some nodes (leaves, or any other: then the
     node is moved by it on top of what its arguments do) and of parameter matrices.
 
-    None where an output does not move."""
+    None where an output does not move.
+
+    >>> graph = Graph({"hidden": 16})
+    >>> h, moved = (graph.leaf("given", name, "hidden") for name in ("h", "moved"))
+    >>> forward([h * h], {h: moved})
+    [#4 add(#3, #3): hidden]
+    """
     outputs, matrices = list(outputs), matrices or {}
     moved: dict[Node, Node] = {}
     for node in below(outputs):

@@ -16,7 +16,11 @@ from ensue.equations.text import Latex, Notation, Plain, definitions
 
 @dataclass(frozen=True)
 class Counts:
-    """Sizes of one step: `flops` for one row; a multiplication and an addition are two."""
+    """Sizes of one step: `flops` for one row; a multiplication and an addition are two.
+
+    >>> ensue.cells.GRU().equations(input_size=8, hidden_size=16).counts()
+    Counts(parameters=1216, product_flops=2304, elementwise_flops=256)
+    """
 
     parameters: int
     product_flops: int
@@ -29,7 +33,12 @@ class StepDerivative:
 
     `seeds` are the leaves for the adjoint of the output and of each new state part; a
     missing entry means that the derivative is zero. Parameters' derivatives are of one row:
-    the gradient is their sum over rows and steps."""
+    the gradient is their sum over rows and steps.
+
+    >>> derivative = ensue.cells.SimpleRNN().equations().derivative
+    >>> [ref.name for ref in derivative.matrices], [ref.name for ref in derivative.vectors]
+    (['U', 'W'], ['b'])
+    """
 
     seeds: tuple[Node, ...]
     x: Node | None
@@ -48,7 +57,15 @@ class StepDerivative:
 
 @dataclass(frozen=True)
 class Equations:
-    """What `step` computes: `output` and new `state` from `x`, the `old` state and parameters."""
+    """What `step` computes: `output` and new `state` from `x`, the `old` state and parameters.
+
+    >>> equations = ensue.cells.LeakyRNN(rate=0.25).equations(input_size=8, hidden_size=16)
+    >>> print(equations)
+    g  = tanh(W·x + U·h + b)
+    h' = 0.75*h + 0.25*g
+    >>> print(equations.latex().splitlines()[2])
+      \\mathbf{h}' &= 0.75 \\mathbf{h} + 0.25 \\mathbf{g}
+    """
 
     graph: Graph = field(repr=False)
     title: str

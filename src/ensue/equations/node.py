@@ -26,7 +26,11 @@ ONE = "one"
 
 @dataclass(frozen=True, order=True)
 class MatrixRef:
-    """One gate of a stacked parameter matrix: rows × columns, names of sizes."""
+    """One gate of a stacked parameter matrix: rows × columns, names of sizes.
+
+    >>> MatrixRef("W", "i", "hidden", "input").T.transposed
+    True
+    """
 
     name: str
     gate: str
@@ -45,14 +49,23 @@ class MatrixRef:
 
 @dataclass(frozen=True, order=True)
 class VectorRef:
-    """One gate of a stacked parameter vector."""
+    """One gate of a stacked parameter vector.
+
+    >>> VectorRef("b", "f").gate
+    'f'
+    """
 
     name: str
     gate: str
 
 
 class Node:
-    """A value of the graph. Made by the methods of `Graph` only; compared by identity."""
+    """A value of the graph. Made by the methods of `Graph` only; compared by identity.
+
+    >>> h = Graph({"hidden": 16}).leaf("state", "h", "hidden")
+    >>> h * h
+    #1 multiply(#0, #0): hidden
+    """
 
     __slots__ = ("args", "attr", "graph", "number", "op", "size")
 
@@ -103,7 +116,13 @@ class Node:
 
 
 class Graph:
-    """A table of nodes. Its methods build simplified nodes; the same call gives the same node."""
+    """A table of nodes. Its methods build simplified nodes; the same call gives the same node.
+
+    >>> graph = Graph({"hidden": 16})
+    >>> h = graph.leaf("state", "h", "hidden")
+    >>> h * h is h * h, h * 1.0 is h
+    (True, True)
+    """
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self.sizes = {**sizes, ONE: 1}
@@ -264,7 +283,12 @@ def features(node: Node) -> str:
 
 
 def below(roots: Iterable[Node], stop: Callable[[Node], bool] = lambda _: False) -> list[Node]:
-    """All nodes under the roots (roots too) in topological order, not looking past `stop`."""
+    """All nodes under the roots (roots too) in topological order, not looking past `stop`.
+
+    >>> h = Graph({"hidden": 16}).leaf("state", "h", "hidden")
+    >>> [node.op for node in below([h * h])]
+    ['state', 'multiply']
+    """
     seen: dict[int, Node] = {}
     todo = list(roots)
     while todo:

@@ -31,7 +31,11 @@ class Traceable(Protocol):
 
 
 def trace(cell: Traceable, input_size: int, hidden_size: int, training: bool = True) -> Equations:
-    """The equations of one step. Outside training every mask is its expectation, a number."""
+    """The equations of one step. Outside training every mask is its expectation, a number.
+
+    >>> print(trace(ensue.cells.SimpleRNN("linear"), input_size=8, hidden_size=16))
+    h' = W·x + U·h + b
+    """
     graph = Graph(cell.widths(input_size, hidden_size))
     bound = cell.bind(_symbols(graph, cell, training))
     x = graph.leaf("x", None, "input")

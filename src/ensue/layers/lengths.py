@@ -20,7 +20,12 @@ def to_length(
     """x (time, batch, …) with exactly `length` steps, and its lengths.
 
     Longer rows lose steps at the "end" or at the "start"; shorter ones are padded with
-    zeros at the end."""
+    zeros at the end.
+
+    >>> x, lengths = to_length(torch.zeros(5, 2, 8), torch.tensor([5, 2]), length=3)
+    >>> x.shape, lengths
+    (torch.Size([3, 2, 8]), tensor([3, 2]))
+    """
     if cut not in CUTS:
         raise unknown("cut", cut, CUTS)
     if length < 0:
@@ -44,6 +49,11 @@ def step_mask(lengths: Tensor, time: int, first: int = 0, last: int | None = Non
     Both ends are included and may be negative: −1 is each row's own last real step.
 
         cost = errors[step_mask(lengths, time, first=-1)].mean()    # the last output alone
+
+    >>> step_mask(torch.tensor([3, 1]), time=3).int()
+    tensor([[1, 1],
+            [1, 0],
+            [1, 0]], dtype=torch.int32)
     """
     at = torch.arange(time, device=lengths.device)[:, None]
     begin = lengths + first if first < 0 else torch.full_like(lengths, first)

@@ -88,15 +88,18 @@ class Recurrent(nn.Module):
     entry for each layer and direction (layer 0 forward, layer 0 backward, layer 1 forward, …),
     each a tuple of the cell's parts, (batch, features). Feed it back to continue.
 
-        layer = Recurrent(GRU(), 8, 16, num_layers=2)
-        y, state = layer(x, lengths=lengths)
-
     cell: a Cell, its name, or one Cell for each layer.
     backward_start: where the backward direction begins — "zero", "forward_end" (the forward
     direction's end state) or "shared_end" (its state at the last step is the forward one); but for
     "zero", a backward state that is given or learned is not used.
     initial: "zero" or "learned". max_length: cut (at the "end" or "start") or pad x to it.
-    engine: "auto", or one of ensue.engine.ENGINES by name."""
+    engine: "auto", or one of ensue.engine.ENGINES by name.
+
+    >>> layer = Recurrent("GRU", 8, 16, num_layers=2)
+    >>> y, state = layer(torch.zeros(5, 3, 8), lengths=torch.tensor([5, 2, 0]))
+    >>> y.shape, len(state), state[0][0].shape
+    (torch.Size([5, 3, 16]), 2, torch.Size([3, 16]))
+    """
 
     def __init__(
         self,
@@ -264,7 +267,12 @@ class Recurrent(nn.Module):
 
 
 def detach(state: Sequence[State]) -> tuple[State, ...]:
-    """The same state, cut off from the steps that made it."""
+    """The same state, cut off from the steps that made it.
+
+    >>> y, state = Recurrent("GRU", 8, 16)(torch.zeros(5, 3, 8))
+    >>> detach(state)[0][0].requires_grad
+    False
+    """
     return tuple(tuple(part.detach() for part in parts) for parts in state)
 
 

@@ -43,7 +43,13 @@ class Recursive(nn.Module):
     Children are combined by "sum" or "mean", part by part; a leaf starts from zero. On a chain
     this is `Recurrent`. Masks are their expectations, in training too. x (nodes, input),
     parents (nodes,) with −1 for roots, in any order; several trees at once are one forest.
-    Returns y (nodes, features) and the state parts of all nodes."""
+    Returns y (nodes, features) and the state parts of all nodes.
+
+    >>> tree = Recursive(ensue.cells.LSTM(), 8, 16)
+    >>> y, (h, c) = tree(torch.zeros(3, 8), parents=torch.tensor([2, 2, -1]))
+    >>> y.shape
+    torch.Size([3, 16])
+    """
 
     def __init__(
         self,

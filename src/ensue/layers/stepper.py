@@ -36,12 +36,15 @@ class EagerStep:
 class Stepper:
     """A stack of cells with their weights made ready once, for `batch` rows.
 
-        stepper = layer.stepper(batch=1)
-        y, state = stepper.step(x, stepper.start())    # x (batch, input)
-
     Steps give what the layer gives for the whole sequence in evaluation. The state is a value:
     keep it, give it back, or reorder its rows. Weights are read when the stepper is made, and
-    no gradients are recorded. Several threads may use one stepper, each with states of its own."""
+    no gradients are recorded. Several threads may use one stepper, each with states of its own.
+
+    >>> stepper = Recurrent("GRU", 8, 16).eval().stepper(batch=1)
+    >>> y, state = stepper.step(torch.zeros(1, 8), stepper.start())
+    >>> y.shape
+    torch.Size([1, 16])
+    """
 
     def __init__(
         self,

@@ -1,0 +1,162 @@
+"""The reference: each page docs/reference/NAME.md goes on with every public name of its module.
+
+The names are those of the module's `__all__`, in groups by what they are: a new name appears by
+itself. The pages themselves stay plain Markdown.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from textwrap import indent
+from types import ModuleType
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+from sphinx.application import Sphinx
+from torch import nn
+
+from ensue import Model
+from ensue.cells import CELLS, Cell, Wrapper
+from ensue.settings import Table
+from generator.docstrings import as_restructured, inline
+
+FOLDER = "reference/"
+
+
+def module_of(page: str) -> ModuleType:
+    """reference/ensue is `ensue`, reference/cells is `ensue.cells`."""
+    name = page.removeprefix(FOLDER)
+    return import_module("ensue" if name == "ensue" else f"ensue.{name}")
+
+
+# --- groups ---------------------------------------------------------------------------
+
+
+def _is_a(*kinds: type) -> Callable[[Any], bool]:
+    return lambda thing: inspect.isclass(thing) and issubclass(thing, kinds)
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading of a page, and which public things stand below it."""
+
+    title: str
+    holds: Callable[[Any], bool]
+
+
+# A thing stands in the first group that holds it.
+GROUPS = (
+    Group("Cells", lambda thing: inspect.isclass(thing) and thing in CELLS.values()),
+    Group("Wrappers", _is_a(Wrapper)),
+    Group("Cell", _is_a(Cell)),
+    Group("Models", _is_a(Model)),
+    Group("Modules", _is_a(nn.Module)),
+    Group("Settings", _is_a(Table)),
+    Group("Functions", inspect.isfunction),
+    Group("Classes", inspect.isclass),
+    Group("Tables and types", lambda thing: True),
+)
+
+
+def grouped(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
+    """Titles with public names, each name in its first group, in the order of `__all__`."""
+    left = {
+        name: getattr(module, name)
+        for name in getattr(module, "__all__", ())
+        if not name.startswith("__")
+    }
+    for group in GROUPS:
+        found = [name for name, thing in left.items() if group.holds(thing)]
+        for name in found:
+            del left[name]
+        if found:
+            yield group.title, sorted(found, key=lambda name: _order(module, name))
+
+
+def _order(module: ModuleType, name: str) -> tuple[bool, str]:
+    """What the others of a page derive from comes first, then by name."""
+    thing = getattr(module, name)
+    others = [getattr(module, own) for own in module.__all__]
+    derived = inspect.isclass(thing) and any(
+        inspect.isclass(own) and own is not thing and issubclass(thing, own) for own in others
+    )
+    return derived, name.lower()
+
+
+# --- entries --------------------------------------------------------------------------
+
+
+def settings_table(settings: type[Table]) -> str:
+    """The fields of a table of settings with their defaults and, where it is told, meaning."""
+    rows = []
+    for name, field in settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        shown = "" if default is PydanticUndefined else f"``{default!r}``"
+        rows.append(f"* - ``{name}``\n  - {shown}\n  - {inline(field.description or '')}")
+    head = "* - setting\n  - default\n  - meaning"
+    table = indent("\n".join([head, *rows]), "   ")
+    return f".. list-table::\n   :header-rows: 1\n\n{table}\n"
+
+
+def equations_of(cell: type[Cell]) -> str:
+    """A built-in cell's equations, printed from its graph."""
+    return ".. code-block:: text\n\n" + indent(str(cell().equations()), "   ") + "\n"
+
+
+def plain_signature(thing: type) -> str:
+    """The parameters of a constructor without their types."""
+    given = inspect.signature(thing).parameters.values()
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in given]
+    return str(inspect.Signature(bare))
+
+
+def entry(module: ModuleType, name: str) -> str:
+    """The directive that documents one public name."""
+    thing = getattr(module, name)
+    full = f"{module.__name__}.{name}"
+    if inspect.isfunction(thing):
+        return f".. autofunction:: {full}\n"
+    if not inspect.isclass(thing):
+        return f".. autodata:: {full}\n   :no-value:\n"
+    extra = ""
+    members = "   :members:\n"
+    if issubclass(thing, Table):
+        full, members, extra = f"{full}(**settings)", "", settings_table(thing)
+    elif issubclass(thing, Model) and thing is not Model:
+        full += plain_signature(thing)  # the types stand at Model
+    elif thing in CELLS.values():
+        extra = equations_of(thing)
+    return f".. autoclass:: {full}\n{members}\n{indent(extra, '   ')}"
+
+
+def page_of(module: ModuleType) -> str:
+    """All public names of a module, as Markdown around directives."""
+    parts = []
+    for title, names in grouped(module):
+        entries = "\n".join(entry(module, name) for name in names)
+        parts.append(f"## {title}\n\n```{{eval-rst}}\n{entries}\n```\n")
+    return "\n".join(parts)
+
+
+# --- events ---------------------------------------------------------------------------
+
+
+def add_names(app: Sphinx, page: str, content: list[str]) -> None:
+    if page.startswith(FOLDER):
+        content[0] += f"\n{page_of(module_of(page))}"
+
+
+def restructure(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    lines[:] = as_restructured("\n".join(lines))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.setup_extension("sphinx.ext.autodoc")
+    app.connect("source-read", add_names)
+    app.connect("autodoc-process-docstring", restructure)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,49 @@
+"""Every public name says what it is, with an example that runs."""
+
+import doctest
+import inspect
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import ensue
+
+MODULES = ("ensue.cells", "ensue.layers", "ensue.equations", "ensue.decoding")
+
+
+def documented() -> dict[str, Any]:
+    """Public classes and functions by their full name, each once, where it is first public;
+    tables and types of their own, such as `CELLS`, have no docstring that could hold one."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for name in MODULES:
+        module = import_module(name)
+        for own in module.__all__:
+            thing = getattr(module, own)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and id(thing) not in seen:
+                if thing.__module__.startswith("ensue"):
+                    found[f"{name}.{own}"] = thing
+                seen.add(id(thing))
+    return found
+
+
+NAMES = documented()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_docstring_has_an_example_that_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The example takes the names of the module, torch and ensue as imported."""
+    monkeypatch.chdir(tmp_path)
+    module = import_module(name.rpartition(".")[0])
+    names = {own: getattr(module, own) for own in module.__all__} | {"torch": torch, "ensue": ensue}
+    text = inspect.getdoc(NAMES[name]) or ""
+    example = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    assert example.examples, f"{name}: no example in its docstring"
+    printed: list[str] = []
+    outcome = doctest.DocTestRunner().run(example, out=printed.append)
+    assert outcome.failed == 0, "".join(printed)
