@@ -18,10 +18,12 @@ from ensue.data.options import ReadOptions
 from ensue.data.read import read
 from ensue.data.rows import Place
 from ensue.data.tasks.shapes import shapes
+from ensue.data.tasks.write import write_task
 from ensue.decoding import exact
 from ensue.errors import DataError
 from ensue.runs.infer import infer
 from ensue.tasks.blocks.encoders import TransformerEncoder
+from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.pictures.part import PictureCollector
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import Example
@@ -125,3 +127,20 @@ def test_paper_is_tinted_one_way_as_often_as_the_other() -> None:
 
 def test_cells_are_compared_at_two_sizes_that_differ() -> None:
     assert INPUT != HIDDEN
+
+
+def test_embeddings_begin_with_vectors_of_length_one() -> None:
+    network = ConvolutionLanguage(500, width=8, embedding_size=64, layers=1)
+    lengths = network.table.weight.norm(dim=1)
+    assert abs(float(lengths.mean().detach()) - 1) < 0.1
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_shapes_are_written_below_folders_that_are_made_and_into_empty_ones(
+    tmp_path: Path, there: bool
+) -> None:
+    place = tmp_path / "new" / "shapes"
+    if there:
+        place.mkdir(parents=True)
+    write_task("shapes", place, rows=1)
+    assert (place / "captions.tsv").exists()
