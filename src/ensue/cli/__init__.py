@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from ensue.cli.app import app
 from ensue.cli.commands import load_commands
+from ensue.cli.task_options import offer_task_options
 from ensue.cli.usage import HELP, UsageError, usage_message
 from ensue.errors import EnsueError
 
@@ -40,8 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if rest[:1] == [HELP]:  # `ensue help train`
         rest = [*rest[1:], "--help"]
     load_commands(rest)
-    from ensue.cli.task_options import offer_task_options
-
     offer_task_options()
     try:
         sys.exit(_ran(rest))

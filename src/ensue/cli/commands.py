@@ -42,8 +42,7 @@ MODULES = {name: module for group in GROUPS.values() for name, module in group.i
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Hangs the command that the arguments name on the app; all of them if they name none."""
-    words = [word for word in arguments if not word.startswith("-")]
-    wanted = {MODULES[words[0]]} if words and words[0] in MODULES else {*MODULES.values()}
-    for module in sorted(wanted):
+    """Hangs the command that the first argument names on the app; all of them if it names none."""
+    named = [MODULES[word] for word in arguments[:1] if word in MODULES]
+    for module in named or dict.fromkeys(MODULES.values()):
         import_module(f"ensue.cli.{module}")

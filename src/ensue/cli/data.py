@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ensue.cli.app import AsJson, Quiet, group
-from ensue.cli.grouped import grouped
+from ensue.cli.grouped import grouped, names_of
 from ensue.cli.help import DATA, READING
 from ensue.data.formats import format_names
 
@@ -104,11 +104,6 @@ Test = Annotated[
         rich_help_panel=DATA,
     ),
 ]
-
-
-def names_of(listed: str) -> list[str]:
-    """a,b → the names a and b."""
-    return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,3 +38,8 @@ def option_parameters(kind: Any) -> list[Parameter]:
 
 def _default(field: Field[Any]) -> Any:
     return Parameter.empty if field.default is MISSING else field.default
+
+
+def names_of(listed: str) -> list[str]:
+    """a,b → the names a and b."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.data import Label, Test, Text, TolerantOptions, Validation, names_of
-from ensue.cli.grouped import grouped
+from ensue.cli.data import Label, Test, Text, TolerantOptions, Validation
+from ensue.cli.grouped import grouped, names_of
 from ensue.cli.help import DATA, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
 from ensue.cli.words import refuse_clashes, with_words

@@ -29,9 +29,7 @@ def with_words(command: Callable[..., None]) -> Callable[..., None]:
 
     plain = [own for own in signature(command).parameters.values() if own.name != "words"]
     more = [_parameter(word) for word in WORDS.values()]
-    last = [own for own in plain if own.kind == Parameter.KEYWORD_ONLY]
-    first = [own for own in plain if own.kind != Parameter.KEYWORD_ONLY]
-    filled.__signature__ = Signature([*first, *more, *last])  # type: ignore[attr-defined]
+    filled.__signature__ = Signature([*more, *plain])  # type: ignore[attr-defined]
     return filled
 
 
