@@ -229,6 +229,13 @@ def test_every_answer_keeps_its_input() -> None:
     assert inputs_shown(answers) == ["x", "y", "z", ""]
 
 
+def test_answers_that_come_in_pieces_are_one_list() -> None:
+    pieces = [Odd("a", 0.3)], [Odd("b", 0.9), Odd("c", 0.6)]
+    whole = Answers[Odd]().and_then(pieces[0], "x").and_then(pieces[1], ("y", "z"))
+    assert whole == [*pieces[0], *pieces[1]]
+    assert inputs_shown(whole) == ["x", "y", "z"]
+
+
 def test_many_answers_are_cut() -> None:
     html = Answers([Odd("a", 0.5)] * 1234)._repr_html_()
     assert "1,234 answers" in html
@@ -388,7 +395,7 @@ def test_a_model_shows_what_was_set_and_how_its_training_went(tmp_path: Path) ->
     assert "<svg" not in loaded
 
 
-def test_a_forecaster_gives_the_steps_with_the_end_of_the_series() -> None:
+def test_a_forecaster_gives_the_steps_with_the_end_of_the_series(tmp_path: Path) -> None:
     months = [f"{1990 + k // 12}-{1 + k % 12:02}" for k in range(60)]
     columns = {"month": months, "sales": [math.sin(k) for k in range(60)]}
     settings = {"targets": ["sales"], "time": "month", "horizon": 3, "look_back": 4}
@@ -398,3 +405,17 @@ def test_a_forecaster_gives_the_steps_with_the_end_of_the_series() -> None:
     assert shown.startswith("sales: 3 steps ahead")
     assert all(step.time in shown for step in answers)
     assert "1994-12" in shown
+    lines = [f"{month},{sales}" for month, sales in zip(*columns.values(), strict=True)]
+    (tmp_path / "sales.csv").write_text("\n".join(["month,sales", *lines]))
+    from_file = model.predict(str(tmp_path / "sales.csv"))
+    assert from_file == answers
+    assert "1994-12" in words(check_page(from_file._repr_html_()))
+
+
+def test_answers_to_a_file_stand_beside_its_rows(tmp_path: Path) -> None:
+    rows = [("a fine film", "good"), ("so dull", "bad")] * 6
+    model = Classifier(model=TINY, train={"epochs": 1}).fit(rows, rows)
+    (tmp_path / "asked.csv").write_text("text\nwhat a film\n")
+    assert "what a film" in words(
+        check_page(model.predict(str(tmp_path / "asked.csv"))._repr_html_())
+    )

@@ -50,6 +50,15 @@ class Answers(list[A]):
         itself."""
         return answers if isinstance(answers, Answers) else cls(answers, inputs)
 
+    def and_then(self, answers: Iterable[A], inputs: Sequence[Any] | None) -> Answers[A]:
+        """These and those after them; after none, those as the task has put them together."""
+        more = Answers.of(answers, None if inputs is None else list(inputs))
+        if not self:
+            return more
+        self.extend(more)
+        self._asked += more._asked
+        return self
+
     @overload
     def __getitem__(self, at: SupportsIndex) -> A: ...
     @overload

@@ -246,16 +246,16 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
         listed = _listed(inputs)
         return Answers.of(task.answers(task.asked(listed, model, words), model, words), listed)
     roles = _question_roles(model, given, columns)
-    found: list[Any] = []
+    found: Answers[Any] = Answers()
     of_rows = task.needs_input
     if given.frame is not None and of_rows and not len(given.frame):
         return given.frame.data
     data = given.settings(roles)
     for questions in task.asked_files([given.name], data, model, words, None, given.origin):
-        found += task.answers(questions.part, model, words)
+        found = found.and_then(task.answers(questions.part, model, words), questions.shown)
         of_rows = questions.shown is not None
     if given.frame is None:
-        return Answers(found)
+        return found
     return answer_frame(given.frame, found, model, roles.get("sequence", "") or None, of_rows)
 
 
