@@ -102,7 +102,7 @@ def _begun(command: Any, ctx: Any) -> Page:
 
 
 def _argument(param: Any) -> str:
-    name = (param.metavar or param.name.upper()) + "…" * (param.nargs != 1)
+    name = param.metavar.removesuffix("…") + "…" * (param.nargs != 1)
     return name if param.required else f"[{name}]"
 
 

@@ -34,7 +34,7 @@ Rate = Annotated[
     typer.Option(
         "--rate",
         metavar="X",
-        help=f"Learning rate of Adam.  [default: {RATE}; without gates {RATE_WITHOUT_GATES}]",
+        help=f"Learning rate of Adam. [{RATE}; {RATE_WITHOUT_GATES} without gates]",
     ),
 ]
 Start = Annotated[
