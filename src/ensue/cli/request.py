@@ -15,7 +15,6 @@ from ensue.cli.help import DATA, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
 from ensue.cli.words import refuse_clashes, with_words
 from ensue.errors import OptionError
-from ensue.files.run_folder import RunFolder
 from ensue.runs.known_settings import known_settings
 from ensue.runs.words import Words
 from ensue.tasks.options import TRAIN, Option
@@ -165,6 +164,8 @@ def _refuse_missing(paths: Sequence[str]) -> None:
 
 
 def _refuse_resuming(wanted: Request, said: Said) -> None:
+    from ensue.files.run_folder import RunFolder
+
     path = RunFolder(wanted.run).config
     if not path.exists():
         raise OptionError(
@@ -191,6 +192,7 @@ def _keys(wanted: Request, said: Said) -> dict[str, str]:
 def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False) -> "RunConfig":
     """What the command says, or what the folder holds if it names no files. say: is told what was
     found out from the data; trust_cell: the file of a cell that the folder names may run."""
+    from ensue.files.run_folder import RunFolder
     from ensue.runs.config import RunConfig, refuse_cell_files
     from ensue.runs.infer import infer
     from ensue.runs.messages import Message
