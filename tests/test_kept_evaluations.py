@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -251,17 +252,21 @@ def test_a_saved_evaluation_that_is_no_more_is_refused(tmp_path: Path) -> None:
     )
 
 
-BROKEN = {
-    "config.toml": ("not toml at all", "this is not TOML"),
-    "evaluation.json": ("{}", "this is not what Ensue wrote"),
-    "training.json": ("{}", "training.json is not what was written; train it again"),
-    "failure.json": ("{}", "cannot be read: failure.json is not what was written; remove it"),
-}
+STRANGE = 'task = "classify"\n[data]\ntrain = 5\n[train]\nwatch = "accuracy"\n'
+BROKEN = [
+    ("config.toml", "not toml at all", "this is not TOML"),
+    ("config.toml", "task = 1\n", "expected data.train, got nothing"),
+    ("config.toml", STRANGE, "a: this is no run that Ensue wrote: TypeError("),
+    ("evaluation.json", "{}", "this is not what Ensue wrote"),
+    ("training.json", "{}", "training.json is not what was written; train it again"),
+    ("failure.json", "{}", "cannot be read: failure.json is not what was written; remove it"),
+]
 
 
-@pytest.mark.parametrize("file", BROKEN)
-def test_a_broken_run_is_named_and_hides_no_other(ensue: Ensue, folder: Path, file: str) -> None:
-    content, told = BROKEN[file]
+@pytest.mark.parametrize(("file", "content", "told"), BROKEN)
+def test_a_broken_run_is_named_and_hides_no_other(
+    ensue: Ensue, folder: Path, file: str, content: str, told: str
+) -> None:
     (folder / "a" / file).write_text(content)
     code, out, err = ensue("runs")
     assert code == 0
@@ -438,7 +443,7 @@ def test_a_history_is_replayed_point_by_point(ensue: Ensue, folder: Path) -> Non
         assert {own.wall_time for own in drawn} == clocks
         assert {"train/cost", "train/rate", "train/norm"} <= {*found.Tags()["tensors"]}
         ensue("runs", "b", "--tensorboard", "logs")
-    assert replay(folder, "all").keys() == {f"runs/{name}" for name in ("a", "b", "deep/lm")}
+    assert replay(folder, "all").keys() == {"a", "b", "deep/lm"}
 
 
 def test_logs_of_something_else_are_left_alone(ensue: Ensue, folder: Path) -> None:
@@ -461,3 +466,18 @@ def test_without_tensorboard_the_command_that_installs_it_is_named(
         "pip install 'ensue[tensorboard]'\n"
     )
     assert not Path("logs").exists()
+
+
+# --- MLflow ----------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")  # those of MLflow
+def test_the_lines_for_mlflow_keep_and_use_a_run(
+    ensue: Ensue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mlflow", reason="needs the package mlflow-skinny")
+    document = (Path(__file__).parent.parent / "docs" / "runs.md").read_text("utf-8")
+    code, use = re.findall(r"```python long\n(.*?)```", document, re.DOTALL)
+    Path("ensue_model.py").write_text(code)
+    exec(use.replace("dates/long/model", "a/model"), {})
+    assert capsys.readouterr().out.strip() in ("1", "5")

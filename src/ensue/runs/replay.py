@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ensue.errors import MissingExtra, RunError
 from ensue.files.disk import disk_errors, write_whole
-from ensue.runs.run import Run
+from ensue.runs.run import Run, name_below
 
 INSTALL = "pip install 'ensue[tensorboard]'"
 EVENTS, MARK = "events.out.tfevents.*", ".ensue-replay"
@@ -44,7 +44,7 @@ def replay(folder: Path | str, logs: Path | str) -> dict[str, int]:
     replaced."""
     writer, found = _writer(), dict[str, int]()
     for run in Run.below(folder):
-        name = str(run.path.resolve().relative_to(Path(folder).resolve().parent))
+        name = name_below(run.path, Path(folder))
         for member in range(1, len(run.folder.members()) + 1):
             own = name if member == 1 else f"{name}/members/{member}"
             found[own] = _write(writer, run, member, Path(logs) / own)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensue.data.layout import local_time, score_text, size_text, time_text
-from ensue.errors import RunError
+from ensue.data.parallel import BETWEEN, sides_of
+from ensue.errors import EnsueError, RunError
 from ensue.files.atomic_folder import Damaged, unsealed
 from ensue.files.attempt import failure_of
 from ensue.files.run_folder import RunFolder
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.model import Model
 
+# What files that hold something else than they should end in.
+FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError)
 SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-rows")
 
 
@@ -234,7 +237,10 @@ class Run:
         if tests:
             found = tests[-1].evaluation
             tested = Tested(found.main, found.scores[found.main].value, found.rows)
-        files = [Path(path).name for path in self.setting("data", "train")]
+        files = [
+            BETWEEN.join(Path(side).name for side in sides_of(path))
+            for path in self.setting("data", "train")
+        ]
         return RunSummary(
             name=name or self.path.resolve().name,
             task=self.task,
@@ -259,6 +265,12 @@ class Run:
         from ensue.runs.run_page import run_html
 
         return run_html(self)
+
+
+def name_below(path: Path, folder: Path) -> str:
+    """What a run is called in a list of those below a folder, which it may be itself."""
+    name = str(path.relative_to(folder))
+    return path.resolve().name if name == "." else name
 
 
 def _run_folders(place: Path) -> Iterator[Path]:
@@ -325,9 +337,10 @@ def list_runs(folder: Path | str) -> Listed:
     place = Path(folder)
     runs, broken = [], []
     for run in Run.below(place):
-        name = str(run.path.relative_to(place))
         try:
-            runs.append(run.summary(place.resolve().name if name == "." else name))
-        except RunError as error:
+            runs.append(run.summary(name_below(run.path, place)))
+        except EnsueError as error:
             broken.append(str(error))
+        except FAULTS as error:
+            broken.append(f"{run.path}: this is no run that Ensue wrote: {error!r}")
     return Listed(runs, broken)
