@@ -11,7 +11,15 @@ import torch
 
 import ensue
 
-MODULES = ("ensue.cells", "ensue.layers", "ensue.equations", "ensue.decoding")
+MODULES = (
+    "ensue.cells",
+    "ensue.layers",
+    "ensue.equations",
+    "ensue.decoding",
+    "ensue.data",
+    "ensue.drawing",
+    "ensue",
+)
 
 
 def documented() -> dict[str, Any]:

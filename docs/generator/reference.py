@@ -7,7 +7,7 @@ itself. The pages themselves stay plain Markdown.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from textwrap import indent
@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 from torch import nn
 
+import ensue
 from ensue import Model
 from ensue.cells import CELLS, Cell, Wrapper
 from ensue.settings import Table
@@ -61,13 +62,26 @@ GROUPS = (
 )
 
 
-def grouped(module: ModuleType) -> Iterator[tuple[str, list[str]]]:
-    """Titles with public names, each name in its first group, in the order of `__all__`."""
-    left = {
-        name: getattr(module, name)
-        for name in getattr(module, "__all__", ())
-        if not name.startswith("__")
+def public(module: ModuleType) -> dict[str, Any]:
+    """The public names of a module with what they stand for."""
+    return {name: getattr(module, name) for name in module.__all__ if name[:2] != "__"}
+
+
+def homes(module: ModuleType, others: list[ModuleType]) -> dict[str, str]:
+    """The public names of `ensue` that it only hands on, with the module that is about them."""
+    if module is not ensue:
+        return {}
+    return {
+        name: other.__name__
+        for name, thing in public(module).items()
+        for other in others
+        if other is not module and public(other).get(name) is thing
     }
+
+
+def grouped(module: ModuleType, left_out: Container[str] = ()) -> Iterator[tuple[str, list[str]]]:
+    """Titles with public names, each name in its first group."""
+    left = {name: thing for name, thing in public(module).items() if name not in left_out}
     for group in GROUPS:
         found = [name for name, thing in left.items() if group.holds(thing)]
         for name in found:
@@ -132,13 +146,24 @@ def entry(module: ModuleType, name: str) -> str:
     return f".. autoclass:: {full}\n{members}\n{indent(extra, '   ')}"
 
 
-def page_of(module: ModuleType) -> str:
+def handed_on(known: dict[str, str]) -> str:
+    """Names that another page is about, as a table."""
+    rows = []
+    for home in dict.fromkeys(known.values()):
+        names = sorted((name for name in known if known[name] == home), key=str.lower)
+        page = home.removeprefix("ensue.")
+        rows.append(f"| [{home}]({page}.md) | {', '.join(f'`{name}`' for name in names)} |\n")
+    return f"## From other modules\n\n| module | names |\n|---|---|\n{''.join(rows)}"
+
+
+def page_of(module: ModuleType, others: list[ModuleType]) -> str:
     """All public names of a module, as Markdown around directives."""
+    known = homes(module, others)
     parts = []
-    for title, names in grouped(module):
+    for title, names in grouped(module, known):
         entries = "\n".join(entry(module, name) for name in names)
         parts.append(f"## {title}\n\n```{{eval-rst}}\n{entries}\n```\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, handed_on(known)] if known else parts)
 
 
 # --- events ---------------------------------------------------------------------------
@@ -146,7 +171,8 @@ def page_of(module: ModuleType) -> str:
 
 def add_names(app: Sphinx, page: str, content: list[str]) -> None:
     if page.startswith(FOLDER):
-        content[0] += f"\n{page_of(module_of(page))}"
+        pages = sorted(own for own in app.env.found_docs if own.startswith(FOLDER))
+        content[0] += f"\n{page_of(module_of(page), [module_of(own) for own in pages])}"
 
 
 def restructure(

@@ -31,7 +31,11 @@ class ReadOptions:
     sequence: the column whose equal values make one row of many lines (a long table), with
     `numbers` as its features (steps, n), `columns` the same on all its lines and `step_columns`
     as lists.
-    longest_line: in bytes; what is longer is a problem and not held in memory."""
+    longest_line: in bytes; what is longer is a problem and not held in memory.
+
+    >>> ReadOptions(format="csv", delimiter=";", columns=("text", "label")).encoding
+    'utf-8'
+    """
 
     format: str = "auto"
     encoding: str = "utf-8"

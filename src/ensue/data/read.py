@@ -73,7 +73,13 @@ def read_series(
     options: ReadOptions | None = None,
 ) -> Iterator[Row]:
     """A table of numbers, one time step for each row: {column: float, time: text}. Without
-    `columns`, all but the time are numbers."""
+    `columns`, all but the time are numbers.
+
+    >>> from pathlib import Path
+    >>> _ = Path("sales.csv").write_text("day,sales\\n2026-01-01,3\\n2026-01-02,5\\n")
+    >>> [row.fields["sales"] for row in read_series("sales.csv", print, time="day")]
+    [3.0, 5.0]
+    """
     numbers = tuple(columns) or ALL
     return read(path, replace(options or ReadOptions(), numbers=numbers, time=time), on_bad_row)
 
@@ -140,7 +146,13 @@ def gather(
     skip_bad: bool = False,
     on_bad_row: Tell | None = None,
 ) -> Gathered:
-    """The rows of these files, one file after another."""
+    """The rows of these files, one file after another.
+
+    >>> from pathlib import Path
+    >>> _ = Path("news.tsv").write_text("text\\tlabel\\na fine film\\tgood\\n")
+    >>> [row.fields for row in gather(["news.tsv"], ReadOptions())]
+    [{'text': 'a fine film', 'label': 'good'}]
+    """
     sources = {str(path): partial(read, path, options) for path in paths}
     return Gathered(sources, skip_bad, on_bad_row)
 

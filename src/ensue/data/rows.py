@@ -15,7 +15,11 @@ NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
 
 
 class Place(NamedTuple):
-    """Where a row begins: lines count from 1 (rows, in files without lines)."""
+    """Where a row begins: lines count from 1 (rows, in files without lines).
+
+    >>> str(Place("news.tsv", 3))
+    'news.tsv:3'
+    """
 
     file: str
     line: int
@@ -25,7 +29,11 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One example as read. Values are texts, numbers, lists of tokens, or arrays of numbers."""
+    """One example as read. Values are texts, numbers, lists of tokens, or arrays of numbers.
+
+    >>> Row(Place("news.tsv", 3), {"text": "a fine film"}).fields["text"]
+    'a fine film'
+    """
 
     place: Place
     fields: dict[str, Any]
@@ -33,7 +41,11 @@ class Row(NamedTuple):
 
 class Problem(NamedTuple):
     """A fault and its place. `rejects` is how many rows it takes away: none where it is the
-    second fault of a row, or where it stands for the file as a whole."""
+    second fault of a row, or where it stands for the file as a whole.
+
+    >>> print(Problem(Place("news.tsv", 3), "expected 2 columns, got 3"))
+    news.tsv:3: expected 2 columns, got 3
+    """
 
     place: Place
     reason: str

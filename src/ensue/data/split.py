@@ -47,14 +47,25 @@ def _part_at(at: float, shares: Mapping[str, float]) -> str:
 
 def by_hash(rows: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
     """By the content of each row: rows of the same content fall together, and more rows move
-    none of the others. The parts are near their shares, not exactly of their size."""
+    none of the others. The parts are near their shares, not exactly of their size.
+
+    >>> parts = by_hash(f"row {k}" for k in range(100))
+    >>> {name: len(rows) for name, rows in parts.items()}
+    {'train': 83, 'validation': 9, 'test': 8}
+    """
     _check_shares(shares)
     return _numbered([part_of(row, shares, seed) for row in rows], shares, "rows")
 
 
 def by_group(groups: Iterable[str], shares: Mapping[str, float] = SHARES, seed: int = 0) -> Split:
     """By the group of each row: all rows of a group fall together, and more groups move none
-    of the others. The shares are those of groups, not of rows."""
+    of the others. The shares are those of groups, not of rows.
+
+    >>> films = [f"film {k % 60}" for k in range(300)]
+    >>> parts = by_group(films)
+    >>> {films[k] for k in parts["train"]} & {films[k] for k in parts["test"]}
+    set()
+    """
     _check_shares(shares)
     known: dict[str, str] = {}
     parts = [known.get(g) or known.setdefault(g, part_of(g, shares, seed)) for g in groups]
@@ -99,14 +110,23 @@ def stratified(
     """At random, each part within one row of its share of every class.
 
     Of 25 rows of a class, 80/10/10 gives 20 and then 3 and 2: the odd row goes to the part that
-    is furthest behind, counted over the classes so far."""
+    is furthest behind, counted over the classes so far.
+
+    >>> parts = stratified(["yes", "no"] * 50)
+    >>> {name: len(rows) for name, rows in parts.items()}
+    {'train': 80, 'validation': 10, 'test': 10}
+    """
     _check_shares(shares)
     _check_classes(labels, len(shares))
     return _dealt(labels, shares, seed)
 
 
 def equal_shares(count: int) -> dict[str, float]:
-    """`count` parts of the same size, for `folds`."""
+    """`count` parts of the same size, for `folds`.
+
+    >>> equal_shares(4)
+    {'fold 1': 0.25, 'fold 2': 0.25, 'fold 3': 0.25, 'fold 4': 0.25}
+    """
     if count < 2:
         raise OptionError(f"folds: expected a number ≥ 2, got {count}")
     return {f"fold {k + 1}": 1 / count for k in range(count)}
@@ -116,7 +136,9 @@ def folds(split: Split) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """For each part of a split, the rows of all others and its own: what to train on, and what
     to test on.
 
-        for train, held_out in folds(stratified(labels, equal_shares(5))): ...
+    >>> five = folds(stratified(["yes", "no"] * 50, equal_shares(5)))
+    >>> [(len(train), len(held_out)) for train, held_out in five][:2]
+    [(80, 20), (80, 20)]
     """
     parts = list(split.values())
     return [

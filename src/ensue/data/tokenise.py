@@ -140,8 +140,8 @@ class Tokeniser:
     breaks: "keep", or "space" to read an HTML <br /> as white space.
     max_length: longer texts lose tokens at the "end" or at the "start".
 
-        Tokeniser("words", lower=True)("It's 3.50, isn't it?")
-        # ["it's", "3.50", ",", "isn't", "it", "?"]
+    >>> Tokeniser("words", lower=True)("It's 3.50, isn't it?")
+    ["it's", '3.50', ',', "isn't", 'it', '?']
     """
 
     name: str = "words"

@@ -21,7 +21,11 @@ KEYS = ("specials", "tokens", "counts")
 
 
 def count_tokens(rows: Iterable[Iterable[str]]) -> Counter[str]:
-    """How often each token stands in the rows."""
+    """How often each token stands in the rows.
+
+    >>> count_tokens([["to", "be"], ["or", "to"]])
+    Counter({'to': 2, 'be': 1, 'or': 1})
+    """
     counts: Counter[str] = Counter()
     for row in rows:
         counts.update(row)
@@ -48,9 +52,9 @@ class Vocabulary:
     `counts` says how often each token stood in the data that the vocabulary was built from;
     that of "<unk>" counts the tokens left out. A "<pad>" in a text is no padding but unknown.
 
-        v = Vocabulary.build(count_tokens([["to", "be"], ["or", "to"]]), min_count=2)
-        v.tokens                     # ("<pad>", "<unk>", "to")
-        v.ids(["to", "be"])          # [2, 1]
+    >>> words = Vocabulary.build(count_tokens([["to", "be"], ["or", "to"]]), min_count=2)
+    >>> words.tokens, words.ids(["to", "be"])
+    (('<pad>', '<unk>', 'to'), [2, 1])
     """
 
     tokens: tuple[str, ...]

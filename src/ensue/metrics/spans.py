@@ -26,7 +26,11 @@ OPEN, INSIDE = ("B", "I"), ("I", "E")  # what leaves a span open, what goes on w
 
 
 class Span(NamedTuple):
-    """Steps start … end − 1 of one type."""
+    """Steps start … end − 1 of one type.
+
+    >>> Span(start=0, end=2, type="PER")
+    Span(start=0, end=2, type='PER')
+    """
 
     start: int
     end: int

@@ -119,7 +119,13 @@ def load(
 
     A cell of one's own is never run unasked: trust runs the file that the folder keeps, cell
     takes its place. device: where the model answers, auto, cpu or cuda. best_so_far: of a run that
-    was stopped or still goes on, the best weights until now."""
+    was stopped or still goes on, the best weights until now.
+
+    >>> lines = ["the dog runs", "the cat sleeps"]
+    >>> LanguageModel(model={"family": "ngram"}).fit(lines, lines).save("saved")
+    >>> type(load("saved")).__name__
+    'LanguageModel'
+    """
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
     if folder.config.exists():
         return open_run(folder, how).model

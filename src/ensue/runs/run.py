@@ -80,9 +80,12 @@ HEAD = ("run", "task", "data", "validation", "test", "state", "when", "trained",
 class Run:
     """A run folder.
 
-    run = Run("dates")
-    run.state, run.best, run.evaluation()
-    run.model().predict(["le 3 mai 1997"])
+        run = Run("dates")
+        run.state, run.best, run.evaluation()
+        run.model().predict(["le 3 mai 1997"])
+
+    >>> Run.below(".")  # there is none in this folder
+    []
     """
 
     def __init__(self, folder: Path | str) -> None:

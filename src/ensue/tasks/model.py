@@ -64,7 +64,11 @@ A = TypeVar("A", default=Any)  # an answer
 class Model(Generic[S, P, L, A]):
     """A model of a task. text, model, train: settings, or tables of those that are not as
     usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). members: how many networks,
-    whose mean answers."""
+    whose mean answers.
+
+    >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
+    'GRU'
+    """
 
     task: ClassVar[Task[Any, Any, Any]]
 

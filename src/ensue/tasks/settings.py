@@ -15,7 +15,11 @@ DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropo
 
 
 class TextSettings(Table):
-    """How a text becomes tokens and numbers. Sequences of vectors use nothing of it."""
+    """How a text becomes tokens and numbers. Sequences of vectors use nothing of it.
+
+    >>> TextSettings(level='characters').lower
+    True
+    """
 
     level: Literal["words", "pieces", "spaces", "characters", "subwords"] = Field(
         "words",
@@ -46,7 +50,11 @@ class TextSettings(Table):
 
 
 class NetworkSettings(EncoderSettings):
-    """What networks have that read a sequence of words or vectors."""
+    """What networks have that read a sequence of words or vectors.
+
+    >>> NetworkSettings(layers=2).cell
+    'LSTM'
+    """
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 

@@ -22,7 +22,11 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class TrainSettings(Table):
-    """How a model is trained. The cost of an update is the mean over its targets."""
+    """How a model is trained. The cost of an update is the mean over its targets.
+
+    >>> TrainSettings(epochs=3).rate
+    0.001
+    """
 
     seed: int = Field(1, ge=0, description="Random seed of weights, batches and dropout.")
     epochs: int = Field(10, ge=1, description="Most passes over the training part.")

@@ -23,7 +23,12 @@ COUNTS = (
 
 
 def air_passengers() -> dict[str, list[str] | list[float]]:
-    """The columns `month` ("1949-01" …) and `passengers`."""
+    """The columns `month` ("1949-01" …) and `passengers`.
+
+    >>> columns = air_passengers()
+    >>> columns["month"][0], columns["passengers"][0], len(columns["month"])
+    ('1949-01', 112.0, 144)
+    """
     months = [
         f"{FIRST_YEAR + year}-{month:02}" for year in range(len(COUNTS)) for month in range(1, 13)
     ]

@@ -165,6 +165,10 @@ class Date:
     text    the 3rd of May 1997        iso     1997-05-03
     tokens  the   3    rd   of     May    1997
     tags    OTHER DAY  DAY  OTHER  MONTH  YEAR
+
+    >>> date = dates(1, "train", 1)[0]
+    >>> len(date.tokens) == len(date.tags), len(date.iso)
+    (True, 10)
     """
 
     text: str
@@ -198,7 +202,11 @@ def _days(part: str) -> tuple[date, ...]:
 
 def dates(seed: int, part: str, count: int, *, first: int = 0) -> list[Date]:
     """Dates first … first + count − 1 of "train", "validation" or "test". Each is a pure
-    function of seed, part and number; a day of one part is in no other, in whatever format."""
+    function of seed, part and number; a day of one part is in no other, in whatever format.
+
+    >>> [date.iso for date in dates(1, "train", 2)]
+    ['1950-02-03', '2023-08-21']
+    """
     if part not in SHARES:
         raise unknown("part", part, SHARES)
     if first < 0 or count < 1:

@@ -20,7 +20,11 @@ def known_series(
     name: str, steps: int, *, season: int = 12, noise: float = 0.1, seed: int = 1
 ) -> dict[str, list[float]]:
     """The columns `value` and, where something drives it, `drive`. The best forecast one step
-    ahead is off by e_t alone: its root mean square error is `noise`."""
+    ahead is off by e_t alone: its root mean square error is `noise`.
+
+    >>> sorted(known_series("driven", 240))
+    ['drive', 'value']
+    """
     if name not in SERIES:
         raise unknown("series", name, SERIES)
     if steps < 1 or season < 2 or noise < 0:

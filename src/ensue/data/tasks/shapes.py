@@ -83,7 +83,12 @@ class Shape(NamedTuple):
 @dataclass(frozen=True)
 class Scene:
     """A picture (3, height, width) of bytes, and its shapes in the order in which they are named;
-    relation: of the first to the second, "" where there is but one."""
+    relation: of the first to the second, "" where there is but one.
+
+    >>> scene = shapes(1, "train", 1)[0]
+    >>> scene.picture.shape
+    (3, 48, 48)
+    """
 
     picture: NDArray[np.uint8]
     shapes: tuple[Shape, ...]
@@ -98,7 +103,11 @@ class Scene:
 
 def shapes(seed: int, part: str, count: int, *, first: int = 0) -> list[Scene]:
     """Scenes first … first + count − 1 of "train", "validation" or "test"; each is a pure function
-    of seed, part and number."""
+    of seed, part and number.
+
+    >>> shapes(1, "train", 1)[0].caption
+    'a small grey circle below a large grey square'
+    """
     if part not in SHARES:
         raise unknown("part", part, SHARES)
     if first < 0 or count < 1:

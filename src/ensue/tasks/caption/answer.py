@@ -15,7 +15,11 @@ class Captioned(Answer):
     """text: the best caption found, of these tokens; score: its log p, the end included;
     alternatives: the n best where more than one was asked for, the best one first; attention: how
     much each region, row by row from the top left, counted for each token, where that was asked
-    for."""
+    for.
+
+    >>> Captioned("a red circle", -0.4, ("a", "red", "circle")).as_line("1.png")
+    'a red circle'
+    """
 
     text: str
     score: float
@@ -37,7 +41,12 @@ class Captioned(Answer):
 @dataclass(frozen=True)
 class Gaze:
     """A caption word by word, the end last: the probability of each given those before it, and
-    where it looked. grid: how many regions lie below and beside each other."""
+    where it looked. grid: how many regions lie below and beside each other.
+
+    >>> found = Gaze("red", ("red",), (0.9,), grid=(1, 2), attention=((0.2, 0.8),))
+    >>> found.attention[0]  # of the word "red", by region
+    (0.2, 0.8)
+    """
 
     text: str
     tokens: tuple[str, ...]

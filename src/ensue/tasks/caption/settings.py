@@ -15,7 +15,11 @@ from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     """What a picture is brought to, the regions that are made of it, the decoder that describes
-    them."""
+    them.
+
+    >>> CaptionSettings(hidden_size=128).cell
+    'GRU'
+    """
 
     # pictures
     blocks: Annotated[str, Expected(BLOCKS)] = Field(

@@ -195,10 +195,15 @@ TASK = Caption()
 class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions, Captioned]):
     """p(caption | picture) = Π p(word | words before it, picture), the end included.
 
-    model = Captioner().fit([(picture, "a small red circle left of a blue square"), …])
-    model.predict([picture])[0].text
+    A picture is an array of bytes (channels, height, width), or the name of a file.
 
-    A picture is an array of bytes (channels, height, width), or the name of a file."""
+    >>> import numpy as np
+    >>> rows = [(np.full((8, 8), grey, np.uint8), f"it is {grey}") for grey in (0, 255)] * 20
+    >>> small = {"blocks": "4 max", "hidden_size": 16, "embedding_size": 8, "batch_rows": 8}
+    >>> model = Captioner(model=small, train={"epochs": 10, "rate": 0.05}).fit(rows)
+    >>> model.predict([np.full((8, 8), 255, np.uint8)])[0].text
+    'it is 255'
+    """
 
     task = TASK
 

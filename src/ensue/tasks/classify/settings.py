@@ -12,7 +12,11 @@ from ensue.tasks.settings import LabelSettings
 
 
 class ClassifierSettings(LabelSettings):
-    """Its encoder, and what stands on top of it."""
+    """Its encoder, and what stands on top of it.
+
+    >>> ClassifierSettings(pooling='mean+max').hidden_size
+    128
+    """
 
     pooling: PoolingName = Field("max", description=POOLED)
     ngrams: Annotated[int, Field(ge=0, le=3)] = Field(

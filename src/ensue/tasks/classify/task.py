@@ -208,8 +208,10 @@ TASK = Classify()
 class Classifier(Model[ClassifierSettings, Part, LearnedClasses, Classified]):
     """The class of a text, of tokens, or of a sequence of vectors.
 
-    model = Classifier(train={"epochs": 5}).fit([("a fine film", "good"), ("dull", "bad"), …])
-    model.predict(["not bad at all"])[0].label
+    >>> rows = [("a fine film", "good"), ("dull and long", "bad")] * 10
+    >>> model = Classifier(model={"hidden_size": 8}, train={"epochs": 6, "rate": 0.05}).fit(rows)
+    >>> model.predict(["a fine one"])[0].label
+    'good'
     """
 
     task = TASK

@@ -26,7 +26,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class ForecastStep(Answer):
-    """One step ahead: its time ("+1", "+2", … where the series has none) and each target."""
+    """One step ahead: its time ("+1", "+2", … where the series has none) and each target.
+
+    >>> steps = [0.0, 1.0, 2.0, 3.0] * 12
+    >>> model = Forecaster(model={"family": "linear", "horizon": 2, "look_back": 4})
+    >>> step = model.fit({"sales": steps}, target="sales").predict({"sales": steps})[0]
+    >>> step.time, round(step.expected["sales"].value)
+    ('+1', 0)
+    """
 
     time: str
     expected: Mapping[str, Expected]

@@ -20,7 +20,11 @@ ROLLED = ("recurrent",)  # families that go on from their own forecasts
 class ForecastSettings(Table):
     """Columns by name, what is done to them before a network sees them, and the network.
 
-    A window is `look_back` steps that are read, and the `horizon` steps after them."""
+    A window is `look_back` steps that are read, and the `horizon` steps after them.
+
+    >>> ForecastSettings(horizon=12).interval
+    0.9
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 

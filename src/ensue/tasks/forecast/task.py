@@ -292,13 +292,17 @@ TASK = Forecast()
 class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep]):
     """The next steps of one or many variables, with intervals.
 
-    model = Forecaster(model={"targets": ["passengers"], "time": "month", "horizon": 12})
-    model.fit(columns).predict(columns)
-
     A series is given as columns by name or as a list of rows, in the order of time; what is known
     of the steps ahead as `predict(columns, future=columns)`. Whatever is learned, scales and
     seasons included, comes from the training part; the validation part, the steps right after it,
-    says when to stop, and how wide intervals must be."""
+    says when to stop, and how wide intervals must be.
+
+    >>> series = {"sales": [0.0, 1.0, 2.0, 3.0] * 12}
+    >>> model = Forecaster(model={"family": "linear", "horizon": 2, "look_back": 4})
+    >>> ahead = model.fit(series, target="sales").predict(series)
+    >>> [round(step.expected["sales"].value) for step in ahead]
+    [0, 1]
+    """
 
     task = TASK
 

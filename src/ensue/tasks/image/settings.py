@@ -14,7 +14,11 @@ from ensue.tasks.pictures.settings import PictureSettings
 
 
 class ImageSettings(PictureSettings):
-    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+    """The convolutions, the layers on top of them, and how training disturbs pictures.
+
+    >>> ImageSettings(flip=True).batch_rows
+    64
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 

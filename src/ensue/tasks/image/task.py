@@ -231,12 +231,17 @@ TASK = Image()
 class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures, Classified]):
     """The class of a picture.
 
-    model = ImageModel().fit("animals")               # animals/cat/1.png, animals/dog/7.png, …
-    model.predict(["whose.png"])[0].label
-
     Pictures are arrays of bytes, (height, width) or (channels, height, width), or names of files;
-    their brightness is scaled by the training part alone. Pictures of other sizes than those of
-    training are brought to theirs."""
+    `fit` also takes a folder with a folder for each class. Their brightness is scaled by the
+    training part alone. Pictures of other sizes than those of training are brought to theirs.
+
+    >>> import numpy as np
+    >>> rows = [(np.full((8, 8), grey, np.uint8), f"{grey}") for grey in (0, 255)] * 20
+    >>> small = {"blocks": "4 max", "batch_rows": 8}
+    >>> model = ImageModel(model=small, train={"epochs": 2}).fit(rows)
+    >>> model.predict([np.full((8, 8), 255, np.uint8)])[0].label
+    '255'
+    """
 
     task = TASK
 

@@ -15,7 +15,11 @@ from ensue.tasks.answers import Answer, Columns
 
 @dataclass(frozen=True)
 class Labelled(Answer):
-    """One label a step, with its probability; spans where the labels are span tags."""
+    """One label a step, with its probability; spans where the labels are span tags.
+
+    >>> Labelled(("3", "May"), ("DAY", "MONTH"), (0.9, 0.8), spans=None).as_line("3 May")
+    '3/DAY May/MONTH'
+    """
 
     tokens: tuple[str, ...]
     labels: tuple[str, ...]

@@ -16,7 +16,11 @@ AUTO, SEARCHES = "auto", ("exact", "beam", "greedy")
 
 
 class LabellerSettings(LabelSettings):
-    """Its encoder, what it sees of a word, and the output that gives labels."""
+    """Its encoder, what it sees of a word, and the output that gives labels.
+
+    >>> LabellerSettings(output='crf').affixes
+    4
+    """
 
     character_size: Annotated[int, Field(ge=0)] = Field(
         32, description="Size of the vector of a letter; 0 reads no letters."

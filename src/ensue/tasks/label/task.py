@@ -166,8 +166,10 @@ TASK = Label()
 class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
     """The label of each token of a sentence, or of each vector of a sequence.
 
-    model = Labeller().fit([(["the", "dog", "barks"], ["DET", "NOUN", "VERB"]), …])
-    model.predict([["the", "cat"]])[0].labels
+    >>> rows = [(["the", "dog", "barks"], ["DET", "NOUN", "VERB"])] * 20
+    >>> model = Labeller(model={"hidden_size": 8}, train={"epochs": 6, "rate": 0.05}).fit(rows)
+    >>> model.predict([["the", "dog"]])[0].labels
+    ('DET', 'NOUN')
     """
 
     task = TASK

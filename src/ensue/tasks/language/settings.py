@@ -14,7 +14,11 @@ from ensue.tasks.settings import DROPOUT
 
 
 class LanguageSettings(LayerSettings):
-    """A family, and what its models are made of; keys of one have no effect on the others."""
+    """A family, and what its models are made of; keys of one have no effect on the others.
+
+    >>> LanguageSettings(family='ngram').order
+    5
+    """
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "batch_size": ("columns",),

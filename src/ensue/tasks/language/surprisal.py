@@ -15,7 +15,11 @@ MOST_BITS = 16.0  # drawn as strongly as can be
 
 @dataclass(frozen=True)
 class Scored(Answer):
-    """A text as the model sees it: −log₂ p of each token in its turn, the end's last."""
+    """A text as the model sees it: −log₂ p of each token in its turn, the end's last.
+
+    >>> Scored(("a", "dog", "</s>"), (1.0, 3.0, 0.5)).total
+    4.5
+    """
 
     tokens: tuple[str, ...]
     bits: tuple[float, ...]

@@ -156,8 +156,10 @@ TASK = Language()
 class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
     """p(text) = Π p(token | tokens before), the end of the text included.
 
-    model = LanguageModel(model={"family": "ngram", "order": 3}).fit(lines)
-    model.perplexity(other_lines)
+    >>> lines = [f"the {who} {does}" for who in ("cat", "dog") for does in ("sees", "runs")]
+    >>> model = LanguageModel(model={"family": "ngram", "order": 2}).fit(lines, lines)
+    >>> model.perplexity(["the dog runs"]) < model.perplexity(["runs dog the"])
+    True
     """
 
     task = TASK

@@ -16,7 +16,11 @@ class MatcherSettings(LabelSettings, NumberSettings):
     """The encoder that both sides share, and how they are compared.
 
     compare: "vectors" pools each side to u and v and reads [u; v; |u − v|; u * v]; "attention"
-    lets every step look at the other side first."""
+    lets every step look at the other side first.
+
+    >>> MatcherSettings(compare='attention').pooling
+    'max'
+    """
 
     compare: Literal["vectors", "attention"] = Field(
         "vectors",

@@ -199,8 +199,10 @@ TASK = Match()
 class Matcher(Model[MatcherSettings, Part, LearnedMatch, Classified | Estimated]):
     """What two texts or sequences are to each other: a class, or a score.
 
-    model = Matcher().fit([(("a man sleeps", "somebody sleeps"), "entailment"), …])
-    model.predict([("it rains", "it is dry")])[0].label
+    >>> rows = [(("it rains", "it is wet"), "yes"), (("it rains", "it is dry"), "no")] * 10
+    >>> model = Matcher(model={"hidden_size": 8}, train={"epochs": 6, "rate": 0.05}).fit(rows)
+    >>> model.predict([("it rains", "it is dry")])[0].label
+    'no'
     """
 
     task = TASK

@@ -10,6 +10,10 @@ from ensue.tasks.targets.target import NumberSettings
 
 
 class RegressorSettings(NetworkSettings, NumberSettings):
-    """Its encoder, and the distribution of the number."""
+    """Its encoder, and the distribution of the number.
+
+    >>> RegressorSettings(distribution='mixture').interval
+    0.9
+    """
 
     pooling: PoolingName = Field("max", description=POOLED)

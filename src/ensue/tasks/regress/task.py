@@ -121,8 +121,11 @@ TASK = Regress()
 class Regressor(Model[RegressorSettings, Part, LearnedNumber, Estimated]):
     """A number from a text, from tokens, or from a sequence of vectors, with its interval.
 
-    model = Regressor().fit([("a fine film", 8.5), ("dull", 3), …])
-    model.predict(["not bad at all"])[0].value
+    >>> rows = [("a fine film", 8.5), ("dull and long", 3.0)] * 10
+    >>> model = Regressor(model={"hidden_size": 8}, train={"epochs": 6, "rate": 0.05}).fit(rows)
+    >>> fine, dull = model.predict(["a fine one", "dull"])
+    >>> fine.value > dull.value
+    True
     """
 
     task = TASK

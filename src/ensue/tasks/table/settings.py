@@ -20,7 +20,11 @@ Pair = Annotated[tuple[int, int], Field(strict=False)]  # TOML has lists
 
 
 class TableSettings(NumberSettings):
-    """What a row is read as, and the network that reads it."""
+    """What a row is read as, and the network that reads it.
+
+    >>> TableSettings(hidden=[32]).batch_rows
+    64
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 

@@ -208,10 +208,14 @@ TASK = Tabular()
 class TableModel(Model[TableSettings, Part, LearnedTable, Classified | Estimated]):
     """A column of a table from the others.
 
-    model = TableModel().fit(rows, target="price")    # rows by column name, or columns by name
-    model.predict([{"area": 93, "town": "Delft"}])[0].value
+    Numbers are scaled, and categories known, by the training part alone.
 
-    Numbers are scaled, and categories known, by the training part alone."""
+    >>> rows = [{"area": float(area), "price": 2.0 * area} for area in range(40, 80)]
+    >>> model = TableModel(train={"epochs": 5, "rate": 0.05}).fit(rows, target="price")
+    >>> answer = model.predict([{"area": 50.0}])[0]
+    >>> answer.low < answer.value < answer.high
+    True
+    """
 
     task = TASK
 

@@ -31,7 +31,11 @@ def shown_text(shown: object) -> str:
 @dataclass(frozen=True)
 class Classified(Answer):
     """label: the most probable class ("" where several labels may be there); labels: all that
-    are there; probabilities: by class, the most probable first."""
+    are there; probabilities: by class, the most probable first.
+
+    >>> Classified("good", ("good",), {"good": 0.75, "bad": 0.25}).as_line("a fine film")
+    'good\\t0.7500\\ta fine film'
+    """
 
     label: str
     labels: tuple[str, ...]
@@ -75,7 +79,11 @@ class Classified(Answer):
 
 @dataclass(frozen=True)
 class Estimated(Answer):
-    """A number: its expected value, and the interval that holds it with probability share."""
+    """A number: its expected value, and the interval that holds it with probability share.
+
+    >>> Estimated(7.5, low=6.0, high=9.0, share=0.9).as_line("a fine film")
+    '7.5\\t6\\t9\\ta fine film'
+    """
 
     value: float
     low: float

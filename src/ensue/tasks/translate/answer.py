@@ -16,7 +16,11 @@ from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, answer
 class Translated(Answer):
     """text: the best translation found, of these tokens; score: its log p, the end included;
     alternatives: the n best where more than one was asked for, the best one first; alignment:
-    how much each token of the source counted for each token said, where that was asked for."""
+    how much each token of the source counted for each token said, where that was asked for.
+
+    >>> Translated("a dog", -0.2, ("a", "dog"), ("un", "chien")).as_line("un chien")
+    'a dog'
+    """
 
     text: str
     score: float
@@ -47,7 +51,13 @@ class Translated(Answer):
 @dataclass(frozen=True)
 class Explained:
     """A translation word by word, the end last: the probability of each given those before it,
-    and where it looked."""
+    and where it looked.
+
+    >>> weights = (0.9, 0.1), (0.2, 0.8)
+    >>> found = Explained(("un", "chien"), ("a", "dog"), (0.9, 0.8), weights, "a dog")
+    >>> found.tokens[1], found.alignment[1]
+    ('dog', (0.2, 0.8))
+    """
 
     source: tuple[str, ...]
     tokens: tuple[str, ...]

@@ -13,7 +13,11 @@ from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 
 class PairSettings(DecoderSettings, SearchSettings):
-    """The network, its batches and the search; keys of one family have no effect on the other."""
+    """The network, its batches and the search; keys of one family have no effect on the other.
+
+    >>> PairSettings(family='transformer').beam
+    5
+    """
 
     renamed: ClassVar[Mapping[str, str]] = {  # of a transformer
         "width": "hidden_size",

@@ -155,8 +155,10 @@ TASK = Translate()
 class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
     """p(target | source) = Π p(word | words before it, source), the end included.
 
-    model = Translator(text={"level": "characters"}).fit([("3 May 1997", "1997-05-03"), …])
-    model.predict(["5 June 2001"], beam=5)[0].text
+    >>> small = {"hidden_size": 16, "embedding_size": 8}
+    >>> model = Translator({"level": "characters"}, small, {"epochs": 8, "rate": 0.05})
+    >>> model.fit([("one", "1"), ("two", "2")] * 20).predict(["two"], beam=2)[0].text
+    '2'
     """
 
     task = TASK
