@@ -76,13 +76,15 @@ class _Before:
         with folder.locked():
             if folder.has_weights():
                 return
-            for path in _files(folder):
+            for path in _files(folder)[:-1]:
                 if path not in self.there and path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 elif path not in self.there:
                     path.unlink(missing_ok=True)
             if self.config is not None and folder.config.read_bytes() != self.config:
                 write_whole(folder.config, self.config)
+        if folder.lock not in self.there:
+            folder.lock.unlink(missing_ok=True)
         for own in self.above:
             own.rmdir()
 
