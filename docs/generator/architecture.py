@@ -65,7 +65,7 @@ class Stack(Drawing):
         said, room = f"{len(names)} tasks, each a description", rows * (PILL + BESIDE)
         height = self.box((left, WIDE - MARGIN), "Task rooms", [said], GREEN, room)
         middle = self.y + height / 2
-        self.box(data, "Data", ["files", "rows"], GREY, height - TITLE - 2 * LINE)
+        self.box(data, "Data", ["files", "rows", "DataFrames"], GREY, height - TITLE - 3 * LINE)
         self.corners([(data[1] + 3, middle), (left - 3, middle)], INK)
         for k in range(rows):
             top = self.y + height - (rows - k) * (PILL + BESIDE)

@@ -1,16 +1,17 @@
 """Docstrings are plain text with `code` between backticks; this makes reStructuredText of them.
 
-Blocks that are indented are code, blocks that begin with >>> are examples, and a line such as
-"width: of the beam" begins the meaning of one argument.
+Blocks that are indented are code, blocks that begin with >>> are examples, and words such as
+"width: of the beam" say what an argument means.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Container
 
 CODE = re.compile(r"`([^`\n]+)`")
-MEANING = re.compile(r"(?P<names>[a-z]\w*(?:, [a-z]\w*)*): (?P<text>\S.*)", re.DOTALL)
+NAMES = re.compile(r"(?:^|(?<=[.;] )|(?<=[.)]\) ))(?P<names>[a-z]\w*(?:, [a-z]\w*)*): ")
 SPECIAL = re.compile(r"([\\*|`]|_(?!\w))")
 
 
@@ -37,28 +38,34 @@ def blocks(text: str) -> list[str]:
     return found
 
 
-def meanings(block: str) -> list[str]:
-    """A paragraph divided where a line begins with the name of an argument."""
-    found: list[str] = []
-    for line in block.splitlines():
-        ended = not found or re.search(r"[.:;…)]$", found[-1])
-        if not found or (ended and MEANING.fullmatch(line)):
-            found.append(line)
-        else:
-            found[-1] += f" {line.strip()}"
-    return found
+def meanings(block: str, known: Container[str]) -> list[str]:
+    """A paragraph divided where a sentence begins with known names and a colon.
+
+    >>> meanings("A beam. width: of it; alpha, beta: strengths. Note: no name", {"width", "alpha"})
+    ['A beam.', 'width: of it;', 'alpha, beta: strengths. Note: no name']
+    """
+    text, found, begun = " ".join(block.split()), [], 0
+    for match in NAMES.finditer(text):
+        if match.start() and match["names"].split(", ")[0] in known:
+            found.append(text[begun : match.start()].rstrip())
+            begun = match.start()
+    return [*found, text[begun:]]
 
 
-def paragraph(text: str) -> str:
-    meaning = MEANING.fullmatch(text)
-    if meaning is None:
+def paragraph(text: str, known: Container[str]) -> str:
+    """Plain text, or as an item of a list what a name means."""
+    named = NAMES.match(text)
+    if named is None or named["names"].split(", ")[0] not in known:
         return inline(text)
-    names = ", ".join(f"``{name}``" for name in meaning["names"].split(", "))
-    return f"- {names}: {inline(meaning['text'])}"
+    names = ", ".join(f"``{name}``" for name in named["names"].split(", "))
+    meaning = text[named.end() :]
+    if meaning.endswith(";"):
+        meaning = meaning[:-1]
+    return f"- {names}: {inline(meaning)}"
 
 
-def as_restructured(docstring: str) -> list[str]:
-    """The lines of a docstring, as autodoc wants them."""
+def as_restructured(docstring: str, known: Container[str] = ()) -> list[str]:
+    """The lines of a docstring, as autodoc wants them. known: arguments and attributes."""
     lines: list[str] = []
     for block in blocks(docstring):
         if block.startswith(">>>"):
@@ -67,6 +74,6 @@ def as_restructured(docstring: str) -> list[str]:
             code = textwrap.indent(textwrap.dedent(block), "   ")
             lines += [".. code-block:: python", "", *code.splitlines(), ""]
         else:
-            for text in meanings(block):
-                lines += [paragraph(text), ""]
+            for text in meanings(block, known):
+                lines += [paragraph(text, known), ""]
     return lines

@@ -23,6 +23,14 @@ columns = air_passengers()
 rows = [f"{month},{count:g}" for month, count in zip(columns["month"], columns["passengers"])]
 open("air.csv", "w").write("\\n".join(["month,passengers", *rows[:120], ""]))
 """
+AHEAD = """import pandas
+from ensue import Forecaster
+from ensue.data import air_passengers
+from ensue.drawing import write
+frame = pandas.DataFrame(air_passengers())
+model = Forecaster(model={"family": "linear", "look_back": 13, "horizon": 12})
+write(model.fit(frame, time="month", target="passengers").picture(frame), "ahead.svg")
+"""
 MANUAL_TXT = """import pydoc_data.topics as manual
 lines = [line.strip() for text in manual.topics.values() for line in text.splitlines()]
 open("manual.txt", "w").write("\\n".join(line for line in lines if line))
@@ -58,6 +66,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
         " --set model.family=linear --set model.look_back=13",
         "evaluate air --picture forecast.svg",
     ),
+    "ahead": (f"python {AHEAD}",),
     "gaze": (  # minutes
         "data make shapes shapes --rows 6000",
         "data make shapes held --rows 300 --part validation",

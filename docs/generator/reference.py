@@ -178,11 +178,29 @@ def add_names(app: Sphinx, page: str, content: list[str]) -> None:
 def restructure(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
 ) -> None:
-    lines[:] = as_restructured("\n".join(lines))
+    lines[:] = as_restructured("\n".join(lines), arguments(thing))
+
+
+def arguments(thing: Any) -> set[str]:
+    """Names that a docstring may explain: parameters, and the fields of a class."""
+    fields = set(inspect.get_annotations(thing)) if inspect.isclass(thing) else set()
+    try:
+        return fields | set(inspect.signature(thing).parameters)
+    except (TypeError, ValueError):  # properties, tables
+        return fields
+
+
+def skip_foreign(
+    app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any
+) -> bool | None:
+    """Methods that scikit-learn adds to estimators are described there."""
+    home = getattr(thing, "__module__", None) or "ensue"
+    return None if home.startswith("ensue") else True
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("source-read", add_names)
     app.connect("autodoc-process-docstring", restructure)
+    app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
