@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ensue import Classifier, LanguageModel
+from ensue import Classifier, LanguageModel, load
 from ensue.errors import DataError
 from ensue.tasks.rows.collect import label_texts
 
@@ -71,3 +72,10 @@ def test_a_language_model_shows_itself_and_is_evaluated() -> None:
     assert "tokens in the vocabulary" in model._repr_html_()
     with pytest.raises(DataError, match="evaluate: expected rows, got none"):
         model.evaluate([])
+
+
+def test_a_folder_keeps_the_model(tmp_path: Path) -> None:
+    model = Classifier(**SMALL).fit(ROWS, folder=tmp_path / "run")
+    for again in (load(tmp_path / "run"), Classifier.load(tmp_path / "run")):
+        assert again.predict(["a fine film"]) == model.predict(["a fine film"])
+    assert not (tmp_path / "run" / "learned").exists(), "nothing is left unfinished"

@@ -14,9 +14,12 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINED
     from ensue import cells as cells
+    from ensue import data as data
+    from ensue import drawing as drawing
     from ensue import equations as equations
     from ensue import errors as errors
     from ensue import layers as layers
+    from ensue import sklearn as sklearn
     from ensue import tasks as tasks
     from ensue.cells import GRU as GRU
     from ensue.cells import LSTM as LSTM
@@ -191,7 +194,16 @@ _DEFINED = {
     "training": ("TrainSettings",),
 }
 _PUBLIC = {name: module for module, names in _DEFINED.items() for name in names}
-NAMESPACES = ("cells", "equations", "errors", "layers", "tasks")
+NAMESPACES = (
+    "cells",
+    "data",
+    "drawing",
+    "equations",
+    "errors",
+    "layers",
+    "sklearn",
+    "tasks",
+)
 
 __all__ = ["__version__", *_PUBLIC]
 

@@ -129,6 +129,6 @@ def load(
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
     if folder.config.exists():
         return open_run(folder, how).model
-    if best_so_far and folder.learned.is_dir():  # `fit(…, folder=run)`, which writes no model
+    if best_so_far and folder.learned.is_dir():  # of `fit(…, folder=run)`, which was stopped
         return _model_of(unfinished.best_so_far(folder).saved, how)
-    return _model_of(read_model(folder.path), how)
+    return _model_of(read_model(folder.model if folder.model.is_dir() else folder.path), how)

@@ -46,7 +46,7 @@ from ensue.tasks.saved import (
 )
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
-from ensue.tasks.unfinished import KeepsLearned
+from ensue.tasks.unfinished import KeepsLearned, write_finished
 from ensue.training import (
     Outcome,
     RateCurve,
@@ -55,6 +55,7 @@ from ensue.training import (
     Watcher,
     find_rate,
     fit,
+    processes,
 )
 from ensue.training.devices import device_of
 
@@ -137,6 +138,8 @@ class Model(Generic[S, P, L, A]):
         self._learned, self.networks = None, []
         train, held = fit_parts_of(self, data, validation, columns, how.say)
         self.fit_parts(train, held, how)
+        if how.folder is not None and processes.team().first:
+            write_finished(how.folder, self.as_saved())
         return self
 
     def settle(self, tables: Tables) -> None:

@@ -10,7 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from ensue.errors import RunError
-from ensue.files.atomic_folder import Damaged, canonical, digest
+from ensue.files.atomic_folder import Damaged, canonical, digest, remove
 from ensue.tasks.saved import Saved, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
 from ensue.training.checkpoint import Checkpoint
@@ -30,6 +30,14 @@ class KeepsLearned:
         if isinstance(row, Began) and not self._kept:
             write_model(self.folder.learned, self.learned())
             self._kept = True
+
+
+def write_finished(folder: RunFolder, saved: Saved) -> None:
+    """The model of a training that came to its end; it is there before what it makes superfluous
+    goes."""
+    write_model(folder.model, saved)
+    if folder.learned.is_dir():
+        remove(folder.learned)
 
 
 @dataclass(frozen=True)
