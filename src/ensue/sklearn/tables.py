@@ -22,6 +22,7 @@ class TableEstimator(Estimator):
     _keys: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "hidden": ("model.hidden",),
         "dropout": ("model.dropout_layers",),
+        "l2": ("train.l2",),
         "missing": ("model.missing",),
         **TRAINING,
     }
@@ -34,6 +35,7 @@ class TableEstimator(Estimator):
         *,
         hidden: tuple[int, ...] = (64,),
         dropout: float = 0.0,
+        l2: float = 0.03,
         missing: str = "error",
         epochs: int = 100,
         rate: float = 1e-2,
@@ -46,6 +48,7 @@ class TableEstimator(Estimator):
     ) -> None:
         self.hidden = hidden
         self.dropout = dropout
+        self.l2 = l2
         self.missing = missing
         self.epochs = epochs
         self.rate = rate
@@ -110,14 +113,14 @@ class TableClassifier(ClassEstimator, TableEstimator):
     >>> bool(model.score(X, y) > 0.9)
     True
 
-    hidden: units of each hidden layer; () is a linear model. dropout: after each of them. missing:
-    "error", or "indicator" to learn with gaps: the mean stands there, and a further column says
-    so. epochs, rate, batch_rows: how it is trained. validation_fraction: share of the rows that is
-    held out for early stopping; where that would be fewer than 5 rows, none are, and all epochs
-    are trained. patience: epochs without a better cost on the held-out rows after which training
-    stops. members: number of networks, whose mean answers. random_state: a whole number is the
-    seed of Ensue, train.seed. settings: any other setting of the task, such as
-    {"model.categorical": ["zip"]}.
+    hidden: units of each hidden layer; () is a linear model. dropout: after each of them. l2: adds
+    l2/2·Σw² to the cost. missing: "error", or "indicator" to learn with gaps: the mean stands
+    there, and a further column says so. epochs, rate, batch_rows: how it is trained.
+    validation_fraction: share of the rows that is held out for early stopping; where that would
+    be fewer than 5 rows, none are, and all epochs are trained. patience: epochs without a better
+    cost on the held-out rows after which training stops. members: number of networks, whose mean
+    answers. random_state: a whole number is the seed of Ensue, train.seed. settings: any other
+    setting of the task, such as {"model.categorical": ["zip"]}.
 
     Fitted: classes_; model_, an `ensue.TableModel`; n_features_in_; feature_names_in_ of a frame.
     """
