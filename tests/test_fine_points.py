@@ -9,8 +9,10 @@ import pytest
 import torch
 from commands import commands_in
 from torch import Tensor
+from torch.nn.utils.rnn import pack_sequence
 
 from ensue import Matcher
+from ensue.cells import GRU
 from ensue.cells.reference import HIDDEN, INPUT
 from ensue.data.batches import NOISE, batches
 from ensue.data.check import MOST_LABELS_SHOWN, check
@@ -20,7 +22,8 @@ from ensue.data.rows import Place
 from ensue.data.tasks.shapes import shapes
 from ensue.data.tasks.write import write_task
 from ensue.decoding import exact
-from ensue.errors import DataError
+from ensue.errors import DataError, ShapeError
+from ensue.layers import Recurrent
 from ensue.runs.infer import infer
 from ensue.tasks.blocks.encoders import TransformerEncoder
 from ensue.tasks.language.convolution import ConvolutionLanguage
@@ -144,3 +147,19 @@ def test_shapes_are_written_below_folders_that_are_made_and_into_empty_ones(
         place.mkdir(parents=True)
     write_task("shapes", place, rows=1)
     assert (place / "captions.tsv").exists()
+
+
+def test_variables_without_a_value_are_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = commands_in(tmp_path, capsys, monkeypatch)
+    assert run("graph", "x*y", "--at", "x=1.5", "--json")[1].count('"value": 1.5')
+    assert "a power is x**2" in run("graph", "x^2")[2]
+
+
+def test_a_packed_sequence_is_told_how_lengths_are_given() -> None:
+    layer = Recurrent(GRU(), 3, 4)
+    with pytest.raises(ShapeError, match="got PackedSequence: unpack it, and give its lengths"):
+        layer(pack_sequence([torch.zeros(2, 3)]))  # type: ignore[call-overload]
+    with pytest.raises(ShapeError, match=r"the last with 3 features, got \(2, 1, 4\)$"):
+        layer(torch.zeros(2, 1, 4))

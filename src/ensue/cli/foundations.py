@@ -151,7 +151,7 @@ def graph(
     from ensue.study.foundations.expression_picture import draw
 
     check_files(None, picture)
-    given = assignments(at) if at else dict.fromkeys(variables(expression), 1.0)
+    given = dict.fromkeys(variables(expression), 1.0) | (assignments(at) if at else {})
     found = examine(expression, given)
     if as_json:
         second = {f"{a},{b}": value for (a, b), value in found.second.items()}

@@ -362,9 +362,11 @@ def _check(
 
 def _check_input(x: Tensor, input_size: int) -> None:
     if not isinstance(x, Tensor):
-        raise ShapeError(f"x: expected a torch tensor, got {type(x).__name__}")
+        packed = ": unpack it, and give its lengths by name, lengths=" * hasattr(x, "batch_sizes")
+        raise ShapeError(f"x: expected a torch tensor, got {type(x).__name__}{packed}")
     if x.dim() != 3 or x.shape[2] != input_size:
+        alone = "; one sequence alone is x.unsqueeze(1) (or unsqueeze(0) with batch_first)"
         raise ShapeError(
-            f"x: expected 3 axes, the last with {input_size} features, got {tuple(x.shape)}; "
-            "one sequence alone is x.unsqueeze(1) (or unsqueeze(0) with batch_first)"
+            f"x: expected 3 axes, the last with {input_size} features, got {tuple(x.shape)}"
+            + alone * (x.dim() < 3)
         )

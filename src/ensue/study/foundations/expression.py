@@ -231,6 +231,7 @@ class Reader:
                 return self._call(name, [self._node(own) for own in args])
         raise EquationError(
             f"{ast.unparse(tree)!r}: expected numbers, variables, + − * / ** and {', '.join(CALLS)}"
+            + "; a power is x**2" * isinstance(getattr(tree, "op", None), ast.BitXor)
         )
 
     def _power(self, base: Node, exponent: ast.expr) -> Node:
