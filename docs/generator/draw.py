@@ -18,10 +18,11 @@ from generator.architecture import architecture
 
 FOLDER = Path(__file__).parent.parent / "pictures"
 
-AIR_CSV = """from ensue.data.tasks.air_passengers import air_passengers
+AIR_CSV = """import csv
+from ensue.data import air_passengers
 columns = air_passengers()
-rows = [f"{month},{count:g}" for month, count in zip(columns["month"], columns["passengers"])]
-open("air.csv", "w").write("\\n".join(["month,passengers", *rows[:120], ""]))
+with open("air.csv", "w", newline="") as file:
+    csv.writer(file).writerows([columns, *list(zip(*columns.values()))[:120]])
 """
 AHEAD = """import pandas
 from ensue import Forecaster

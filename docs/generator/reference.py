@@ -14,7 +14,6 @@ from textwrap import indent
 from types import ModuleType
 from typing import Any
 
-from pydantic_core import PydanticUndefined
 from sphinx.application import Sphinx
 from torch import nn
 
@@ -22,9 +21,10 @@ import ensue
 from ensue import Model
 from ensue.cells import CELLS, Cell, Wrapper
 from ensue.settings import Table
-from generator.docstrings import as_restructured, inline
+from generator.docstrings import as_restructured
 
 FOLDER = "reference/"
+SETTINGS = "Its keys, with default, range and meaning: :doc:`/settings`.\n"
 
 
 def module_of(page: str) -> ModuleType:
@@ -103,18 +103,6 @@ def _order(module: ModuleType, name: str) -> tuple[bool, str]:
 # --- entries --------------------------------------------------------------------------
 
 
-def settings_table(settings: type[Table]) -> str:
-    """The fields of a table of settings with their defaults and, where it is told, meaning."""
-    rows = []
-    for name, field in settings.model_fields.items():
-        default = field.get_default(call_default_factory=True)
-        shown = "" if default is PydanticUndefined else f"``{default!r}``"
-        rows.append(f"* - ``{name}``\n  - {shown}\n  - {inline(field.description or '')}")
-    head = "* - setting\n  - default\n  - meaning"
-    table = indent("\n".join([head, *rows]), "   ")
-    return f".. list-table::\n   :header-rows: 1\n\n{table}\n"
-
-
 def equations_of(cell: type[Cell]) -> str:
     """A built-in cell's equations, printed from its graph."""
     return ".. code-block:: text\n\n" + indent(str(cell().equations()), "   ") + "\n"
@@ -138,7 +126,7 @@ def entry(module: ModuleType, name: str) -> str:
     extra = ""
     members = "   :members:\n"
     if issubclass(thing, Table):
-        full, members, extra = f"{full}(**settings)", "", settings_table(thing)
+        full, members, extra = f"{full}(**settings)", "", SETTINGS
     elif issubclass(thing, Model) and thing is not Model:
         full += plain_signature(thing)  # the types stand at Model
     elif thing in CELLS.values():
