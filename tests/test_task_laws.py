@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,20 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from pages import check_page, words
+from task_data import Rows
 from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 
 from ensue import load
 from ensue.cells import Cell
+from ensue.data.frames.origin import Origin
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
+from ensue.tasks.answer_columns import answer_columns
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
-from ensue.training import Said, Stopped, Update
+from ensue.training import RunFolder, Said, Stopped, Update
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 CLOSE = 1e-5
@@ -175,9 +180,13 @@ def test_stopped_and_continued_is_never_stopped(row: Row, fitted: Fitted, tmp_pa
 
 
 @law()
-def test_the_best_weights_of_a_training_are_those_of_its_model(row: Row, fitted: Fitted) -> None:
+def test_the_best_weights_of_a_training_are_those_of_its_model(
+    row: Row, fitted: Fitted, tmp_path: Path
+) -> None:
     model, folder = fitted(row)
-    best = load(folder, best_so_far=True)
+    place = RunFolder(shutil.copytree(folder, tmp_path / "run"))
+    place.model.rename(place.learned)  # as before the end: the weights are those of checkpoints
+    best = load(place.path, best_so_far=True)
     assert all(map(torch.equal, weights(best), weights(model)))
     assert best.config() == model.config()
 
@@ -229,6 +238,42 @@ def test_rows_together_are_rows_alone(row: Row, fitted: Fitted) -> None:
         (alone,) = model.predict([question])
         assert_close(plain(alone), plain(one))
         assert_close(plain(alone), plain(other))
+
+
+def framed(row: Row) -> bool:
+    """Whether its rows are cells of a table; those of pictures are arrays of bytes."""
+    return row.filed and bool(row.data.names) and row.task != "caption"
+
+
+def frame_of(row: Row, rows: Rows, names: Sequence[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The rows with these of their columns, and the roles of the columns."""
+    task, count = TASKS[row.task], len(names)
+    frame = pd.DataFrame([tuple(row.data.cells(own))[:count] for own in rows], columns=names)
+    roles = {key: role for role, key in reversed(task.columns.items())}
+    keys = [f"data.{key}" for key in task.question_keys(Origin(files=False))]
+    told = {roles[key]: name for key, name in zip(keys, names, strict=False)}
+    if "data.label" in roles and count == len(row.data.names):
+        told[roles["data.label"]] = names[-1]
+    return frame, told
+
+
+@law(framed)
+def test_a_data_frame_is_answered_as_its_rows_are(row: Row, fitted: Fitted) -> None:
+    model, (_, _, tested, asked) = fitted(row)[0], row.parts()
+    frame, told = frame_of(row, asked, row.data.asked_names())
+    found = model.predict(frame, **told)
+    assert type(found) is type(frame)
+    for name, values in answer_columns(model.predict(row.questions())).items():
+        taken = name in frame and model.task.needs_input
+        column = f"predicted_{name}" if taken else name
+        if name != "time":
+            assert_close(found[column].tolist(), values)
+    if model.task.needs_input:
+        assert found[list(frame)].equals(frame)
+    frame, told = frame_of(row, tested, row.data.names)
+    assert model.evaluate(frame, **told).scores == (
+        model.evaluate(tested, **row.data.columns).scores
+    )
 
 
 @law()
