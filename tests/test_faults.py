@@ -285,12 +285,13 @@ def test_a_disk_without_room_is_refused_before_the_first_update(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
     model = build("linear")
-    needed = 3 * 5 * 4 * sum(p.numel() for p in model.parameters())
+    weights = 4 * sum(p.numel() for p in model.parameters())
+    needed = 4 * 5 * weights + 2 * weights + (1 << 20)
     with pytest.raises(RunError) as caught:
         fitted(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'checkpoints'}: expected room for 3 checkpoints, {needed:,} bytes, got "
-        "1,234. Make room, or name a run folder on another disk"
+        f"{tmp_path / 'checkpoints'}: expected room for 4 checkpoints and the model, "
+        f"{needed:,} bytes, got 1,234. Make room, or name a run folder on another disk"
     )
 
 
@@ -326,7 +327,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
     needed = len(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "open", Unwritten(error, late), raising=False)
+        patch.setattr(run_folder, "open_plain", Unwritten(error, late))
         with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
             pass
     assert str(caught.value) == (
@@ -337,7 +338,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
         pass
     if not late:
         with monkeypatch.context() as patch:
-            patch.setattr(history, "open", Unwritten(error, late), raising=False)
+            patch.setattr(history, "append_to", Unwritten(error, late))
             with pytest.raises(RunError) as caught:
                 fitted(tmp_path / "run")
         assert str(caught.value) == (

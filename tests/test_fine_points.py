@@ -163,3 +163,20 @@ def test_a_packed_sequence_is_told_how_lengths_are_given() -> None:
         layer(pack_sequence([torch.zeros(2, 3)]))  # type: ignore[call-overload]
     with pytest.raises(ShapeError, match=r"the last with 3 features, got \(2, 1, 4\)$"):
         layer(torch.zeros(2, 1, 4))
+
+
+def test_another_label_is_another_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"text {k % 7} here,{'ab'[k % 2]},{'xy'[k % 3 == 0]}" for k in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,one,two", *rows]) + "\n")
+    run = commands_in(tmp_path, capsys, monkeypatch)
+    small = ("--epochs", "1", "--hidden-size", "4")
+    assert run("train", "t.csv", "--text", "text", "--label", "one", *small)[0] == 0
+    code, _, err = run("train", "t.csv", "--text", "text", "--label", "two", *small)
+    assert code == 2
+    assert err.rstrip().endswith("for the new ones name another run")
+    again = ("--allow", "data.label", "--allow", "data", "--allow", "validation")
+    code, _, err = run("train", "t.csv", "--text", "text", "--label", "two", *small, *again)
+    assert code == 2
+    assert "data.label: was 'one', now 'two'" in err

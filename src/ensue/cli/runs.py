@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @app.command()
 def runs(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Folder that holds runs, or one run.")
+        Path, typer.Argument(metavar="FOLDER", help="Folder that holds runs, or one run.")
     ] = Path("."),
     tensorboard: Annotated[
         Path | None,

@@ -22,6 +22,10 @@ from ensue.training.devices import device_of
 
 FORMAT = 1  # of training.json
 POINTS = 5  # every fifth point of a curve is printed
+# Which columns mean what: weights that were learned from others are no answer to these.
+MEANING = tuple(
+    f"data.{key}" for key in ("text", "second", "label", "separator", "sequence", "features")
+)
 ELSEWHERE = "train.device"  # a run goes on wherever it is
 AnyModel = Model[Any, Any, Any]
 
@@ -50,6 +54,7 @@ def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) ->
     with folder.locked():
         learned = folder.has_weights()
         differs = _differences(folder, config) if learned and folder.config.exists() else {}
+        allow = {*allow} - {*MEANING}
         refused = [line for key, line in differs.items() if key not in {*allow, ELSEWHERE}]
         if not refused:
             if differs or not learned or not folder.config.exists():
@@ -57,10 +62,11 @@ def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) ->
             return config
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
     allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
+    resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
     raise RunError(
         f"{folder.config}: {many} from this command\n" + "\n".join(refused) + "\n"
         f"Next: `ensue train --run {folder.path}` resumes it with its own settings; "
-        f"for the new ones name another run, or resume with them: {allowed}"
+        f"for the new ones name another run{resume}"
     )
 
 
