@@ -108,11 +108,15 @@ SETTINGS: dict[str, Any] = {
         "dropout_output": 0.3,
         "batch_rows": 32,
     },
-    # so fast that the cost rises again, and the held-out rows choose the epoch
-    "train": {"epochs": 12, "rate": 0.1, "patience": 2, "seed": 3},
+    # so fast, and of targets so random, that the last epoch is not the best
+    "train": {"epochs": 8, "rate": 0.2, "patience": 2, "seed": 3},
 }
-FAST = {**SEQUENCE, **NARROW, "epochs": 12, "rate": 0.1, "patience": 2}
+FAST = {**SEQUENCE, **NARROW, "epochs": 8, "rate": 0.2, "patience": 2}
 BY_COST = {"model": SETTINGS["model"], "train": {**SETTINGS["train"], "watch": "cost"}}
+
+
+def coins(count: int = 60) -> list[str]:
+    return [str(own) for own in np.random.RandomState(5).choice(["heads", "tails"], count)]
 
 
 def rows_of(X: Any, y: Any, rows: Any) -> list[tuple[Any, Any]]:
@@ -120,7 +124,7 @@ def rows_of(X: Any, y: Any, rows: Any) -> list[tuple[Any, Any]]:
 
 
 def test_a_classifier_is_the_task_s_own() -> None:
-    X, y = texts(), classes()
+    X, y = texts(), coins()
     own = SequenceClassifier(**FAST).fit(X, y)
     train, held = hold_out([{label} for label in y], 0.1, 3)
     assert len(held) == 6
@@ -134,7 +138,7 @@ def test_a_classifier_is_the_task_s_own() -> None:
 
 
 def test_a_regressor_is_the_task_s_own() -> None:
-    X, y = vectors(), [float(len(own)) for own in vectors()]
+    X, y = vectors(), np.random.RandomState(5).randn(60).tolist()
     own = SequenceRegressor(**FAST).fit(X, y)
     train, held = hold_out([set() for _ in y], 0.1, 3)
     direct = Regressor(**SETTINGS).fit(rows_of(X, y, train), rows_of(X, y, held))
@@ -143,7 +147,7 @@ def test_a_regressor_is_the_task_s_own() -> None:
 
 def test_a_labeller_is_the_task_s_own() -> None:
     X = sentences()
-    y = [[word[0] for word in tokens] for tokens in X]
+    y = [coins(99)[k : k + len(tokens)] for k, tokens in enumerate(X)]
     own = SequenceLabeller(**FAST).fit(X, y)
     train, held = hold_out([set(labels) for labels in y], 0.1, 3)
     direct = Labeller(**BY_COST).fit(rows_of(X, y, train), rows_of(X, y, held))
@@ -167,7 +171,7 @@ def test_an_estimator_of_tables_is_the_task_s_own() -> None:
 
 
 def test_few_rows_are_all_learned_from_in_every_epoch() -> None:
-    X, y = texts(20), classes(20)
+    X, y = texts(20), coins(20)
     own = SequenceClassifier(**FAST).fit(X, y)
     unstopped = {**BY_COST["train"], "patience": "off", "check_every": 1000}
     rows = list(zip(X, y, strict=True))
