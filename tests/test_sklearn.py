@@ -340,6 +340,7 @@ def test_vectors_may_come_in_many_ways() -> None:
     together = own.predict_proba(shorter)
     alone = np.concatenate([own.predict_proba([row]) for row in shorter])
     np.testing.assert_allclose(together, alone, atol=1e-6)
+    assert own.predict_proba([X[0], np.zeros((0, 3))]).shape == (2, 2)  # a sequence of no steps
     assert not hasattr(own.fit(texts(20), [0, 1] * 10), "n_features_in_")
 
 
@@ -354,8 +355,15 @@ def test_columns_of_frames_are_numbers_or_names() -> None:
     assert own.feature_names_in_.tolist() == list(X.columns)
     named = TableRegressor(**TABLE, settings={"model.categorical": ["new"]}).fit(X, prices(X))
     assert len(named.model_.learned.columns.categories) == 3
-    mixed = [[own.area, own.town] for own in X.itertuples()]  # numpy makes texts of it all
-    columns = TableRegressor(**TABLE).fit(mixed, prices(X)).model_.learned.columns
+    X["area"] = X["area"].map(str)
+    as_text, as_number = (
+        TableRegressor(**TABLE, settings=settings).fit(X, prices(frame()))
+        for settings in (None, {"model.numeric": ["area"]})
+    )
+    assert len(as_text.model_.learned.columns.numbers) == 1
+    assert len(as_number.model_.learned.columns.numbers) == 2
+    mixed = [[own.area, own.town] for own in frame().itertuples()]  # numpy makes texts of it all
+    columns = TableRegressor(**TABLE).fit(mixed, prices(frame())).model_.learned.columns
     assert [len(columns.numbers), len(columns.categories)] == [1, 1]
 
 
@@ -368,8 +376,17 @@ def test_gaps_are_learned_with_where_that_is_wanted() -> None:
     assert np.isfinite(own.predict(X)).all()
     with pytest.raises(ValueError, match=r"NaN: row 3, column 'area'.*missing='indicator'"):
         TableRegressor(**TABLE).fit(X, np.arange(60))
-    with pytest.raises(ValueError, match="NaN: row 4, column 'town'"):
-        TableRegressor(**TABLE).fit(X[["town"]], np.arange(60))
+    for gap in (None, " "):
+        X.loc[4, "town"] = gap
+        with pytest.raises(ValueError, match="NaN: row 4, column 'town'"):
+            TableRegressor(**TABLE).fit(X[["town"]], np.arange(60))
+
+
+def test_a_column_may_be_called_as_y_is_inside() -> None:
+    X = frame().rename(columns={"area": "target"})
+    own = TableRegressor(**TABLE).fit(X, prices(frame()))
+    plain = TableRegressor(**TABLE).fit(frame(), prices(frame()))
+    assert same(own.predict(X), plain.predict(frame()))
 
 
 # --- in scikit-learn's tools ---------------------------------------------------------------------
