@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLES = ("text", "model", "train")
 SEEDS = 2**31  # how many a random state is asked for
-# Without held-out rows there is nothing to stop by: every epoch is trained, and scored never.
+# Without held-out rows there is nothing to stop by: all epochs are trained, the last is scored.
 ALL_EPOCHS = {"train.patience": None, "train.check_every": 10**9}
 TRAINING = {
     "epochs": ("train.epochs",),
