@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from ensue.tasks.classify.network import ClassifierNetwork
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -33,6 +32,7 @@ from ensue.layers import step_mask
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import RecurrentEncoder
 from ensue.tasks.blocks.heads import CategoricalHead
+from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
 from ensue.tasks.rows.part import shortened
@@ -68,7 +68,7 @@ def ours(words: int) -> nn.Module:
     embed = Embed([Words(words, EMBEDDING)])
     encoder = RecurrentEncoder(EMBEDDING, cell="LSTM", hidden_size=HIDDEN, bidirectional=True)
     pooling = Pooling("max", encoder.output_size, encoder.final_size)
-    return ClassifierNetwork(embed, encoder, pooling, CategoricalHead(2))
+    return PooledNetwork(embed, encoder, pooling, CategoricalHead(2))
 
 
 def stepper(model: nn.Module) -> Callable[[Columns, np.ndarray], None]:

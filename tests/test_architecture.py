@@ -1,6 +1,7 @@
 """The laws of the house: arrows point one way, importing does nothing, the base is small."""
 
 import ast
+import importlib
 import subprocess
 import sys
 import tomllib
@@ -27,6 +28,7 @@ PARTS = [
     "errors",
     "moved",
     "settings",
+    "setting_words",
     "files",
     "drawing",
     "equations",
@@ -479,6 +481,23 @@ def test_no_name_is_empty() -> None:
 def test_an_empty_name_is_seen() -> None:
     wrong = [Path("src/utils.py"), Path("a/Base/b.py"), Path("text_helpers.py")]
     assert empty_names([*wrong, Path("database.py")]) == [str(path) for path in wrong]
+
+
+# --- what stands beside the package -------------------------------------------------------
+
+
+def _names_taken(file: Path) -> list[tuple[str, str]]:
+    """Module and name of each thing that a file takes from the package."""
+    nodes = ast.walk(ast.parse(file.read_text()))
+    taken = [n for n in nodes if isinstance(n, ast.ImportFrom) and not n.level and n.module]
+    return [(n.module, own.name) for n in taken for own in n.names if n.module.startswith("ensue")]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda f: f.stem)
+def test_measurements_import_what_is_there(file: Path) -> None:
+    for module, name in _names_taken(file):
+        found = importlib.import_module(module)
+        assert hasattr(found, name), f"{file.name}: {module} has no {name}"
 
 
 # --- importing ------------------------------------------------------------------------

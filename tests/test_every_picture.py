@@ -141,9 +141,17 @@ def test_every_target_has_a_panel_over_the_same_times(count: int) -> None:
     assert words.count("month") == words.count("1957-01") == panels
     bands = re.findall(f'<path d="M[^"]*Z" fill="{BAND}"/>', svg)
     assert len(bands) == count
-    alone = model.picture(columns, "target 1", held_out=True)
+    alone = model.picture(columns, target="target 1", held_out=True)
     assert "target 0" not in alone
     assert "target 1, 12 steps ahead" in alone
+
+
+def test_a_forecast_is_drawn_into_a_file(tmp_path: Path) -> None:
+    model, columns = forecaster("target 0")
+    drawn = model.picture(columns, tmp_path / "ahead.svg")
+    assert (tmp_path / "ahead.svg").read_text("utf-8") == drawn
+    model.picture(columns, str(tmp_path / "ahead.png"))
+    assert (tmp_path / "ahead.png").read_bytes().startswith(b"\x89PNG")
 
 
 # --- commands --------------------------------------------------------------------------------

@@ -246,7 +246,7 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         (
             OptionError,
             "unknown target 'x'. Known: y",
-            lambda: plain.picture(columns, "x"),
+            lambda: plain.picture(columns, target="x"),
         ),
         (
             DataError,

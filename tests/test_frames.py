@@ -454,7 +454,8 @@ def test_missing_values_are_named_by_row() -> None:
         "2 problems in the data frame\n"
         "  index:103: review: expected a text or a sequence, got nothing\n"
         "  index:107: stars: expected a label, got nothing: fill it in\n"
-        "Fill the cells in, or leave the rows out (pandas: frame.dropna())."
+        "Fill the cells in, or leave the rows out (pandas: frame.dropna(), "
+        "polars: frame.drop_nulls())."
     )
     named = frame.set_index("id")
     assert "  iloc:3: review: expected" in refused(lambda: classifier().fit(named, label="stars"))

@@ -12,12 +12,14 @@ from commands import Ensue, commands_in
 from pydantic import Field
 from task_laws import FILED
 
+from ensue import Classifier
 from ensue.errors import ConfigError, OptionError
 from ensue.runs import settings_reference
 from ensue.runs.config import TABLES, RunConfig, tables_of
 from ensue.runs.known_settings import FILE, Setting, by_task, known_settings, shown_value
 from ensue.runs.settings_page import as_markdown
 from ensue.runs.settings_reference import describe
+from ensue.setting_words import WORDS
 from ensue.settings import (
     MOST_LISTED,
     OFF,
@@ -269,3 +271,37 @@ def test_a_long_list_of_known_keys_is_shortened() -> None:
     shown = ", ".join(known[:MOST_LISTED])
     more = f"and {len(known) - MOST_LISTED} more, which `ensue settings` lists"
     assert str(told.value) == f"model.zzz: unknown key. Known: {shown} {more}"
+
+
+# --- settings beside their tables ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"epochs": 3}, "epochs is a setting of train; say Classifier(train={'epochs': 3})"),
+        ({"lr": 0.1}, "lr is a setting of train; say Classifier(train={'rate': 0.1})"),
+        (
+            {"batch_size": 8},
+            "batch_size is a setting of model; say Classifier(model={'batch_rows': 8})",
+        ),
+        ({"level": "words"}, "say Classifier(text={'level': 'words'})"),
+        ({"label": "stars"}, "label is a role of a column; say fit(data, label='stars')"),
+        ({"epoch": 3}, "epoch: unknown setting, did you mean epochs? `ensue settings classify`"),
+        ({"zzz": 3}, "zzz: unknown setting. `ensue settings classify` lists all"),
+    ],
+)
+def test_a_setting_beside_its_table_is_told_where_it_belongs(
+    given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        Classifier(**given)
+    assert told in str(caught.value)
+
+
+def test_every_word_is_understood_by_every_model() -> None:
+    for task in TASKS.values():
+        for word in WORDS.values():
+            if word.name != "members" and word.name in known_settings(task.name).words:
+                with pytest.raises(OptionError, match="is a setting of"):
+                    task.model_class(**{word.name: 1})

@@ -15,7 +15,7 @@ from ensue.cli.words import default, meaning
 from ensue.errors import OptionError
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings, shown_value
-from ensue.runs.words import WORDS
+from ensue.setting_words import WORDS
 from ensue.tasks import TASKS
 
 pytestmark = pytest.mark.usefixtures("ninth_task")

@@ -27,10 +27,9 @@ with open("air.csv", "w", newline="") as file:
 AHEAD = """import pandas
 from ensue import Forecaster
 from ensue.data import air_passengers
-from ensue.drawing import write
 frame = pandas.DataFrame(air_passengers())
 model = Forecaster(model={"family": "linear", "look_back": 13, "horizon": 12})
-write(model.fit(frame, time="month", target="passengers").picture(frame), "ahead.svg")
+model.fit(frame, time="month", target="passengers").picture(frame, "ahead.svg")
 """
 MANUAL_TXT = """import pydoc_data.topics as manual
 lines = [line.strip() for text in manual.topics.values() for line in text.splitlines()]

@@ -204,7 +204,9 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
         print(found.evaluation.as_text())
         if not options.validation:
             times = "once" if found.by_all == 1 else f"{found.by_all} times"
-            print(f"\nThis test part has been opened {times}, {found.by_this_run} by this run.")
+            by_others = found.by_all - found.by_this_run
+            others = f", {by_others} of them by other runs" if by_others else ""
+            print(f"\nThis test part has been opened {times}{others}.")
     if found.not_kept is not None:
         raise found.not_kept
 

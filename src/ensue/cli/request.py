@@ -16,7 +16,7 @@ from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, wit
 from ensue.cli.words import refuse_clashes, with_words
 from ensue.errors import OptionError
 from ensue.runs.known_settings import known_settings
-from ensue.runs.words import Words
+from ensue.setting_words import Words
 from ensue.tasks.options import TRAIN, Option
 
 if TYPE_CHECKING:

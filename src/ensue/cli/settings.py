@@ -15,7 +15,7 @@ from ensue.cli.page import Page, widest
 from ensue.data.layout import cut
 from ensue.errors import OptionError
 from ensue.runs.known_settings import Setting, TaskSettings, full_key, known_settings, shown_value
-from ensue.runs.words import WORDS
+from ensue.setting_words import WORDS
 from ensue.tasks import TASKS
 
 LONGEST = 24  # signs of a default that is shown whole

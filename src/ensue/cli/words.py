@@ -12,7 +12,7 @@ import typer
 from ensue.cli.help import FILLED_IN, SETTINGS
 from ensue.errors import OptionError
 from ensue.runs.known_settings import TaskSettings, by_task, known_settings, shown_value
-from ensue.runs.words import WORDS, Word, Words
+from ensue.setting_words import WORDS, Word, Words
 from ensue.tasks import TASKS
 
 PREFIX = "word_"

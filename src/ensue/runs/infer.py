@@ -18,7 +18,7 @@ from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings
 from ensue.runs.messages import Message
 from ensue.runs.paths import with_cell_paths
-from ensue.runs.words import Words
+from ensue.setting_words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.rows.recognise import roles_of
 from ensue.tasks.sample import Guess, Sample, first_rows

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import OptionError, unknown
-from ensue.runs.words import WORDS, Word, Words
+from ensue.setting_words import WORDS, Word, Words
 from ensue.tasks import ROOMS, TASKS
 
 FILE = Path(__file__).with_name("settings.json")

@@ -11,7 +11,7 @@ from ensue.runs.known_settings import (
     known_settings,
     shown_value,
 )
-from ensue.runs.words import MODEL, WORDS
+from ensue.setting_words import MODEL, WORDS
 from ensue.tasks import ROOMS
 
 BEGINNING = """\

@@ -18,7 +18,7 @@ from pydantic_core import PydanticUndefined
 from ensue.data.settings import DataSettings
 from ensue.runs.config import AnyTask, tables_of
 from ensue.runs.known_settings import ALONE, FILE, TABLES, Setting, TaskSettings, full_key
-from ensue.runs.words import MODEL, WORDS
+from ensue.setting_words import MODEL, WORDS
 from ensue.settings import Table, expected_of, in_toml
 from ensue.tasks import ROOMS, TASKS
 from ensue.tasks.settings import TextSettings

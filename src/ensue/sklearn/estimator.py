@@ -104,7 +104,8 @@ class Estimator(BaseEstimator, ABC):
         for key, value in settings.items():
             table, _, name = key.partition(".")
             tables[table][name] = value
-        return TASKS[self._task].model_class(**tables, members=_plain(self.members))
+        text, model, train = (tables[name] for name in TABLES)
+        return TASKS[self._task].model_class(text, model, train, members=_plain(self.members))
 
     def _fraction(self) -> float:
         fraction = 0 if self.validation_fraction is None else self.validation_fraction

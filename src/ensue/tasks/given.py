@@ -30,7 +30,9 @@ P = TypeVar("P", bound="AnyPart")
 Tables = dict[str, dict[str, Any]]  # settings by table and key
 
 IN_PYTHON = "{}="
-MEND_FRAME = "Fill the cells in, or leave the rows out (pandas: frame.dropna())."
+MEND_FRAME = (
+    "Fill the cells in, or leave the rows out (pandas: frame.dropna(), polars: frame.drop_nulls())."
+)
 MEND_FILE = "Fix the lines, or leave them out."
 SHOWN = 40  # characters of what was given
 

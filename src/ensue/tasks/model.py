@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, overload
+from typing import Any, ClassVar, Generic, Never, Self, overload
 
 import torch
 from torch import nn
@@ -30,6 +30,7 @@ from ensue.tasks.model_settings import (
     Settled,
     Tables,
     config_of,
+    misplaced,
     not_watched,
     run_settings,
     settings_of,
@@ -85,8 +86,11 @@ class Model(Generic[S, P, L, A]):
         train: TrainSettings | Given | None = None,
         *,
         members: int = 1,
+        **more: Never,
     ) -> None:
         task = self.task
+        if more:
+            raise misplaced(task, more)
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
         self.model: S = with_loaded_cells(settings_of(task.settings, model, {}, "model"))

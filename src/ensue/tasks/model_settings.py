@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ensue.settings import Table, one_of
+from ensue.errors import OptionError
+from ensue.setting_words import WORDS
+from ensue.settings import Table, one_of, unknown_key
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
-from ensue.training import RunSettings
+from ensue.tasks.settings import TextSettings
+from ensue.training import RunSettings, TrainSettings
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -32,6 +35,35 @@ def told_keys(given: Table | Given | None) -> frozenset[str]:
     if isinstance(given, Table):
         return frozenset(given.model_fields_set)
     return frozenset(given or ())
+
+
+def misplaced(task: Task[Any, Any, Any], given: Given) -> OptionError:
+    """The error for what stands beside the tables that it belongs in: Classifier(epochs=3)."""
+    called = task.model_class.__name__
+    name, value = next(iter(given.items()))
+    if name in task.columns:
+        return OptionError(
+            f"{called}: {name} is a role of a column; say fit(data, {name}={value!r})"
+        )
+    kinds: dict[str, type[Table]] = {
+        "text": TextSettings,
+        "model": task.settings,
+        "train": TrainSettings,
+    }
+    names: dict[str, tuple[str, tuple[str, ...]]] = {
+        key: (table, (key,)) for table, kind in kinds.items() for key in kind.model_fields
+    }
+    for word in WORDS.values():
+        table, _, key = word.key.partition(".")
+        if key:
+            keys = kinds[table].words.get(word.name, (key,))
+            names |= {spelled: (table, keys) for spelled in word.spellings if keys[0] in names}
+    if name not in names:
+        near = unknown_key(name, names).replace("key", "setting")
+        return OptionError(f"{called}: {name}: {near} `ensue settings {task.name}` lists all")
+    table, keys = names[name]
+    put = ", ".join(f"{key!r}: {value!r}" for key in keys)
+    return OptionError(f"{called}: {name} is a setting of {table}; say {called}({table}={{{put}}})")
 
 
 def not_watched(task: Task[Any, Any, Any], watch: object) -> str:

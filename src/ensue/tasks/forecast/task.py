@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import nn
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
+from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
@@ -317,9 +319,20 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
         self.must_be_fitted()
         return backtest(self, part_of_table(table, self.model))
 
-    def picture(self, table: SeriesTable, target: str = "", *, held_out: bool = False) -> str:
+    def picture(
+        self,
+        table: SeriesTable,
+        file: Path | str | None = None,
+        *,
+        target: str = "",
+        held_out: bool = False,
+    ) -> str:
         """The forecast of every target as SVG, or of one: after the end of the series, or with
-        `held_out` of its last horizon, with the actual values."""
+        `held_out` of its last horizon, with the actual values. file: where it is written, too;
+        .svg, .png or .pdf."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
-        return drawn(self, part_of_table(table, self.model).series, target)
+        svg = drawn(self, part_of_table(table, self.model).series, target)
+        if file is not None:
+            write(svg, file)
+        return svg

@@ -30,6 +30,11 @@ class Word:
     def flags(self) -> tuple[str, ...]:
         return (self.flag, *self.also)
 
+    @property
+    def spellings(self) -> list[str]:
+        """Its flags as names in Python."""
+        return [flag.removeprefix("--").replace("-", "_") for flag in self.flags]
+
 
 # In the order in which they are shown.
 WORDS = {
