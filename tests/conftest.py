@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from warm import Warm
 
 # kernels are compiled quickly rather than well: `make test-optimised` runs them as users do
 os.environ.setdefault("ENSUE_OPTIMISE", "1")
@@ -22,6 +23,13 @@ def data_folder() -> Path:
     folder = Path(named)
     assert folder.is_dir(), f"ENSUE_DATA names {folder}, which is not a folder"
     return folder
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """Commands that need not import everything anew."""
+    with Warm(tmp_path_factory.mktemp("warm")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ string that is not known fails, so that nothing is skipped in silence.
 
 Each document runs in a process of its own and a copy of the repository; this file is that
 process too: `python tests/test_documentation.py README.md` runs one document right here.
+README.md has the installed `ensue`; the others have one that is warm (see warm.py).
 """
 
 import ast
@@ -34,6 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -46,6 +48,7 @@ SHOWN_ONLY = {"cpp", "csv", "diff", "html", "latex", "mermaid", "tsv"}
 EXECUTED = {"head", "ensue", "python", "cat", "echo", "grep", "ls", "printf", "sort", "tail", "wc"}
 PARSED = {"pip", "git", "cd"}
 LONGEST = 300  # seconds for one command
+WARM = "WARM_COMMANDS"  # a folder that stands before the others on the PATH of commands
 
 
 class Wrong(Exception):
@@ -176,10 +179,11 @@ def simple_commands(text: str) -> list[list[str]]:
 
 def shell(script: str) -> str:
     """Run a script with this Python's programs first on the path; its stdout."""
-    here = os.path.dirname(sys.executable)
+    programs = [os.environ.get(WARM, ""), os.path.dirname(sys.executable), os.environ["PATH"]]
+    path = ":".join(filter(None, programs))
     run = subprocess.run(
         ["bash", "-c", script],
-        env=os.environ | {"PATH": f"{here}:{os.environ['PATH']}", "NO_COLOR": "1"},
+        env=os.environ | {"PATH": path, "NO_COLOR": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -272,7 +276,7 @@ def run_document(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_the_document_is_true(path: Path, tmp_path: Path) -> None:
+def test_the_document_is_true(path: Path, tmp_path: Path, warm: Warm) -> None:
     place = tmp_path / "ensue"
     left = (
         ".git",
@@ -286,9 +290,12 @@ def test_the_document_is_true(path: Path, tmp_path: Path) -> None:
     )
     shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*left))
     (place / ".venv").symlink_to(sys.prefix)
-    run = subprocess.run(
-        [sys.executable, __file__, str(path)], cwd=place, capture_output=True, text=True
-    )
+    command = [__file__, str(path)]
+    if path.name == "README.md":
+        words = [sys.executable, *command]
+        run = subprocess.run(words, cwd=place, capture_output=True, text=True)
+    else:
+        run = warm.run(command, place, {WARM: str(warm.folder)})
     assert run.returncode == 0, f"{path.relative_to(ROOT)}: {run.stderr}"
 
 
