@@ -32,13 +32,13 @@ def show(path: Path | str, options: ReadOptions, count: int = 5, width: int = 80
     blocks = [[f"{path}: {options.format}, {_read_so_far(len(rows))}"]]
     if rows:
         names = list(dict.fromkeys(name for row in rows for name in row.fields))
-        kinds = [[printable(name), _kind(rows, name)] for name in names]
+        kinds = [[name, _kind(rows, name)] for name in names]
         blocks.append([cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)])
         blocks.append(_preview(rows, names, width))
     if problems:
         found = [f"  {problem}" for problem in problems[:count]]
         blocks.append([f"problems on the way: {len(problems)}", *found])
-    return "\n\n".join("\n".join(block) for block in blocks)
+    return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
 
 def _read_so_far(count: int) -> str:

@@ -11,5 +11,7 @@ PICTURE_HEADER = 4096  # bytes of a PGM or PPM header, comments included
 IDX_FILE = 1 << 30  # bytes, unpacked
 VECTOR_LINE = 1 << 20  # bytes of a line of word vectors
 VECTOR_WIDTH = 1 << 16  # numbers of a word vector
+COLUMNS = 100_000  # of a table, and keys of a JSON object
+TYPED_LINE = 1 << 24  # bytes of a line of the standard input
 COMPILER_SECONDS = 300.0
 LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite

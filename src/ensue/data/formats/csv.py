@@ -19,6 +19,7 @@ from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
+from ensue.files.caps import COLUMNS
 
 ENDINGS = (".csv",)
 HEADER = True
@@ -96,6 +97,13 @@ def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
         )
 
 
+def _too_many(found: int) -> str:
+    return (
+        f"expected a table of at most {COLUMNS:,} columns, found {found:,} or more: is the "
+        "delimiter right?"
+    )
+
+
 def _option(delimiter: str) -> str:
     return "--format tsv" if delimiter == "\t" else f"--delimiter '{delimiter}'"
 
@@ -124,6 +132,9 @@ class Records:
             self._empty = None
             if self.quote and '"' in text:
                 yield self._quoted(line)
+                continue
+            if len(text) >= COLUMNS and (count := text.count(self.delimiter)) >= COLUMNS:
+                yield Record(number, [], _too_many(count + 1), number)
                 continue
             fields = text.split(self.delimiter)
             if not fault:
@@ -156,6 +167,8 @@ class Records:
             held.append(line)
             scan.feed(line[1])
             size += len(line[1]) + LINE_COST
+        if len(scan.fields) > COLUMNS:
+            return Record(first[0], [], _too_many(len(scan.fields)), first[0])
         unread = next((line for line in held if line[2]), None)
         if scan.open or (scan.fault and len(held) > 1 and not unread):
             last = self._give_back(held)
@@ -210,7 +223,7 @@ class Scan:
 
     def feed(self, text: str) -> None:
         at: int | None = 0
-        while at is not None:
+        while at is not None and len(self.fields) <= COLUMNS:
             if self._inside is not None:
                 at = self._close(text, at)
             elif text.startswith('"', at):
