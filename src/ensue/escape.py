@@ -45,7 +45,7 @@ def readable(text: str) -> str:
     longest = LONGEST_LINE
     if sum(min(len(line), longest) for line in lines) > MOST_CHARACTERS:
         longest = MOST_CHARACTERS // len(lines)
-    return "\n".join(_shortened(line, longest) for line in lines)
+    return "\n".join(short_line(line, longest) for line in lines)
 
 
 def in_json(text: str) -> str:
@@ -67,7 +67,8 @@ def _written(sign: re.Match[str]) -> str:
     return ascii(sign[0])[1:-1]
 
 
-def _shortened(line: str, longest: int) -> str:
+def short_line(line: str, longest: int = LONGEST_LINE) -> str:
+    """The line, printable; of a long one the middle is left out."""
     half = longest // 2
     if len(line) > longest:
         line = line[:longest] + line[-longest:]  # the rest need not be looked at

@@ -53,11 +53,13 @@ def save(report: Report, path: Path) -> None:
 
 def read(path: Path) -> Report:
     """The report that `ensue bench --json` has written."""
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{path} cannot be read: it is no file")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise OptionError(f"{path} cannot be read: {problem.strerror}") from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise OptionError(f"{path}: expected JSON of `ensue bench`, got {problem}") from problem
     got = data.get("format") if isinstance(data, dict) else type(data).__name__
     if got != FORMAT:

@@ -31,12 +31,14 @@ LINE_COST = 100  # bytes that a held line takes beside its text
 
 
 class Record(NamedTuple):
-    """The fields of a row, or its fault and the line of the fault."""
+    """The fields of a row, or its fault and the line of the fault, and the lines that it takes
+    away, which are rows as far as is known."""
 
     line: int
     fields: list[str]
     fault: str
     fault_line: int
+    lost: int = 1
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
@@ -65,13 +67,13 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         names, hint = list(options.header or ()), ""
     records.width = len(names)
     require(needed_columns(options), names, first, hint)
-    for number, (line, fields, fault, fault_line) in enumerate(records):
+    for number, (line, fields, fault, fault_line, lost) in enumerate(records):
         if not number and options.header is not True:
             _refuse_header(fields, names, Place(file, line))
             if len(fields) == 1 < len(names) and options.delimiter is None:
                 _refuse_delimiter(fields[0], records.delimiter, Place(file, line))
         if fault:
-            on_bad_row(Problem(Place(file, fault_line), fault))
+            on_bad_row(Problem(Place(file, fault_line), fault, lost))
         else:
             yield Row(Place(file, line), dict(zip(names, fields, strict=True)))
 
@@ -172,9 +174,9 @@ class Records:
         unread = next((line for line in held if line[2]), None)
         if scan.open or (scan.fault and len(held) > 1 and not unread):
             last = self._give_back(held)
-            lost = f" (lines {first[0]} to {last} are left out)" if last > first[0] else ""
-            fault = f"the quote that opens column {column} is never closed{lost}"
-            return Record(first[0], [], fault, first[0])
+            lines = f" (lines {first[0]} to {last} are left out)" if last > first[0] else ""
+            fault = f"the quote that opens column {column} is never closed{lines}"
+            return Record(first[0], [], fault, first[0], last - first[0] + 1)
         if unread:
             return Record(first[0], [], unread[2], unread[0])
         if not scan.fault and len(scan.fields) != self.width is not None:
