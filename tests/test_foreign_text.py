@@ -17,6 +17,7 @@ import ensue.tasks.label.answer as label
 import ensue.tasks.language.surprisal as language
 import ensue.tasks.targets.answers as targets
 import ensue.tasks.translate.answer as translate
+from ensue import cli
 from ensue.cli.app import as_json_text
 from ensue.data.layout import aligned
 from ensue.drawing.svg import escape
@@ -213,3 +214,11 @@ def test_a_message_is_about_a_screen(text: str) -> None:
 
 def test_cells_of_tables_are_printable() -> None:
     assert aligned([["a\tb", "c"], ["d", "e\n"]]) == ["a\\tb    c", "d     e\\n"]
+
+
+def test_commands_print_by_the_functions_that_escape() -> None:
+    """`answer`, `report` and `say`; beside them there are the streams, and lines that are drawn
+    over and over."""
+    places = sorted(Path(cli.__file__).parent.glob("*.py"))
+    printing = {place.name for place in places if re.search(r"\bprint\(", place.read_text("utf-8"))}
+    assert printing == {"__init__.py", "app.py", "reading.py", "streams.py"}

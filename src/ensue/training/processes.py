@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.rendezvous import rendezvous
 
 from ensue.errors import TrainingError
 
@@ -79,7 +80,7 @@ def _connect() -> None:
     if not (rank < world and 0 < port < 1 << 16 and os.environ.get("MASTER_ADDR")):
         raise _not_launched("expected RANK below it, MASTER_ADDR and MASTER_PORT, got others")
     try:
-        store, rank, world = next(distributed.rendezvous("env://", timeout=CONNECTING))
+        store, rank, world = next(rendezvous("env://", timeout=CONNECTING))
         store.set_timeout(LONGEST_WAIT)
         distributed.init_process_group(
             "gloo", store=store, rank=rank, world_size=world, timeout=LONGEST_WAIT
