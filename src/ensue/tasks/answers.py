@@ -18,6 +18,9 @@ Columns = Mapping[str, Sequence[object]]  # by their heads: numbers, texts, or m
 def tabbed(*cells: str) -> str:
     """Cells as a line, with tabs between: what breaks a column or a line inside of one is written
     out."""
+    line = "\t".join(cells)
+    if line.count("\t") < len(cells) and line.replace("\t", "").isprintable():
+        return line  # as nearly all are
     return "\t".join(map(printable, cells))
 
 

@@ -225,7 +225,8 @@ class Scan:
 
     def feed(self, text: str) -> None:
         at: int | None = 0
-        while at is not None and len(self.fields) <= COLUMNS:
+        long = len(text) > COLUMNS
+        while at is not None and not (long and len(self.fields) > COLUMNS):
             if self._inside is not None:
                 at = self._close(text, at)
             elif text.startswith('"', at):

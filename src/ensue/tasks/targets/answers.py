@@ -21,11 +21,11 @@ class Readable(Protocol):
 def shown_texts(shown: object) -> list[str]:
     """What is shown of an input, each of its texts on one line; "" where it is neither a text nor
     readable."""
+    if isinstance(shown, str):
+        return [" ".join(shown.split())]
     if isinstance(shown, tuple):
         return [text for own in shown for text in shown_texts(own)]
-    if isinstance(shown, Readable):
-        shown = shown.as_text()
-    return [" ".join(shown.split()) if isinstance(shown, str) else ""]
+    return shown_texts(shown.as_text()) if isinstance(shown, Readable) else [""]
 
 
 @dataclass(frozen=True)
