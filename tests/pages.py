@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 FOREIGN = "<script>alert(1)</script>\"'& $x$\x00"
-FOREIGN_SHOWN = FOREIGN.replace("\x00", "\ufffd")  # as a page can hold it
+FOREIGN_SHOWN = FOREIGN.replace("\x00", "\\x00")  # as a page can hold it
 
 
 class Tags(HTMLParser):

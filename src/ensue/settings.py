@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, core_schema
 
 from ensue.errors import ConfigError
+from ensue.files.caps import LAYER_WIDTH, LAYERS
 
 MOST_LISTED = 30  # known keys after an unknown one
 
@@ -63,6 +64,8 @@ class Expected:
 
 OFF = NoneWord("off")
 Size = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=LAYER_WIDTH)]  # of a layer
+Depth = Annotated[int, Field(ge=1, le=LAYERS)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
 

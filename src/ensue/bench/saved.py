@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from ensue.bench.report import Report, Result
 from ensue.bench.targets import verdicts
 from ensue.bench.timing import RunTiming
 from ensue.errors import OptionError
+from ensue.files.disk import write_whole
 
 FORMAT = 1
 FACTS = ("environment", "runs", "finished", "problems", "gemm")
@@ -48,21 +48,18 @@ def from_json(data: dict[str, Any]) -> Report:
 
 
 def save(report: Report, path: Path) -> None:
-    """Writes the file, and says so on stderr."""
-    try:
-        path.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
-    except OSError as problem:
-        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
-    print(f"wrote {path}", file=sys.stderr)
+    write_whole(path, (json.dumps(as_json(report), indent=1) + "\n").encode())
 
 
 def read(path: Path) -> Report:
     """The report that `ensue bench --json` has written."""
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{path} cannot be read: it is no file")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise OptionError(f"{path} cannot be read: {problem.strerror}") from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise OptionError(f"{path}: expected JSON of `ensue bench`, got {problem}") from problem
     got = data.get("format") if isinstance(data, dict) else type(data).__name__
     if got != FORMAT:

@@ -4,23 +4,25 @@ stdout carries the result, stderr the progress and the errors. Exit codes:
 
     0    done
     1    a mistake in Ensue itself; the traceback is shown
-    2    something that you can put right: the command, an option, a file, the data
+    2    something that you can put right: the command, an option, a file, the data; an answer
+         that could not be written
     130  stopped with Ctrl-C; 143 (129) by SIGTERM (SIGHUP)
 
 `ensue --help` has to answer at once, so nothing heavy is imported here: a command imports
 what it needs inside its function.
 """
 
-import io
 import sys
 import traceback
 from collections.abc import Sequence
 
-from ensue.cli.app import app
+from ensue.cli.app import app, say
 from ensue.cli.commands import load_commands
+from ensue.cli.streams import exit_code, steady_streams
 from ensue.cli.task_options import offer_task_options
 from ensue.cli.usage import HELP, UsageError, usage_message
 from ensue.errors import EnsueError
+from ensue.escape import printable_lines
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -34,32 +36,35 @@ def take_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; an `EnsueError` becomes its message on stderr and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # σ on an ASCII terminal must not be an error
-            stream.reconfigure(errors="backslashreplace")
     debug, rest = take_debug(sys.argv[1:] if arguments is None else arguments)
     if rest[:1] == [HELP]:  # `ensue help train`
         rest = [*rest[1:], "--help"]
-    load_commands(rest)
-    offer_task_options()
+    with steady_streams() as out:
+        load_commands(rest)
+        offer_task_options()
+        sys.exit(exit_code(_ended(rest, debug), out))
+
+
+def _ended(words: Sequence[str], debug: bool) -> int:
+    """Runs a command; the exit code of whatever it ended with."""
     try:
-        sys.exit(_ran(rest))
+        return _ran(words)
     except EnsueError as problem:
         if debug:
-            traceback.print_exc()
+            print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)
         else:
-            print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+            say(f"{type(problem).__name__}: {problem}")
             for note in getattr(problem, "__notes__", ()):
-                print(note, file=sys.stderr)
-        sys.exit(2)
+                say(note)
+        return 2
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except Exception as problem:
         code = code_of_signal(problem)
         if code is None:
             raise
-        print(problem, file=sys.stderr)
-        sys.exit(code)
+        say(str(problem))
+        return code
 
 
 def _ran(words: Sequence[str]) -> int:

@@ -11,7 +11,8 @@ import typer
 
 from ensue import __version__
 from ensue.cli.help import Command, Commands
-from ensue.errors import OptionError
+from ensue.cli.streams import may_be_lost
+from ensue.escape import in_json, printable_lines, readable
 
 if TYPE_CHECKING:
     from ensue.runs.messages import Message, Say
@@ -77,7 +78,7 @@ def group(name: str, help: str) -> App:
 
 def print_version(wanted: bool) -> None:
     if wanted:
-        print(f"ensue {__version__}")
+        answer(f"ensue {__version__}")
         raise typer.Exit
 
 
@@ -98,7 +99,19 @@ def every_command(
 
 
 def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    """A message on stderr."""
+    print(readable(line), file=sys.stderr, flush=True)
+
+
+def answer(text: str, end: str = "\n", styled: bool = False) -> None:
+    """What was asked for, on stdout. styled: it has colours, and what it quotes is escaped."""
+    print(text if styled else printable_lines(text), end=end)
+
+
+def report(line: str) -> None:
+    """What a command has put into files, on stdout: if nobody reads it, nothing is missing."""
+    with may_be_lost():
+        answer(line)
 
 
 def teller(quiet: bool = False, silent: bool = False) -> "Say":
@@ -114,7 +127,7 @@ def teller(quiet: bool = False, silent: bool = False) -> "Say":
 
 def as_json_text(value: Any) -> str:
     """One line of JSON, which has no infinity: such numbers are null."""
-    return json.dumps(_numbers(value), ensure_ascii=False, allow_nan=False)
+    return in_json(json.dumps(_numbers(value), ensure_ascii=False, allow_nan=False))
 
 
 def _numbers(value: Any) -> Any:
@@ -133,11 +146,20 @@ def write_picture(path: Path, svg: str, dark: bool) -> None:
     say(f"wrote {path}")
 
 
-def check_files(json_file: Path | None, picture: Path | None) -> None:
+def write_file(path: Path, text: str) -> None:
+    """Write the file, and say so on stderr."""
+    from ensue.files.disk import write_whole
+
+    write_whole(path, text.encode())
+    say(f"wrote {path}")
+
+
+def check_files(file: Path | None, picture: Path | None) -> None:
     """Whether results can be written, before hours are spent on them."""
     from ensue.drawing.formats import check
+    from ensue.files.disk import refuse_target
 
-    if json_file is not None and not json_file.parent.is_dir():
-        raise OptionError(f"{json_file} cannot be written: {json_file.parent} is not a folder")
+    if file is not None:
+        refuse_target(file)
     if picture is not None:
         check(picture)

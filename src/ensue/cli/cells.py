@@ -1,12 +1,20 @@
 """`ensue cell …`: the built-in cells and your own, as their equations."""
 
-import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Dark, Picture, check_files, group, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    as_json_text,
+    check_files,
+    group,
+    write_picture,
+)
 from ensue.cli.grouped import grouped
 
 if TYPE_CHECKING:
@@ -26,7 +34,7 @@ def list_cells(
     from ensue.cells.describe import as_table, summarise
 
     rows = summarise(input_size, hidden_size)
-    print(json.dumps(rows, ensure_ascii=False) if as_json else as_table(rows))
+    answer(as_json_text(rows) if as_json else as_table(rows))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +80,11 @@ def show_cell(options: ShowOptions) -> None:
     if options.code:
         facts["code"] = kernel_code(cell, *sizes)
     if options.as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        answer(as_json_text(facts))
     elif options.code:
-        print(facts["code"], end="")
+        answer(str(facts["code"]), end="")
     else:
-        print(found.latex if options.latex else as_text(found, options.gradient))
+        answer(found.latex if options.latex else as_text(found, options.gradient))
 
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:

@@ -1,6 +1,5 @@
 """`ensue data …`: check files before training on them."""
 
-import json
 import shutil
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Quiet, group
+from ensue.cli.app import AsJson, Quiet, answer, as_json_text, group, report
 from ensue.cli.grouped import grouped, names_of
 from ensue.cli.help import DATA, READING
 from ensue.data.formats import format_names
@@ -186,12 +185,12 @@ def check_data(options: CheckOptions) -> None:
     parts = {name: paths for name, paths in given.items() if paths}
     reading = options.read_options()
     if parallel(path for paths in parts.values() for path in paths):
-        report = check_parallel(parts, reading)
+        found = check_parallel(parts, reading)
     else:
-        report = check(parts, reading, text=options.text or None, label=options.label or None)
+        found = check(parts, reading, text=options.text or None, label=options.label or None)
     as_json = options.as_json
-    print(json.dumps(report.as_json(), ensure_ascii=False) if as_json else report.as_text())
-    if not report.ok:
+    answer(as_json_text(found.as_json()) if as_json else found.as_text())
+    if not found.ok:
         raise typer.Exit(2)
 
 
@@ -210,9 +209,9 @@ def show_data(options: ShowOptions) -> None:
     from ensue.runs.infer import tokens_shown
 
     reading, width = options.read_options(), shutil.get_terminal_size().columns
-    print(show(options.file, reading, options.rows, width))
-    print()
-    print(tokens_shown(options.file, reading, options.text, options.rows, width))
+    answer(show(options.file, reading, options.rows, width))
+    answer("")
+    answer(tokens_shown(options.file, reading, options.text, options.rows, width))
 
 
 @data.command("make")
@@ -248,4 +247,4 @@ def make_data(
     from ensue.data.tasks.write import write_task
 
     about = write_task(task, file, rows=rows, steps=steps, part=part, seed=seed)
-    print(f"{file}: {rows:,} rows; {about}")
+    report(f"{file}: {rows:,} rows; {about}")

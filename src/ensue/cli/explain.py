@@ -12,6 +12,7 @@ from ensue.cli.app import (
     Dark,
     Device,
     Picture,
+    answer,
     app,
     as_json_text,
     check_files,
@@ -56,10 +57,10 @@ def explain(
         )
     found = explains.explain(model, value)
     if as_json:
-        print(as_json_text(asdict(found.found)))
+        answer(as_json_text(asdict(found.found)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print(found.as_text(shutil.get_terminal_size().columns, colour))
+        answer(found.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
     if picture is not None:
         write_picture(picture, found.as_svg(), dark)
 

@@ -1,14 +1,22 @@
 """Foundations: the learning lab, backpropagation, the graph of an expression."""
 
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Dark, Picture, app, check_files, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    app,
+    as_json_text,
+    check_files,
+    write_file,
+    write_picture,
+)
 from ensue.cli.grouped import grouped
 from ensue.cli.study import write_json
 from ensue.errors import OptionError
@@ -42,7 +50,7 @@ def lab(
 
     check_files(json_file, picture)
     found = run_lab(seed, tuple(numbers("--rates", rates)))
-    print(as_text(found))
+    answer(as_text(found))
     if json_file is not None:
         write_json(json_file, as_json(found))
     if picture is not None:
@@ -108,7 +116,7 @@ def backprop(options: BackpropOptions) -> None:
     from ensue.study.foundations.backprop import walk_through
     from ensue.study.foundations.backprop_page import as_page, network_picture
 
-    check_files(None, options.picture)
+    check_files(options.html, options.picture)
     found = walk_through(
         whole_numbers("--widths", options.widths),
         activation=options.activation,
@@ -120,11 +128,11 @@ def backprop(options: BackpropOptions) -> None:
         seed=options.seed,
     )
     if options.as_json:
-        print(json.dumps(backprop_text.as_json(found)))
+        answer(as_json_text(backprop_text.as_json(found)))
     else:
-        print(backprop_text.as_text(found))
+        answer(backprop_text.as_text(found))
     if options.html is not None:
-        write_page(options.html, as_page(found))
+        write_file(options.html, as_page(found))
     if options.picture is not None:
         write_picture(options.picture, network_picture(found), options.dark)
 
@@ -157,9 +165,9 @@ def graph(
         second = {f"{a},{b}": value for (a, b), value in found.second.items()}
         nodes = [asdict(own) for own in found.places]
         facts = {"value": found.value, "derivatives": found.derivatives(), "second": second}
-        print(json.dumps({"expression": found.text, **facts, "nodes": nodes}, ensure_ascii=False))
+        answer(as_json_text({"expression": found.text, **facts, "nodes": nodes}))
     else:
-        print(as_text(found))
+        answer(as_text(found))
     if picture is not None:
         write_picture(picture, draw(found), dark)
 
@@ -193,12 +201,3 @@ def assignments(text: str) -> dict[str, float]:
             raise OptionError(f"--at: expected name=number with commas between, got {part!r}")
         found[name.strip()] = given[0]
     return found
-
-
-def write_page(path: Path, page: str) -> None:
-    """Write the file and say so on stderr."""
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as problem:
-        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
-    print(f"wrote {path}", file=sys.stderr)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ensue.cli.commands import GROUPS
@@ -47,8 +45,7 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """Commands in groups. Their standard output may be closed early, `ensue … | head`: that is no
-    error."""
+    """Commands in groups."""
 
     def get_help_option(self, ctx: Any) -> Any:
         return _settled(super().get_help_option(ctx))
@@ -60,16 +57,6 @@ class Commands(TyperGroup):
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise unknown_command(ctx.command_path, args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            found = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # the interpreter flushes once more when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit from None
-        return found
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         page = _begun(self, ctx)

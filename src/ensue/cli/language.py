@@ -1,18 +1,20 @@
 """Texts that go on from a prompt: generate and suggest."""
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Device, app
+from ensue.cli.app import AsJson, Device, answer, app, as_json_text
 from ensue.cli.grouped import grouped
 from ensue.cli.learning import TrustCell, trusted
+from ensue.cli.streams import input_lines, nobody_reads
 from ensue.errors import OptionError, RunError
+from ensue.escape import printable
 
 if TYPE_CHECKING:
     from ensue.tasks.generation import Generates, Suggestion
@@ -104,14 +106,17 @@ def generate(options: GenerateOptions) -> None:
     model, generates = load_generating(options.run, options.device, options.trust_cell)
     writer = generates.writer(model, options.prompt)
     if options.as_json:
-        print(json.dumps({"prompt": options.prompt, "texts": writer.texts(choice, options.count)}))
+        texts = writer.texts(choice, options.count)
+        answer(as_json_text({"prompt": options.prompt, "texts": texts}))
     elif options.count == 1 and options.width == 1:
-        print(writer.prompt, end="", flush=True)
-        for piece in writer.pieces(choice):
-            print(piece, end="", flush=True)
-        print()
+        for piece in chain([writer.prompt], writer.pieces(choice)):
+            answer(piece, end="")
+            sys.stdout.flush()
+            if nobody_reads():
+                return
+        answer("")
     else:
-        print("\n".join(writer.texts(choice, options.count)))
+        answer("\n".join(writer.texts(choice, options.count)))
 
 
 @app.command()
@@ -138,13 +143,14 @@ def suggest(
     if sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
         from ensue.cli.typing import type_with_suggestions
 
-        print(type_with_suggestions(suggestions))
+        answer(type_with_suggestions(suggestions))
         return
-    for line in sys.stdin:
-        text = line.rstrip("\n")
+    for text in input_lines():
         found = suggestions(text)
         if as_json:
-            told = {"text": text, "suggestions": dict(found)}
-            print(json.dumps(told, ensure_ascii=False), flush=True)
+            answer(as_json_text({"text": text, "suggestions": dict(found)}))
         else:
-            print("\t".join(f"{token} {p:.3f}" for token, p in found), flush=True)
+            answer("\t".join(f"{printable(token)} {p:.3f}" for token, p in found))
+        sys.stdout.flush()
+        if nobody_reads():
+            return

@@ -1,7 +1,6 @@
 """From a data file to a tested model: init, train, evaluate, predict."""
 
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +14,11 @@ from ensue.cli.app import (
     Device,
     Picture,
     Quiet,
+    answer,
     app,
     as_json_text,
     check_files,
+    report,
     say,
     teller,
     write_picture,
@@ -26,9 +27,10 @@ from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
 from ensue.cli.reading import shown_while
 from ensue.cli.request import Request, Said, check, configured, requested
+from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import Given, as_asked, with_task_options
 from ensue.data.rows import Tally, watch_reading
-from ensue.errors import DataError, OptionError
+from ensue.errors import OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def init(wanted: Request, said: Said) -> None:
 
     folder = RunFolder(wanted.run)
     settle(folder, configured(wanted, said, teller()))
-    print(folder.config)
+    report(str(folder.config))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +110,10 @@ def train(wanted: TrainOptions, said: Said) -> None:
     try:
         config = configured(wanted, said, tell, wanted.trust_cell)
         if wanted.dry_run:
-            print(config.text_of(), end="")
+            answer(config.text_of(), end="")
             return
         if wanted.find_rate:
-            print(suggest_rate(config, tell))
+            answer(str(suggest_rate(config, tell)))
             return
         folder = RunFolder(wanted.run)
         watchers = [Display(config.train.watch, quiet=wanted.quiet)]
@@ -120,7 +122,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
                 config = settle(folder, config, allow)
             trained = train_run(config, folder, watchers, tell, allow)
         if team.first:
-            print(f"{wanted.run}: {trained.best()}")
+            report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
                 test = "" if config.data.has_test else " --test FILE"
                 say(f"next: ensue evaluate {wanted.run}{test}    ensue predict {wanted.run} FILE")
@@ -199,14 +201,14 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
         write_picture(options.picture, found.svg, options.dark)
     if options.as_json:
         facts = {"opened": found.by_all, "opened_by_this_run": found.by_this_run}
-        print(as_json_text({**found.evaluation.as_json(), **facts}))
+        answer(as_json_text({**found.evaluation.as_json(), **facts}))
     else:
-        print(found.evaluation.as_text())
+        answer(found.evaluation.as_text())
         if not options.validation:
             times = "once" if found.by_all == 1 else f"{found.by_all} times"
             by_others = found.by_all - found.by_this_run
             others = f", {by_others} of them by other runs" if by_others else ""
-            print(f"\nThis test part has been opened {times}{others}.")
+            answer(f"\nThis test part has been opened {times}{others}.")
     if found.not_kept is not None:
         raise found.not_kept
 
@@ -257,29 +259,18 @@ def predict(options: PredictOptions, given: Given) -> None:
         answers = prediction.files(options.files or [], data, bad.add)
     else:
         somebody_waits = sys.stdin.isatty()
-        answers = prediction.lines(lines_of_input(), one_by_one=somebody_waits)
+        answers = prediction.lines(input_lines(), one_by_one=somebody_waits)
     # on a terminal the answers themselves show how far it is
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
-        for shown, answer in answers:
+        for shown, found in answers:
             if options.as_json:
                 value = shown if isinstance(shown, str | list | tuple | dict) else None
-                print(as_json_text({"input": value, **asdict(answer)}))
+                answer(as_json_text({"input": value, **asdict(found)}))
             else:
-                print(answer.as_line(shown))
+                answer(found.as_line(shown))
+            if nobody_reads() and options.picture is None:
+                return
     if options.picture is not None:
         write_picture(options.picture, prediction.picture(), options.dark)
     if bad.count:
         say("\n  ".join(["left out", *bad.lines()]))
-
-
-def lines_of_input() -> Iterator[str]:
-    """The lines of the standard input, which is UTF-8 whatever the terminal says."""
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            text = line.decode().rstrip("\r\n")
-            yield text.removeprefix("\ufeff") if number == 1 else text
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"standard input:{number}: 0x{line[error.start]:02X} is not utf-8: convert it "
-                "(iconv -t utf-8), or give a file to a run that was trained with --encoding"
-            ) from None

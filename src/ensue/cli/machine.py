@@ -1,13 +1,22 @@
 """The commands about this machine: a first look, a check-up, measurements."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Dark, Picture, app, check_files, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    app,
+    as_json_text,
+    check_files,
+    say,
+    write_picture,
+)
 from ensue.cli.grouped import grouped
 
 
@@ -45,7 +54,7 @@ def doctor(as_json: AsJson = False) -> None:
     from ensue.doctor import as_text, examine
 
     findings = examine()
-    print(json.dumps([asdict(one) for one in findings]) if as_json else as_text(findings))
+    answer(as_json_text([asdict(one) for one in findings]) if as_json else as_text(findings))
 
 
 Cases = Annotated[
@@ -124,13 +133,14 @@ def bench(options: BenchOptions) -> None:
         loaded = load_cells(options.own or [])
         cases = choose_cases(loaded, options.full, options.words or [])
         if options.only_list:
-            print("\n".join(case.name for case in cases))
+            answer("\n".join(case.name for case in cases))
             return
         how = Options(options.runs, frozenset(options.against or []), threads=options.threads)
         report = run_bench(cases, loaded, how)
     write_report(report)
     if options.json_file is not None:
         save(report, options.json_file)
+        say(f"wrote {options.json_file}")
     if options.picture is not None:
         from ensue.bench.picture import draw
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ensue.data.rows import watch_reading
+from ensue.escape import printable
 
 FIRST = 1.0  # seconds until something is shown
 LINE_SECONDS, DRAWN_SECONDS = 5.0, 0.1  # between two lines, and two drawings on a terminal
@@ -38,7 +39,7 @@ class ReadingLine:
         now = self._clock()
         if now - self._ended > AT_ONCE:
             self._due = now + FIRST
-        self._name, self._rows, self._positions = Path(name).name, 0, {}
+        self._name, self._rows, self._positions = printable(Path(name).name), 0, {}
 
     def row(self) -> None:
         self._rows += 1

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Device, app, as_json_text, say, teller
+from ensue.cli.app import AsJson, Device, answer, app, as_json_text, report, say, teller
 from ensue.cli.learning import TrustCell, trusted
 
 if TYPE_CHECKING:
@@ -40,17 +40,17 @@ def runs(
         from ensue.runs.replay import replay
 
         for name, count in replay(folder, tensorboard).items():
-            print(f"{name}: {count:,} points")
+            report(f"{printable(name)}: {count:,} points")
         say(f"next: tensorboard --logdir {tensorboard}")
         return
     found = list_runs(folder)
     if as_json:
-        print(as_json_text(found.as_json()))
+        answer(as_json_text(found.as_json()))
     elif found.runs:
-        cells = [[printable(cell) for cell in own.cells()] for own in found.runs]
-        print("\n".join(aligned([HEAD, *cells], left=len(HEAD) - 2)))
+        cells = [own.cells() for own in found.runs]
+        answer("\n".join(aligned([HEAD, *cells], left=len(HEAD) - 2)))
     else:
-        print(f"{folder}: no run in it or below it")
+        answer(f"{printable(str(folder))}: no run in it or below it")
     for line in found.broken:
         say(line)
 
@@ -87,4 +87,4 @@ def compare(
         evaluate_validation(folder, Loading(trusted(trust_cell), device), teller())
 
     found = compare_runs(runs, "validation" if validation else "test", evaluate)
-    print(as_json_text(found.as_json()) if as_json else found.as_text())
+    answer(as_json_text(found.as_json()) if as_json else found.as_text())

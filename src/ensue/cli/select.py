@@ -1,12 +1,23 @@
 """Selection: which model is the best for these files."""
 
-import json
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, Dark, Picture, Quiet, app, check_files, say, teller, write_picture
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    Quiet,
+    answer,
+    app,
+    as_json_text,
+    check_files,
+    say,
+    teller,
+    write_picture,
+)
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.errors import OptionError
 
@@ -64,7 +75,7 @@ def select(wanted: SelectOptions, said: Said) -> None:
         teller(),
         watchers,
     )
-    print(json.dumps(found.as_json(), ensure_ascii=False) if wanted.as_json else found)
+    answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
     say(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if wanted.picture is not None and found.winner:
         write_picture(wanted.picture, found.picture(), wanted.dark)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, app
+from ensue.cli.app import AsJson, answer, app, as_json_text
 from ensue.cli.page import Page, widest
 from ensue.data.layout import cut
 from ensue.errors import OptionError
@@ -49,17 +49,22 @@ def settings(
     """List the settings of a task: default, range and meaning of each."""
     if not task:
         sentences = {name: known_settings(name).sentence for name in TASKS}
-        print(json.dumps(sentences, ensure_ascii=False) if as_json else tasks_page(sentences))
+        _show(as_json_text(sentences) if as_json else tasks_page(sentences))
         return
     known = known_settings(task)
     found = chosen(known, key)
     if as_json:
         facts = {name: {k: v for k, v in asdict(own).items() if k != "key"} for name, own in found}
-        print(json.dumps(facts, ensure_ascii=False))
+        _show(as_json_text(facts))
     elif len(list(found)) == 1:
-        print(setting_page(known, *next(iter(found))))
+        _show(setting_page(known, *next(iter(found))))
     else:
-        print(settings_page(found))
+        _show(settings_page(found))
+
+
+def _show(page: Page | str) -> None:
+    """Nothing in it comes from outside, and headings may be in bold."""
+    answer(str(page), styled=True)
 
 
 def chosen(known: TaskSettings, key: str) -> TaskSettings:

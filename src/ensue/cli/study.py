@@ -1,14 +1,22 @@
 """Studies of cells: memory."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.app import Dark, Picture, app, check_files, write_picture
+from ensue.cli.app import (
+    Dark,
+    Picture,
+    answer,
+    app,
+    check_files,
+    say,
+    write_file,
+    write_picture,
+)
 from ensue.cli.grouped import grouped
 from ensue.errors import OptionError
 from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
@@ -126,10 +134,10 @@ def memory(options: MemoryOptions) -> None:
             seed=options.seed,
             start=options.start,
         ),
-        lambda line: print(line, file=sys.stderr, flush=True),
+        say,
     )
     if report.trials:
-        print(as_text(report))
+        answer(as_text(report))
     if options.json_file is not None:
         write_json(options.json_file, as_json(report))
     if options.picture is not None and report.trials:
@@ -154,9 +162,4 @@ def load_cells(names: str) -> dict[str, "Cell"]:
 
 def write_json(path: Path, found: dict[str, object]) -> None:
     """Write the file and say so on stderr."""
-    try:
-        text = json.dumps(found, ensure_ascii=False, indent=1)
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as problem:
-        raise OptionError(f"{path} cannot be written: {problem.strerror}") from problem
-    print(f"wrote {path}", file=sys.stderr)
+    write_file(path, json.dumps(found, ensure_ascii=False, indent=1) + "\n")

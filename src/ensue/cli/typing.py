@@ -10,6 +10,8 @@ import tty
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ensue.escape import printable
+
 if TYPE_CHECKING:
     from ensue.tasks.generation import Suggestion
 
@@ -72,10 +74,11 @@ def _typed(text: str, key: str, found: Sequence[Suggestion]) -> str:
     return text + key if key.isprintable() else text
 
 
-def _draw(text: str, found: Sequence[Suggestion]) -> None:
+def _draw(text: str, suggestions: Sequence[Suggestion]) -> None:
     """The line, and under it a bar for each suggestion; the cursor stays at its end."""
     width = shutil.get_terminal_size().columns
     shown = text[-(width - 3) :]
+    found = [(printable(token), p) for token, p in suggestions]
     longest = max([len(token) for token, _ in found], default=0)
     room = max(10, width - longest - 12)
     lines = [f"  {token:<{longest}}  {p:6.1%} {'█' * round(p * room)}" for token, p in found]

@@ -87,7 +87,7 @@ class Report:
         found = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
         blocks.append([head, *(f"  {line}" for line in found)] if found else ["no problems"])
-        return "\n\n".join("\n".join(block) for block in blocks if block)
+        return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
 
 
 # --- checking ------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
         shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
-        table.append([printable(part.name), *shown, unseen])
+        table.append([part.name, *shown, unseen])
     return table
 
 
@@ -304,7 +304,7 @@ def _label_table(parts: Sequence[Survey]) -> list[list[str]]:
         counts.update(part.labels)
     if not counts or len(counts) > MOST_LABELS:
         return []
-    table = [["label", *(cell for part in parts for cell in (printable(part.name), ""))]]
+    table = [["label", *(cell for part in parts for cell in (part.name, ""))]]
     for label, _ in counts.most_common(MOST_LABELS_SHOWN):
         cells = [cut(printable(label), LABEL_WIDTH)]
         for part in parts:

@@ -27,6 +27,7 @@ MARKS = {
     codecs.BOM_UTF8: "utf-8",
 }
 ASCII = bytes(range(128))
+BOM = "\ufeff"
 EMPTY = "the line is empty"
 
 
@@ -107,7 +108,7 @@ def _decoded(block: bytes, encoding: str, number: int, offset: int) -> Iterator[
     except UnicodeDecodeError:
         yield from _one_by_one(block, encoding, number, offset)
         return
-    if "\0" in text:
+    if "\0" in text or BOM in text:
         yield from _one_by_one(block, encoding, number, offset)
         return
     if "\r" in text:
@@ -126,6 +127,8 @@ def _one_by_one(block: bytes, encoding: str, number: int, offset: int) -> Iterat
             text = line.decode(encoding)
             if "\0" in text:
                 fault = f"a NUL byte at byte {offset + line.find(0)}: the line is not text"
+            elif text.startswith(BOM):
+                fault = f"a byte order mark at byte {offset}: were files joined? Remove it"
         except UnicodeDecodeError as error:
             fault = _undecodable(line, encoding, error, offset)
             text = line.decode(encoding, "replace")

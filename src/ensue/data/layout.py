@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
+from ensue.escape import printable
+
 
 def width_of(text: str) -> int:
     """How many cells of a terminal the text takes."""
@@ -27,7 +29,8 @@ def cut(text: str, width: int) -> str:
 
 def aligned(table: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """The rows of a table as lines: the first `left` columns to the left, the others to the
-    right, two spaces between them."""
+    right, two spaces between them. Control characters are written out."""
+    table = [[printable(cell) for cell in row] for row in table]
     widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
     found = []
     for row in table:

@@ -12,6 +12,8 @@ from ensue.data.stream import PIECE
 from ensue.errors import DataError, OptionError, unknown
 
 ALL = ("*",)
+# Encodings of names and of Python's own source, not of texts.
+NO_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,7 @@ class ReadOptions:
 
     def _wrong_values(self) -> list[str]:
         found = []
-        try:
-            codecs.lookup(self.encoding)
-        except LookupError:
+        if not _is_encoding(self.encoding):
             found.append(
                 f"encoding: {self.encoding!r} is not known; expected utf-8, cp1252, utf-16 "
                 "or another name that Python knows"
@@ -95,13 +95,25 @@ class ReadOptions:
         return found
 
 
+def _is_encoding(name: str) -> bool:
+    """Whether files are written in it: Python calls more things so, such as zlib."""
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError):  # a name with NUL in it
+        return False
+    return found.name not in NO_FILES and found._is_text_encoding
+
+
 def faults_of_names(names: Sequence[str]) -> list[str]:
     """What is wrong with the names of columns: empty, or twice the same."""
     found = [f"column {k} has no name" for k, name in enumerate(names, 1) if not name.strip()]
-    for name in dict.fromkeys(names):
-        if name.strip() and names.count(name) > 1:
-            where = [str(k) for k, other in enumerate(names, 1) if other == name]
-            found.append(f"columns {' and '.join(where)} have the same name {name!r}")
+    places: dict[str, list[int]] = {}
+    for k, name in enumerate(names, 1):
+        places.setdefault(name, []).append(k)
+    for name, where in places.items():
+        if name.strip() and len(where) > 1:
+            listed = " and ".join(map(str, where))
+            found.append(f"columns {listed} have the same name {name!r}")
     return found
 
 

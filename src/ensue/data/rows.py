@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
+from ensue.escape import short_line
+
 MOST_LISTED, MOST_ALIKE = 20, 3
 NUMBER = re.compile(r"0x[0-9A-F]+|\d+")
 
@@ -79,7 +81,7 @@ class Tally:
         found, last = [], {kind: at for at, (kind, _) in enumerate(self._shown)}
         shown = Counter(kind for kind, _ in self._shown)
         for at, (kind, problem) in enumerate(self._shown):
-            found.append(str(problem))
+            found.append(short_line(str(problem)))
             more = self._alike[kind] - shown[kind]
             if more and last[kind] == at:
                 found.append(f"  and {more:,} more like it")

@@ -14,8 +14,9 @@ from ensue.data.read import read
 from ensue.data.recognise.format import format_of
 from ensue.data.rows import Problem, Row
 from ensue.data.series import number_of
-from ensue.escape import printable
+from ensue.escape import printable, short_line
 
+MOST_FIELDS = 100
 LEAST = 8  # cells of a column, however narrow the terminal
 
 
@@ -32,13 +33,15 @@ def show(path: Path | str, options: ReadOptions, count: int = 5, width: int = 80
     blocks = [[f"{path}: {options.format}, {_read_so_far(len(rows))}"]]
     if rows:
         names = list(dict.fromkeys(name for row in rows for name in row.fields))
-        kinds = [[printable(name), _kind(rows, name)] for name in names]
-        blocks.append([cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)])
+        kinds = [[name, _kind(rows, name)] for name in names[:MOST_FIELDS]]
+        listed = [cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)]
+        more = len(names) - len(kinds)
+        blocks.append([*listed, *([f"and {more:,} more"] if more else [])])
         blocks.append(_preview(rows, names, width))
     if problems:
-        found = [f"  {problem}" for problem in problems[:count]]
+        found = [f"  {short_line(str(problem))}" for problem in problems[:count]]
         blocks.append([f"problems on the way: {len(problems)}", *found])
-    return "\n\n".join("\n".join(block) for block in blocks)
+    return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
 
 
 def _read_so_far(count: int) -> str:
@@ -75,7 +78,7 @@ def _span(values: list[Any], unit: str) -> str:
 
 def _preview(rows: list[Row], names: list[str], width: int) -> list[str]:
     """A table of the rows: short columns whole, the long ones share the room that is left."""
-    names = names[: max(1, (width - 6) // (LEAST + 2))]  # all of them stand in the list above
+    names = names[: max(1, (width - 6) // (LEAST + 2))]  # more stand in the list above
     table = [["line", *map(printable, names)]]
     for row in rows:
         cells = [_cell(row.fields.get(name)) for name in names]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ensue.drawing.theme import themed
 from ensue.errors import MissingExtra, OptionError
-from ensue.files.disk import write_whole
+from ensue.files.disk import refuse_target, write_whole
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -85,8 +85,5 @@ def check(path: Path) -> None:
             f"{path}: expected a file name that ends in {', '.join(FORMATS)}, got "
             f"{repr(path.suffix) if path.suffix else 'none of them'}"
         )
-    if not path.parent.is_dir():
-        raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
-    if path.is_dir():
-        raise OptionError(f"{path} cannot be written: it is a folder")
+    refuse_target(path)
     FORMATS[ending](SMALLEST)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ensue.drawing.theme import PAPER, style_of
+from ensue.escape import printable_lines
 
 Point = tuple[float, float]
 
@@ -56,8 +57,9 @@ STATES = (
 
 
 def escape(text: str) -> str:
-    """Words as XML; characters that XML cannot hold become a question mark in a diamond."""
-    return html.escape(NOT_XML.sub("\ufffd", text))
+    """Words as XML, with control characters written out; those that XML cannot hold become a
+    question mark in a diamond."""
+    return html.escape(NOT_XML.sub("\ufffd", printable_lines(text)))
 
 
 def number(value: float) -> str:

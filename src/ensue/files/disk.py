@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ensue.errors import RunError
+from ensue.errors import OptionError, RunError
+from ensue.files.opening import KINDS
 from ensue.files.unfinished import remove_leftovers, unfinished
 
 _ADVICE = {
@@ -54,10 +56,28 @@ def disk_errors(
         ) from error
 
 
+def refuse_target(path: Path) -> None:
+    """OptionError where no file can take this name: its folder is missing, or something that is no
+    file has the name."""
+    if not path.parent.is_dir():
+        raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
+    _refuse_strange(path)
+
+
+def _refuse_strange(path: Path) -> None:
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except OSError:
+        return
+    if kind not in (stat.S_IFREG, stat.S_IFLNK):
+        raise OptionError(f"{path} cannot be written: it is {KINDS[kind]}")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` once all is written and nothing went
     wrong; else what was there stays. What killed processes left of it goes."""
+    _refuse_strange(path)
     beside = unfinished(path)
     try:
         remove_leftovers(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensue.errors import RunError
-from ensue.escape import printable
+from ensue.escape import in_markdown
 from ensue.files.disk import write_whole
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations
@@ -42,12 +42,12 @@ def _training(folder: RunFolder, trained: Trained) -> str:
     config, rows = trained.config, trained.rows
     many = f"{rows['train']:,} rows to train, {rows['validation']:,} to validate"
     lines = [
-        f"# {folder.path.name}",
+        f"# {in_markdown(folder.path.name)}",
         "",
-        trained.model.summary(),
+        "\n".join(map(in_markdown, trained.model.summary().split("\n"))),
         "",
         f"- task: {config.task}",
-        f"- data: {', '.join(config.data.train)} ({many})",
+        f"- data: {', '.join(map(in_markdown, config.data.train))} ({many})",
     ]
     for number, own in enumerate(trained.outcomes, 1):
         lines.append(
@@ -66,7 +66,7 @@ def _evaluations(folder: RunFolder) -> str:
 
 def _section(kept: Evaluated) -> str:
     found = kept.evaluation
-    files = ", ".join(_cell(Path(own.path).name) for own in kept.files)
+    files = ", ".join(in_markdown(Path(own.path).name) for own in kept.files)
     lines = [
         f"{kept.part} part of {files}: {found.rows:,} rows, {kept.when[:10]}",
         "",
@@ -74,17 +74,12 @@ def _section(kept: Evaluated) -> str:
         "|---|---|---|",
     ]
     for name, own in found.scores.items():
-        lines.append(f"| {_cell(name)} | {own.value:.4f} | {own.low:.4f} … {own.high:.4f} |")
-    lines += [f"| {_cell(name)} | {value:.4f} | |" for name, value in found.others.items()]
+        lines.append(f"| {in_markdown(name)} | {own.value:.4f} | {own.low:.4f} … {own.high:.4f} |")
+    lines += [f"| {in_markdown(name)} | {value:.4f} | |" for name, value in found.others.items()]
     if found.baselines:
         lines += ["", f"for comparison, {found.main}: {_listed(found.baselines)}"]
     return "\n".join(lines) + "\n"
 
 
 def _listed(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
-
-
-def _cell(text: str) -> str:
-    """A text in a table of Markdown."""
-    return printable(text).replace("|", "\\|")
+    return ", ".join(f"{in_markdown(name)} {value:.4f}" for name, value in scores.items())

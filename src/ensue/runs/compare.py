@@ -10,6 +10,7 @@ from typing import Any
 
 from ensue.data.layout import aligned, score_text
 from ensue.errors import OptionError, RunError
+from ensue.escape import printable
 from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, read_rows
@@ -121,7 +122,7 @@ class Comparison:
         ]
         if len(self.runs) > 2:
             lines.append("Each interval is by itself: of many comparisons, one in 20 is luck.")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _scores(self) -> list[tuple[str, ...]]:
         """What all evaluations have: scores, other numbers, and baselines of the main score."""

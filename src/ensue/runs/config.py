@@ -199,7 +199,7 @@ def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, a number of thousands of digits, or too deep
         return text
 
 

@@ -14,6 +14,7 @@ from ensue.data.roles import guess_roles
 from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
+from ensue.escape import printable
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings
 from ensue.runs.messages import Message
@@ -123,4 +124,4 @@ def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: 
         tokens = tokeniser(value) if isinstance(value, str) else value
         line = f"  {len(tokens):>5}  {SEPARATOR.join(map(str, tokens))}"
         lines.append(line if len(line) <= width else line[: width - 1] + "…")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))

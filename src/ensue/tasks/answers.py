@@ -8,10 +8,20 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Self, SupportsIndex, TypeVar, overload
 
 from ensue.drawing.html import MOST_ROWS, Markup, and_more, block, table
+from ensue.escape import printable
 
 A = TypeVar("A")
 
 Columns = Mapping[str, Sequence[object]]  # by their heads: numbers, texts, or markup
+
+
+def tabbed(*cells: str) -> str:
+    """Cells as a line, with tabs between: what breaks a column or a line inside of one is written
+    out."""
+    line = "\t".join(cells)
+    if line.count("\t") < len(cells) and line.replace("\t", "").isprintable():
+        return line  # as nearly all are
+    return "\t".join(map(printable, cells))
 
 
 class Answer(ABC):
@@ -19,7 +29,7 @@ class Answer(ABC):
 
     @abstractmethod
     def as_line(self, shown: object) -> str:
-        """shown: what is known of the input."""
+        """Made of `tabbed` cells. shown: what is known of the input."""
 
     def shows_input(self) -> bool:
         """Whether the columns have all of the input in them."""

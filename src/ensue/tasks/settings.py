@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ensue.settings import OFF, Rate, Size, Table
+from ensue.settings import OFF, Depth, Rate, Size, Table, Width
 from ensue.tasks.blocks.cell_name import CellName
 from ensue.tasks.blocks.encoders import EncoderSettings, Initialisation
 
@@ -58,7 +58,7 @@ class NetworkSettings(EncoderSettings):
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
-    embedding_size: Size = Field(100, description="Size of the word vectors.")
+    embedding_size: Width = Field(100, description="Size of the word vectors.")
     vectors: str = Field("", description="File of pretrained word vectors to begin with.")
     freeze_vectors: bool = Field(False, description="Leave the pretrained vectors as they are.")
     dropout_input: Rate = Field(0.3, description="Dropout of the encoder's inputs.")
@@ -87,7 +87,7 @@ class LabelSettings(NetworkSettings):
 class SearchSettings(Table):
     """How the words of an answer are searched for, and how answers are scored."""
 
-    beam: Size = Field(5, description="Width of the beam; 1 is greedy search.")
+    beam: Width = Field(5, description="Width of the beam; 1 is greedy search.")
     length_penalty: Literal["wu", "length"] = Field(
         "wu", description="Length normalisation of the beam's scores: of Wu et al., or by length."
     )
@@ -112,9 +112,9 @@ class DecoderSettings(Table):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
     cell: CellName = Field("GRU", description="Recurrent cell of the encoder and the decoder.")
-    layers: Size = Field(1, description="Number of recurrent layers.")
-    embedding_size: Size = Field(256, description="Size of the word vectors.")
-    hidden_size: Size = Field(256, description="Size of a cell's state.")
+    layers: Depth = Field(1, description="Number of recurrent layers.")
+    embedding_size: Width = Field(256, description="Size of the word vectors.")
+    hidden_size: Width = Field(256, description="Size of a cell's state.")
     attention: Literal["additive", "dot", "general", "concat", "none"] = Field(
         "additive", description="Score of the attention; none: the decoder sees no memory."
     )

@@ -8,6 +8,7 @@ import time
 from typing import TextIO
 
 from ensue.data.layout import clock
+from ensue.escape import printable_lines
 from ensue.training.rows import Began, CheckpointSaved, Finished, Row, Said, Update, Validated
 
 LINE_SECONDS, BAR_SECONDS = 10.0, 0.1  # between two lines, and two drawings of the bar
@@ -94,5 +95,5 @@ class Display:
         if self._drawn:
             self.stream.write("\r" + " " * (shutil.get_terminal_size().columns - 1) + "\r")
             self._drawn = False
-        self.stream.write(text + "\n")
+        self.stream.write(printable_lines(text) + "\n")
         self.stream.flush()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.rendezvous import rendezvous
+
+from ensue.errors import TrainingError
 
 # The others wait while the first one evaluates and writes files.
 LONGEST_WAIT = timedelta(hours=24)
+CONNECTING = timedelta(minutes=2)  # until all of them are there
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,45 @@ def team() -> Team:
 
 def begin() -> Team:
     """Connects the processes if torchrun started this one."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not distributed.is_initialized():
-        distributed.init_process_group("gloo", timeout=LONGEST_WAIT)
+    if _whole_number("WORLD_SIZE", 1) > 1 and not distributed.is_initialized():
+        _connect()
     return team()
+
+
+def _connect() -> None:
+    """TrainingError where the others do not come: the variables of torchrun may have been set by
+    somebody else."""
+    rank, world = _whole_number("RANK"), _whole_number("WORLD_SIZE")
+    port = _whole_number("MASTER_PORT")
+    if not (rank < world and 0 < port < 1 << 16 and os.environ.get("MASTER_ADDR")):
+        raise _not_launched("expected RANK below it, MASTER_ADDR and MASTER_PORT, got others")
+    try:
+        store, rank, world = next(rendezvous("env://", timeout=CONNECTING))
+        store.set_timeout(LONGEST_WAIT)
+        distributed.init_process_group(
+            "gloo", store=store, rank=rank, world_size=world, timeout=LONGEST_WAIT
+        )
+    except (RuntimeError, OSError, ValueError) as problem:
+        why = str(problem).partition("\n")[0].rstrip(".")
+        raise _not_launched(f"the other processes cannot be reached: {why}") from problem
+
+
+def _whole_number(name: str, default: int | None = None) -> int:
+    """A variable that torchrun sets."""
+    text = os.environ.get(name)
+    if text is None and default is not None:
+        return default
+    if text is None or not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        got = "nothing" if text is None else repr(text)
+        raise _not_launched(f"expected a whole number in {name}, got {got}")
+    return int(text)
+
+
+def _not_launched(reason: str) -> TrainingError:
+    return TrainingError(
+        f"WORLD_SIZE={os.environ['WORLD_SIZE']}: {reason}. Start several processes with torchrun; "
+        "for one, unset WORLD_SIZE"
+    )
 
 
 def end() -> None:

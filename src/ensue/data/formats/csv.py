@@ -19,6 +19,7 @@ from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.errors import DataError
+from ensue.files.caps import COLUMNS
 
 ENDINGS = (".csv",)
 HEADER = True
@@ -30,12 +31,14 @@ LINE_COST = 100  # bytes that a held line takes beside its text
 
 
 class Record(NamedTuple):
-    """The fields of a row, or its fault and the line of the fault."""
+    """The fields of a row, or its fault and the line of the fault, and the lines that it takes
+    away, which are rows as far as is known."""
 
     line: int
     fields: list[str]
     fault: str
     fault_line: int
+    lost: int = 1
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
@@ -64,13 +67,13 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         names, hint = list(options.header or ()), ""
     records.width = len(names)
     require(needed_columns(options), names, first, hint)
-    for number, (line, fields, fault, fault_line) in enumerate(records):
+    for number, (line, fields, fault, fault_line, lost) in enumerate(records):
         if not number and options.header is not True:
             _refuse_header(fields, names, Place(file, line))
             if len(fields) == 1 < len(names) and options.delimiter is None:
                 _refuse_delimiter(fields[0], records.delimiter, Place(file, line))
         if fault:
-            on_bad_row(Problem(Place(file, fault_line), fault))
+            on_bad_row(Problem(Place(file, fault_line), fault, lost))
         else:
             yield Row(Place(file, line), dict(zip(names, fields, strict=True)))
 
@@ -94,6 +97,13 @@ def _refuse_header(fields: list[str], names: list[str], place: Place) -> None:
             f"{place}: the file has a header line already, {', '.join(fields)}: "
             "leave --header out, or remove the line"
         )
+
+
+def _too_many(found: int) -> str:
+    return (
+        f"expected a table of at most {COLUMNS:,} columns, found {found:,} or more: is the "
+        "delimiter right?"
+    )
 
 
 def _option(delimiter: str) -> str:
@@ -124,6 +134,9 @@ class Records:
             self._empty = None
             if self.quote and '"' in text:
                 yield self._quoted(line)
+                continue
+            if len(text) >= COLUMNS and (count := text.count(self.delimiter)) >= COLUMNS:
+                yield Record(number, [], _too_many(count + 1), number)
                 continue
             fields = text.split(self.delimiter)
             if not fault:
@@ -156,12 +169,14 @@ class Records:
             held.append(line)
             scan.feed(line[1])
             size += len(line[1]) + LINE_COST
+        if len(scan.fields) > COLUMNS:
+            return Record(first[0], [], _too_many(len(scan.fields)), first[0])
         unread = next((line for line in held if line[2]), None)
         if scan.open or (scan.fault and len(held) > 1 and not unread):
             last = self._give_back(held)
-            lost = f" (lines {first[0]} to {last} are left out)" if last > first[0] else ""
-            fault = f"the quote that opens column {column} is never closed{lost}"
-            return Record(first[0], [], fault, first[0])
+            lines = f" (lines {first[0]} to {last} are left out)" if last > first[0] else ""
+            fault = f"the quote that opens column {column} is never closed{lines}"
+            return Record(first[0], [], fault, first[0], last - first[0] + 1)
         if unread:
             return Record(first[0], [], unread[2], unread[0])
         if not scan.fault and len(scan.fields) != self.width is not None:
@@ -210,7 +225,8 @@ class Scan:
 
     def feed(self, text: str) -> None:
         at: int | None = 0
-        while at is not None:
+        long = len(text) > COLUMNS
+        while at is not None and not (long and len(self.fields) > COLUMNS):
             if self._inside is not None:
                 at = self._close(text, at)
             elif text.startswith('"', at):

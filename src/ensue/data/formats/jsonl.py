@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +12,7 @@ from ensue.data.decode import filled, lines
 from ensue.data.options import ReadOptions
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.values import FieldReader, Unfit
+from ensue.files.caps import COLUMNS
 
 ENDINGS = (".jsonl", ".ndjson")
 
@@ -56,9 +58,10 @@ def told(error: json.JSONDecodeError) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise Unfit(f"the key {twice!r} stands twice in one object")
+        counts = Counter(name for name, _ in pairs)
+        raise Unfit(f"the key {counts.most_common(1)[0][0]!r} stands twice in one object")
+    if len(found) > COLUMNS:
+        raise Unfit(f"expected an object of at most {COLUMNS:,} keys, got {len(found):,}")
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from ensue.data.options import ReadOptions, needed_columns, require
 from ensue.data.rows import Broken, Place, Row, Tell
@@ -14,6 +15,24 @@ from ensue.errors import MissingExtra
 
 ENDINGS = (".parquet",)
 BATCH = 1024
+
+
+def _rows(batch: Any) -> Iterator[dict[str, Any] | UnicodeDecodeError]:
+    """The values of each row, or the fault of one whose text is no UTF-8."""
+    try:
+        yield from batch.to_pylist()
+    except UnicodeDecodeError:
+        for k in range(len(batch)):
+            try:
+                (fields,) = batch.slice(k, 1).to_pylist()
+                yield fields
+            except UnicodeDecodeError as fault:
+                yield fault
+
+
+def _undecodable(fault: UnicodeDecodeError) -> str:
+    bad = fault.object[fault.start : fault.end].hex(" ").upper()
+    return f"a text with the bytes {bad} at its byte {fault.start}, which are not utf-8"
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
@@ -33,10 +52,13 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
             require(needed_columns(options), names, Place(file, 1))
             columns = [name for name in names if reader.names is None or name in reader.names]
             for batch in table.iter_batches(BATCH, columns=columns):
-                for fields in batch.to_pylist():
+                for fields in _rows(batch):
                     number += 1
-                    yield from reader.row(Place(file, number), fields)
-        except (pyarrow.ArrowException, OSError) as error:
+                    if isinstance(fields, UnicodeDecodeError):
+                        reader.reject(Place(file, number), [_undecodable(fields)])
+                    else:
+                        yield from reader.row(Place(file, number), fields)
+        except (pyarrow.ArrowException, UnicodeDecodeError, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise Broken(
                 Place(file, number + 1), f"not a readable Parquet file: {reason}"

@@ -24,7 +24,7 @@ from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
 from ensue.layers.transformer import Design, EncoderBlocks
-from ensue.settings import OFF, OneOf, Rate, Size, Table
+from ensue.settings import OFF, Depth, OneOf, Rate, Table, Width
 from ensue.tasks.blocks.cell_name import CellName, whole_heads
 from ensue.tasks.blocks.embeddings import check_rates
 
@@ -39,12 +39,12 @@ class LayerSettings(Table):
     renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
 
     cell: CellName = Field("LSTM", description="Recurrent cell.")
-    hidden_size: Size = Field(
+    hidden_size: Width = Field(
         128, description="Size of a cell's state, or the width of other layers."
     )
-    layers: Size = Field(1, description="Number of layers.")
-    heads: Size = Field(4, description="Attention heads of a transformer.")
-    inner_size: Annotated[Size | None, OFF] = Field(
+    layers: Depth = Field(1, description="Number of layers.")
+    heads: Width = Field(4, description="Attention heads of a transformer.")
+    inner_size: Annotated[Width | None, OFF] = Field(
         None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
     )
     norm: Literal["before", "after"] = Field(
@@ -53,7 +53,7 @@ class LayerSettings(Table):
         "the first paper.",
     )
     dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
-    filter_size: Size = Field(3, description="Steps that a convolution's filters see.")
+    filter_size: Width = Field(3, description="Steps that a convolution's filters see.")
     dilated: bool = Field(
         False, description="A convolution's filters see steps 1, 2, 4, … apart, layer by layer."
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ensue.data.tasks.shapes import ATTRIBUTES
-from ensue.settings import Expected, Rate, Size
+from ensue.settings import Expected, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import CellName
 from ensue.tasks.pictures.settings import BLOCKS, PictureSettings
 from ensue.tasks.settings import DecoderSettings, SearchSettings
@@ -29,8 +29,8 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     )
     dropout_regions: Rate = Field(0.1, description="Dropout of the regions.")
     # decoder
-    embedding_size: Size = 64
-    hidden_size: Size = 128
+    embedding_size: Width = 64
+    hidden_size: Width = 128
     cell: CellName = Field("GRU", description="Recurrent cell of the decoder.")
     begin: Literal["mean", "zero"] = Field(
         "mean", description="First state of the decoder: from the mean of all regions, or zero."
@@ -39,7 +39,7 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     dropout_output: Rate = 0.1
     batch_rows: Size = Field(32, description="Pictures of a batch.")
     # search
-    beam: Size = 3
+    beam: Width = 3
     alpha: float = Field(0.0, ge=0)
     longest: Size = Field(40, description="Most tokens of a caption.")
     attributes: dict[str, list[str]] = Field(

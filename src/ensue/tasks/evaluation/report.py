@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ensue.errors import RunError
+from ensue.escape import printable, printable_lines
 from ensue.files.atomic_folder import Damaged, finite, sealed, unsealed
 from ensue.files.disk import write_whole
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
@@ -140,8 +141,19 @@ class Evaluation:
         return []
 
     def as_text(self) -> str:
-        parts = [self._head(), self._classes(), self._confused(), self._errors()]
-        return "\n\n".join(part for part in parts if part)
+        """A screen of text, with the control characters of labels and texts written out."""
+        return "\n\n".join(part for part in self._printable().sections() if part)
+
+    def sections(self) -> list[str]:
+        return [self._head(), self._classes(), self._confused(), self._errors()]
+
+    def _printable(self) -> Self:
+        shown: dict[str, Any] = {"notes": [printable_lines(note) for note in self.notes]}
+        for name in ("scores", "others", "baselines"):
+            shown[name] = {printable(key): value for key, value in getattr(self, name).items()}
+        for name in self.tables:
+            shown[name] = [_printable(row) for row in getattr(self, name)]
+        return replace(self, **shown)
 
     def size_line(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
@@ -233,6 +245,11 @@ class Evaluation:
             f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
         ]
         return "\n".join(["greatest surprises", *lines]) if lines else ""
+
+
+def _printable(row: Any) -> Any:
+    """A row of a table, a named tuple."""
+    return row._make(printable(cell) if isinstance(cell, str) else cell for cell in row)
 
 
 def _number(value: float | None) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.drawing.html import between
-from ensue.tasks.answers import Answer, Answers, Columns
+from ensue.tasks.answers import Answer, Answers, Columns, tabbed
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class ForecastStep(Answer):
         """The time, and value, low and high of each target, with tabs between."""
         every = ((target.value, target.low, target.high) for target in self.expected.values())
         cells = [f"{number:.6g}" for numbers in every for number in numbers]
-        return "\t".join([self.time, *cells])
+        return tabbed(self.time, *cells)
 
     def as_row(self) -> dict[str, str | float]:
         """time; of each target its value, under its own name, and …_low and …_high."""

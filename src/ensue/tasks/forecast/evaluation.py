@@ -56,7 +56,7 @@ class ForecastEvaluation(Evaluation):
         every = -(-len(self.ahead) // MOST_STEPS)
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
 
-    def as_text(self) -> str:
+    def sections(self) -> list[str]:
         lines = [
             self._legend(),
             "",
@@ -66,7 +66,7 @@ class ForecastEvaluation(Evaluation):
             f"{row.step:11}{row.mae:10.4f}{row.rmse:10.4f}{100 * row.coverage:12.1f} %"
             for row in self._shown()
         ]
-        return "\n\n".join([super().as_text(), "\n".join(lines)])
+        return [*super().sections(), "\n".join(lines)]
 
 
 def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluation:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import unknown
-from ensue.settings import Expected, Rate, Size, Table
+from ensue.settings import Depth, Expected, Rate, Size, Table, Width
 from ensue.tasks.blocks.cell_name import CellName
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
@@ -70,10 +70,10 @@ class ForecastSettings(Table):
         description="A distribution, whose cost is −log p, or one number with its squared or "
         "absolute error.",
     )
-    components: Size = Field(3, description="Gaussians of a mixture.")
+    components: Width = Field(3, description="Gaussians of a mixture.")
     cell: CellName = Field("GRU", description="Recurrent cell.")
-    hidden_size: Size = Field(64, description="Size of a cell's state.")
-    layers: Size = Field(1, description="Number of recurrent layers.")
+    hidden_size: Width = Field(64, description="Size of a cell's state.")
+    layers: Depth = Field(1, description="Number of recurrent layers.")
     segment: Size = Field(12, description="Steps of a segment; divides look_back.")
     dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
     ridge: float = Field(

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ensue.layers.convolution import ConvolutionNet
-from ensue.settings import Rate, Size
+from ensue.settings import Rate, Size, Width
 from ensue.tasks.pictures.part import Shape
 from ensue.tasks.pictures.settings import PictureSettings
 
@@ -25,7 +25,7 @@ class ImageSettings(PictureSettings):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
     instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "blocks"}
 
-    hidden: list[Size] = Field([64], description="Units of each layer after the convolutions.")
+    hidden: list[Width] = Field([64], description="Units of each layer after the convolutions.")
     dropout_layers: Rate = Field(0.2, description="Dropout of the layers after the convolutions.")
     shift: Rate = Field(
         0.07, description="Largest random shift in training, as a share of height and width."

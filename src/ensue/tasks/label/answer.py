@@ -10,7 +10,7 @@ from typing import Any, Self
 from ensue.drawing.html import HUES, Markup, tint
 from ensue.drawing.svg import escape
 from ensue.metrics.spans import OUTSIDE, Span
-from ensue.tasks.answers import Answer, Columns
+from ensue.tasks.answers import Answer, Columns, tabbed
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Labelled(Answer):
     def as_line(self, shown: object) -> str:
         """token/LABEL for each step, or the labels alone where there are no tokens."""
         if not self.tokens:
-            return " ".join(self.labels)
+            return tabbed(" ".join(self.labels))
         pairs = zip(self.tokens, self.labels, strict=True)
-        return " ".join(f"{token}/{label}" for token, label in pairs)
+        return tabbed(" ".join(f"{token}/{label}" for token, label in pairs))
 
     def as_row(self) -> dict[str, Any]:
         spans = None if self.spans is None else [span._asdict() for span in self.spans]

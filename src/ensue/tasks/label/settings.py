@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from ensue.settings import Expected, OneOf, Rate, Size
+from ensue.settings import Expected, OneOf, Rate, Width
 from ensue.tasks.blocks.cell_name import known_cell
 from ensue.tasks.label.network import LABEL_OUTPUTS
 from ensue.tasks.settings import LabelSettings
@@ -25,7 +25,7 @@ class LabellerSettings(LabelSettings):
     character_size: Annotated[int, Field(ge=0)] = Field(
         32, description="Size of the vector of a letter; 0 reads no letters."
     )
-    character_hidden: Size = Field(
+    character_hidden: Width = Field(
         64, description="State of the cell that reads the letters of a word, in each direction."
     )
     affixes: Annotated[int, Field(ge=0, le=6)] = Field(
@@ -50,7 +50,7 @@ class LabellerSettings(LabelSettings):
         validate_default=True,
         description="Search for the best labels; auto: exact, or beam where a cell reads them.",
     )
-    beam: Size = Field(8, description="Width of the beam, with search beam.")
+    beam: Width = Field(8, description="Width of the beam, with search beam.")
     legal_only: bool = Field(
         False, description="Answer only sequences of span tags (BIO and its kin) that are legal."
     )

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensue.settings import Rate, Size
+from ensue.settings import Depth, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import whole_heads
 from ensue.tasks.blocks.encoders import LayerSettings
 from ensue.tasks.settings import DROPOUT
@@ -35,13 +35,13 @@ class LanguageSettings(LayerSettings):
         "modified-kneser-ney", "kneser-ney", "interpolated", "add-k", "maximum-likelihood"
     ] = Field("modified-kneser-ney", description="Smoothing of the n-grams.")
     add: float = Field(1.0, gt=0, description="k of the smoothing add-k.")
-    window: Size = Field(4, description="Tokens that a fixed window sees.")
+    window: Width = Field(4, description="Tokens that a fixed window sees.")
     one_hot: bool = Field(False, description="A fixed window without an embedding.")
     context: Size = Field(256, description="Tokens that each block of a transformer looks back at.")
-    hidden_size: Size = 200
-    layers: Size = 2
+    hidden_size: Width = 200
+    layers: Depth = 2
     dilated: bool = True
-    embedding_size: Size = Field(200, description="Size of the word vectors.")
+    embedding_size: Width = Field(200, description="Size of the word vectors.")
     tied: bool = Field(True, description="The output layer has the weights of the embedding.")
     dropout_word: Rate = Field(
         0.0, description="Dropout of whole words of the vocabulary, wherever a batch has them."

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ensue.drawing.html import HUES, Markup, tint
 from ensue.drawing.svg import escape
-from ensue.tasks.answers import Answer, Columns
+from ensue.tasks.answers import Answer, Columns, tabbed
 
 MOST_BITS = 16.0  # drawn as strongly as can be
 
@@ -36,7 +36,8 @@ class Scored(Answer):
         worst = max(range(len(self.bits)), key=self.bits.__getitem__)
         mean = self.total / len(self.bits)
         told = f"{self.tokens[worst]} ({self.bits[worst]:.1f})"
-        return f"{self.total:.2f}\t{mean:.2f}\t{told}\t{' '.join(str(value).split())}"
+        text = " ".join(str(value).split())
+        return tabbed(f"{self.total:.2f}", f"{mean:.2f}", told, text)
 
     def shows_input(self) -> bool:
         return True

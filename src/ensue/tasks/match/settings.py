@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ensue.settings import Size
+from ensue.settings import Width
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
 from ensue.tasks.settings import LabelSettings
 from ensue.tasks.targets.target import NumberSettings
@@ -27,7 +27,7 @@ class MatcherSettings(LabelSettings, NumberSettings):
         description="How the two sides are compared: as vectors, or every step of one with the "
         "steps of the other.",
     )
-    compared_size: Size = Field(64, description="Width of the layer above what is compared.")
+    compared_size: Width = Field(64, description="Width of the layer above what is compared.")
     pooling: PoolingName = Field("max", description=POOLED)
     target: Literal["auto", "class", "number"] = Field(
         "auto",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ensue.drawing.html import Markup
 from ensue.drawing.svg import escape
-from ensue.tasks.answers import Columns
+from ensue.tasks.answers import Columns, tabbed
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
 
@@ -35,11 +35,11 @@ def answer_line(text: str, alternatives: Sequence[Alternative], weights: Weights
     """The text alone; or a line for each alternative with its log p; or, after a tab, pairs i-j:
     token j, from 0 on, looked most at position i of the source."""
     if alternatives:
-        return "\n".join(f"{other.score:.4f}\t{other.text}" for other in alternatives)
+        return "\n".join(tabbed(f"{other.score:.4f}", other.text) for other in alternatives)
     if weights is None:
-        return text
+        return tabbed(text)
     looked = [max(range(len(row)), key=row.__getitem__) for row in weights]
-    return f"{text}\t{' '.join(f'{i}-{j}' for j, i in enumerate(looked))}"
+    return tabbed(text, " ".join(f"{i}-{j}" for j, i in enumerate(looked)))
 
 
 class Said(Protocol):

@@ -40,9 +40,8 @@ class PairEvaluation(Evaluation):
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "buckets": Bucket}
     mistakes: ClassVar[str] = "furthest from what was expected"
 
-    def as_text(self) -> str:
-        parts = [self._head(), self._lengths(), self._worst()]
-        return "\n\n".join(part for part in parts if part)
+    def sections(self) -> list[str]:
+        return [self._head(), self._lengths(), self._worst()]
 
     def own_tables(self) -> list[OwnTable]:
         return [OwnTable("by length of the source", ("tokens", "rows", self.main), self.buckets)]

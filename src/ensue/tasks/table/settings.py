@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ensue.errors import OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import MLP, STARTS
-from ensue.settings import OFF, Expected, OneOf, Rate, Size
+from ensue.settings import OFF, Expected, OneOf, Rate, Size, Width
 from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import NumberSettings
 
@@ -48,13 +48,13 @@ class TableSettings(NumberSettings):
     categories: Literal["embedding", "one-hot"] = Field(
         "embedding", description="How a category is read."
     )
-    embedding_size: Annotated[Size | None, OFF] = Field(
+    embedding_size: Annotated[Width | None, OFF] = Field(
         None, description="Size of a category's vector; off: by the number of categories."
     )
     min_count: Size = Field(
         2, description="Categories that are rarer in the training part are read as unknown."
     )
-    hidden: list[Size] = Field(
+    hidden: list[Width] = Field(
         [64, 64], description="Units of each hidden layer; [] is a linear model."
     )
     activations: Annotated[

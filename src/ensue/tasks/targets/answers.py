@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from ensue.drawing.html import between, block, table
 from ensue.drawing.inline import bar, span
-from ensue.tasks.answers import Answer, Columns
+from ensue.tasks.answers import Answer, Columns, tabbed
 
 
 @runtime_checkable
@@ -18,14 +18,14 @@ class Readable(Protocol):
     def as_text(self) -> str: ...
 
 
-def shown_text(shown: object) -> str:
-    """What is shown of an input, on one line; several texts with tabs between; "" where it is
-    neither a text nor readable."""
+def shown_texts(shown: object) -> list[str]:
+    """What is shown of an input, each of its texts on one line; "" where it is neither a text nor
+    readable."""
+    if isinstance(shown, str):
+        return [" ".join(shown.split())]
     if isinstance(shown, tuple):
-        return "\t".join(shown_text(own) for own in shown)
-    if isinstance(shown, Readable):
-        shown = shown.as_text()
-    return " ".join(shown.split()) if isinstance(shown, str) else ""
+        return [text for own in shown for text in shown_texts(own)]
+    return shown_texts(shown.as_text()) if isinstance(shown, Readable) else [""]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Classified(Answer):
         the probability is that of the least probable of them."""
         chosen = ",".join(self.labels)
         probability = f"{self._sure:.4f}" if self.labels else ""
-        return f"{chosen}\t{probability}\t{shown_text(shown)}".rstrip("\t")
+        return tabbed(chosen, probability, *shown_texts(shown)).rstrip("\t")
 
     def as_row(self) -> dict[str, Any]:
         """label and probability; labels, where there may be several, with the probability of the
@@ -92,8 +92,8 @@ class Estimated(Answer):
 
     def as_line(self, shown: object) -> str:
         """value, low, high and input, with tabs between."""
-        numbers = f"{self.value:.6g}\t{self.low:.6g}\t{self.high:.6g}"
-        return f"{numbers}\t{shown_text(shown)}".rstrip("\t")
+        numbers = (f"{number:.6g}" for number in (self.value, self.low, self.high))
+        return tabbed(*numbers, *shown_texts(shown)).rstrip("\t")
 
     def as_row(self) -> dict[str, float]:
         return {"value": self.value, "low": self.low, "high": self.high}

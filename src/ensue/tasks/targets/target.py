@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ensue.metrics.table import Metric
-from ensue.settings import Size, Table
+from ensue.settings import Table, Width
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.part import LabelledPart
 
@@ -23,7 +23,7 @@ class NumberSettings(Table):
     distribution: Literal["gaussian", "mixture"] = Field(
         "gaussian", description="Distribution of a predicted number: a Gaussian, or several."
     )
-    components: Size = Field(3, description="Gaussians of a mixture.")
+    components: Width = Field(3, description="Gaussians of a mixture.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.9, description="Probability that the interval of an answer should have."
     )

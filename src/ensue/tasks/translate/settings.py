@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensue.settings import OFF, Rate, Size
+from ensue.settings import OFF, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import OptionalCell, whole_heads
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
@@ -27,7 +27,7 @@ class PairSettings(DecoderSettings, SearchSettings):
 
     family: Literal["recurrent", "transformer"] = Field("recurrent", description="Kind of network.")
     # of both
-    hidden_size: Size = Field(
+    hidden_size: Width = Field(
         256, description="Size of a cell's state, or the width of a transformer."
     )
     shared: bool = Field(
@@ -53,8 +53,8 @@ class PairSettings(DecoderSettings, SearchSettings):
     dropout_input: Rate = 0.2
     dropout_output: Rate = 0.2
     # transformer
-    heads: Size = Field(4, description="Attention heads of a transformer.")
-    inner_size: Annotated[Size | None, OFF] = Field(
+    heads: Width = Field(4, description="Attention heads of a transformer.")
+    inner_size: Annotated[Width | None, OFF] = Field(
         None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
     )
     norm: Literal["before", "after"] = Field(
