@@ -90,7 +90,12 @@ def ask(place: str, words: list[str]) -> int:
 
 
 def serve(place: str) -> NoReturn:
-    import ensue.cli.commands
+    import torch._dynamo  # noqa: F401  optimisers load it
+
+    import ensue.runs.evaluate
+    import ensue.runs.infer
+    import ensue.runs.predict
+    import ensue.runs.train
     import ensue.tasks
     import ensue.training
 
