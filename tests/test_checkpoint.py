@@ -19,7 +19,7 @@ from ensue.errors import RunError, TrainingError
 from ensue.files import atomic_folder as whole
 from ensue.files.atomic_folder import Damaged
 from ensue.files.exchange import exchanged
-from ensue.files.unfinished import unfinished
+from ensue.files.unfinished import sweep, unfinished
 from ensue.training import checkpoint
 
 SCALARS = {"update": 3, "cost": 0.1 + 0.2, "due": False, "best": None}
@@ -309,7 +309,7 @@ def test_a_crash_at_any_call_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             assert len(names(folder)) >= 2
             for name in names(folder):
                 checkpoint.read(folder / name)
-            checkpoint.clean(folder)
+            sweep(folder)
             assert sorted(os.listdir(folder)) == names(folder)
             if not ended:
                 assert found.path.name == "step-000004"

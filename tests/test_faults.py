@@ -29,7 +29,7 @@ from trainees import BATCH, ROWS, Judge, Rows, build, state
 
 from ensue.cells import CELLS
 from ensue.errors import OptionError, RunError, TrainingError
-from ensue.files import run_folder
+from ensue.files import lock
 from ensue.training import (
     CheckpointSaved,
     Progress,
@@ -327,7 +327,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
     needed = len(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "open_plain", Unwritten(error, late))
+        patch.setattr(lock, "open_plain", Unwritten(error, late))
         with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
             pass
     assert str(caught.value) == (
@@ -363,8 +363,8 @@ def test_a_folder_that_cannot_be_made(
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(Path, "mkdir", failing)
-    with pytest.raises(RunError) as caught:
-        RunFolder(tmp_path / "run").create()
+    with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
+        pass
     assert str(caught.value) == (
         f"{tmp_path / 'run'}: cannot be made a run folder: {os.strerror(error)}. Next: "
         f"{next_step}, then run the same command again"
@@ -473,7 +473,10 @@ def test_when_files_are_written_is_no_change(tmp_path: Path) -> None:
     fitted(tmp_path, plan(most_updates=5, checkpoint_updates=4, checkpoint_seconds=1.5))
 
 
-FACTS = ["ensue", "torch", "data", "validation", "model", "threads", "processes"]
+FACTS = [
+    "ensue", "torch", "data", "validation", "model", "threads", "processes", "engine", "compiler",
+    "flags", "cpu",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -21,9 +21,9 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import part_of
 from ensue.runs.config import TABLES, RunConfig, changed
 from ensue.runs.data_files import digest_of
-from ensue.runs.evaluate import OPENINGS
 from ensue.runs.infer import infer
 from ensue.runs.load import load_run
+from ensue.runs.openings import OPENINGS
 from ensue.runs.train import settle, suggest_rate, train_run
 from ensue.tasks import TASKS
 from ensue.training import RunFolder
@@ -304,10 +304,6 @@ def test_openings_are_counted_by_content_across_sibling_runs(tmp_path: Path) -> 
     lines = (tmp_path / "runs" / OPENINGS).read_text().splitlines()
     assert [json.loads(line)["run"] for line in lines] == ["a", "b", "a", "a"]
     assert json.loads(lines[0])["test"] == digest_of([str(test)])
-    (tmp_path / "runs" / OPENINGS).write_text("nonsense\n")
-    assert f"{OPENINGS}:1: this is not a line that Ensue wrote" in refused(
-        lambda: evaluate_run(folders[0], [])
-    )
 
 
 def test_both_parts_cannot_be_opened_at_once(tmp_path: Path) -> None:

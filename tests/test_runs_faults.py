@@ -96,7 +96,9 @@ def test_a_record_of_openings_that_cannot_be_written_speaks_of_no_checkpoints(
     train_run(config, run)
     (tmp_path / "test-openings.jsonl").mkdir()
     message = refused(lambda: evaluate_run(run, [str(held)]))
-    assert message.startswith(f"{tmp_path / 'test-openings.jsonl'}: not saved: Is a directory")
+    assert message.startswith(
+        f"{tmp_path / 'test-openings.jsonl'}: expected a plain file, got a folder"
+    )
     assert "checkpoints" not in message
 
 
@@ -244,5 +246,6 @@ def test_what_the_files_held_is_not_what_ensue_wrote(tmp_path: Path) -> None:
     train_run(config, folder)
     (folder.path / "data.json").write_text("[]")
     assert refused(lambda: evaluate_run(folder, [])) == (
-        f"{folder.path / 'data.json'}: this is not what Ensue wrote; remove it"
+        f"{folder.data}: changed since it was written. Next: remove it; "
+        f"{folder.model / 'data.json'} holds the same as it was"
     )

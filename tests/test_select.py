@@ -17,9 +17,9 @@ from ensue.cells import CELLS
 from ensue.cli import main
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
 from ensue.runs.config import RunConfig
-from ensue.runs.evaluate import OPENINGS
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
+from ensue.runs.openings import OPENINGS
 from ensue.runs.run import seconds_trained
 from ensue.study.selection import Selection, select, selection
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models

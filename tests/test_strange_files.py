@@ -16,8 +16,11 @@ from ensue.files.disk import write_whole
 from ensue.files.opening import append_to, open_plain, read_plain
 from ensue.files.run_folder import RunFolder
 
-FILES = ("config.toml", "history.jsonl", "timing.jsonl", "lock")
-FOLDERS = ("checkpoints", "model", "members", "refit")
+FILES = (
+    *("config.toml", "data.json", "history.jsonl", "timing.jsonl", "lock"),
+    *("training.json", "card.md", "evaluation.json", "failure.json"),
+)
+FOLDERS = ("checkpoints", "learned", "model", "members", "refit", "evaluation-rows")
 
 
 def make_link(place: Path) -> None:
@@ -57,10 +60,12 @@ def test_a_run_folder_with_something_strange_in_it_is_refused(
     make, described = STRANGE[kind]
     make(run.path / name)
     expected = "a plain file" if name in FILES else "a folder"
-    with pytest.raises(RunError) as caught, run.locked():
-        pass
-    assert str(caught.value).startswith(f"{run.path / name}: expected {expected}, got {described}")
-    assert str(caught.value).endswith("Remove it, or name another run folder")
+    for hold in (run.locked, run.writing):
+        with pytest.raises(RunError) as caught, hold():
+            pass
+        told = str(caught.value)
+        assert told.startswith(f"{run.path / name}: expected {expected}, got {described}")
+        assert told.endswith("Remove it, or name another run folder")
     assert (run.path.parent / "precious").read_text() == "years of work"
 
 

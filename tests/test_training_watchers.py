@@ -19,7 +19,7 @@ from ensue.training import (
     Validated,
     display,
 )
-from ensue.training.history import History, Timing, line_of
+from ensue.training.history import History, Timing, recorded
 
 COST = 0.1 + 0.2  # a number that takes 17 digits
 
@@ -29,17 +29,18 @@ def update(number: int) -> Update:
 
 
 def test_the_history_has_every_tenth_update_and_every_evaluation() -> None:
-    written = [number for number in range(1, 32) if line_of(update(number))]
+    written = [number for number in range(1, 32) if recorded(update(number))]
     assert written == [1, 10, 20, 30]
-    assert line_of(Validated(7, 1, {"cost": COST}, True))
+    assert recorded(Validated(7, 1, {"cost": COST}, True))
     for row in (Began(0, 9), CheckpointSaved(3, Path("a")), Said("a line"), Finished(9, "epochs")):
-        assert line_of(row) is None
+        assert recorded(row) is None
 
 
-def test_numbers_are_read_back_exactly() -> None:
-    line = line_of(update(10))
-    assert line is not None
-    found = json.loads(line)
+def test_numbers_are_read_back_exactly(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.jsonl")
+    history.add(update(10))
+    history.close()
+    found = json.loads(history.path.read_bytes())
     assert (found["cost"], found["norm"], found["rate"]) == (COST, 1 / 3, 1e-3)
     assert found["row"] == "update"
     assert not {"time", "seconds", "clock"} & found.keys()

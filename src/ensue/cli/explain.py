@@ -16,6 +16,7 @@ from ensue.cli.app import (
     app,
     as_json_text,
     check_files,
+    teller,
     write_picture,
 )
 from ensue.cli.learning import Run, TrustCell, trusted
@@ -48,7 +49,7 @@ def explain(
     if len(given) != 1:
         raise OptionError(f"explain: expected one of {_known()}, got {_flags(given)}")
     ((option, value),) = given.items()
-    _, model = load_run(RunFolder(run), trusted(trust_cell), device)
+    _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
     explains = model.task.explains
     if explains is None or explains.option != option:
         wanted = " or ".join(options_by_task(EXPLAIN)[option])

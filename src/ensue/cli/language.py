@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Device, answer, app, as_json_text
+from ensue.cli.app import AsJson, Device, answer, app, as_json_text, teller
 from ensue.cli.grouped import grouped
 from ensue.cli.learning import TrustCell, trusted
 from ensue.cli.streams import input_lines, nobody_reads
@@ -30,7 +30,7 @@ def load_generating(
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
-    _, model = load_run(RunFolder(run), trusted(trust_cell), device=device)
+    _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
     if model.task.generates is None:
         raise RunError(f"{run}: expected a language model, got a model to {model.task.name}")
     return model, model.task.generates

@@ -61,7 +61,8 @@ def init(wanted: Request, said: Said) -> None:
     from ensue.training import RunFolder
 
     folder = RunFolder(wanted.run)
-    settle(folder, configured(wanted, said, teller()))
+    with folder.locked():
+        settle(folder, configured(wanted, said, teller()), say=teller())
     report(str(folder.config))
 
 
@@ -102,25 +103,26 @@ def train(wanted: TrainOptions, said: Said) -> None:
     """
     check(wanted, said)
     with shown_while(LOADING):
-        from ensue.runs.train import attempted, settle, suggest_rate, train_run
+        from ensue.runs.train import attempted, suggest_rate, train_run
+        from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
 
     team = processes.begin()
     tell, allow = teller(wanted.quiet, silent=not team.first), wanted.allow or []
+    folder = RunFolder(wanted.run)
+    looks_only = wanted.dry_run or wanted.find_rate
     try:
-        config = configured(wanted, said, tell, wanted.trust_cell)
-        if wanted.dry_run:
-            answer(config.text_of(), end="")
-            return
-        if wanted.find_rate:
-            answer(str(suggest_rate(config, tell)))
-            return
-        folder = RunFolder(wanted.run)
-        watchers = [Display(config.train.watch, quiet=wanted.quiet)]
-        with attempted(folder) if team.first else nullcontext():
-            if team.first:
-                config = settle(folder, config, allow)
-            trained = train_run(config, folder, watchers, tell, allow)
+        with nullcontext() if looks_only else holding(folder):
+            config = configured(wanted, said, tell, wanted.trust_cell)
+            if wanted.dry_run:
+                answer(config.text_of(), end="")
+                return
+            if wanted.find_rate:
+                answer(str(suggest_rate(config, tell)))
+                return
+            watchers = [Display(config.train.watch, quiet=wanted.quiet)]
+            with attempted(folder) if team.first else nullcontext():
+                trained = train_run(config, folder, watchers, tell, allow)
         if team.first:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:

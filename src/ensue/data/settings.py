@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
@@ -42,7 +42,17 @@ class DataSettings(Table):
     features: list[str] = Field([], description="Numeric columns of such a table.")
     group: str = Field("", description="Column whose equal values stay in the same part.")
     split_seed: int = Field(0, ge=0, description="Another number splits the rows otherwise.")
+    split_version: int = Field(
+        1, description="Version of the rule that splits the rows; 1 is that of version 0.1.0."
+    )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
+
+    @field_validator("split_version")
+    @classmethod
+    def _known_version(cls, version: int) -> int:
+        if version != 1:
+            raise ValueError(f"expected 1, got {version}; use the Ensue that wrote it")
+        return version
 
     def files(self, part: str) -> list[str]:
         """Those of a part: its own, or the training files that it is split off."""

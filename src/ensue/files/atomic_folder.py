@@ -216,7 +216,7 @@ def read_files(place: Path) -> dict[str, bytes]:
         if odd := sorted(set(names) ^ {*listed, MANIFEST}):
             known = "missing" if odd[0] in listed else "not in the manifest"
             raise Damaged(f"{odd[0]} is {known}")
-        files = {name: _read(place / name, expected) for name, expected in listed.items()}
+        files = {name: read_listed(place, listed, name) for name in listed}
     except OSError as error:
         raise Damaged(f"{Path(error.filename or place).name}: {error.strerror}") from None
     except RunError as error:
@@ -224,8 +224,9 @@ def read_files(place: Path) -> dict[str, bytes]:
     return {**files, MANIFEST: manifest_bytes}
 
 
-def _read(path: Path, expected: Mapping[str, Any]) -> bytes:
+def read_listed(place: Path, listed: Mapping[str, Any], name: str) -> bytes:
     """One file, of the size and the digest that the manifest has; no larger one is read."""
+    path, expected = place / name, listed[name]
     size = path.lstat().st_size
     if stat.S_ISREG(path.lstat().st_mode) and size != expected["size"]:
         raise Damaged(f"{path.name} has {size:,} bytes, expected {expected['size']:,}")

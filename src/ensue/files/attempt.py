@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from pathlib import Path
 from ensue.errors import RunError
 from ensue.files.atomic_folder import Damaged, sealed, unsealed
 from ensue.files.disk import write_whole
-from ensue.files.run_folder import RunFolder
+from ensue.files.opening import read_plain
+from ensue.files.run_folder import MEMBERS, REFIT, RunFolder
 
 LONGEST = 300  # characters of a reason
 
@@ -39,7 +41,7 @@ def note_failure(folder: RunFolder, error: BaseException) -> None:
 def failure_of(folder: RunFolder) -> Failure | None:
     """Why a run failed, if it did."""
     try:
-        found = unsealed(folder.failure.read_bytes(), folder.failure.name)
+        found = unsealed(read_plain(folder.failure), folder.failure.name)
         return Failure(str(found["reason"]), str(found["when"]))
     except FileNotFoundError:
         return None
@@ -58,54 +60,43 @@ def add_note(error: BaseException, note: str) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """there: which files of a run a folder had; config: what its configuration held; above: the
-    folders above it that did not exist, the nearest first."""
+    """there: which files of a run a folder had; config: what its configuration held."""
 
     there: frozenset[Path]
     config: bytes | None
-    above: tuple[Path, ...]
 
     @classmethod
     def of(cls, folder: RunFolder) -> _Before:
-        there = frozenset(path for path in _files(folder) if path.exists() or path.is_symlink())
-        config = folder.config.read_bytes() if folder.config.is_file() else None
-        above = [own for own in (folder.path, *folder.path.parents) if not own.exists()]
-        return cls(there, config, tuple(above))
+        there = frozenset(path for path in _files(folder) if os.path.lexists(path))
+        return cls(there, read_plain(folder.config) if folder.config in there else None)
 
     def restore(self, folder: RunFolder) -> None:
-        with folder.locked():
-            if folder.has_weights():
-                return
-            for path in _files(folder)[:-1]:
-                if path not in self.there and path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                elif path not in self.there:
-                    path.unlink(missing_ok=True)
-            if self.config is not None and folder.config.read_bytes() != self.config:
-                write_whole(folder.config, self.config)
-        if folder.lock not in self.there:
-            folder.lock.unlink(missing_ok=True)
-        for own in self.above:
-            own.rmdir()
+        for path in _files(folder):
+            if path not in self.there and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            elif path not in self.there:
+                path.unlink(missing_ok=True)
+        if self.config is not None and read_plain(folder.config) != self.config:
+            write_whole(folder.config, self.config)
 
 
 def _files(folder: RunFolder) -> list[Path]:
-    """What a training writes before there is anything learned; the lock last."""
-    folders = [folder.path / "members", folder.path / "refit", folder.checkpoints, folder.learned]
-    return [folder.config, folder.history, folder.timing, *folders, folder.failure, folder.lock]
+    """What a training writes before there is anything learned."""
+    folders = [folder.path / MEMBERS, folder.path / REFIT, folder.checkpoints, folder.learned]
+    return [folder.config, folder.history, folder.timing, *folders, folder.failure]
 
 
 @contextmanager
 def restored(folder: RunFolder, stops: type[Exception]) -> Iterator[None]:
     """If what is done inside fails before anything was learned, the folder is afterwards as it was
-    before: one that is new is gone, one that had a configuration has it still. A folder that
-    another process works in is left alone. stops: an error that is no failure, since whoever
-    raised it means to go on."""
-    before = _Before.of(folder)
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, stops) and not folder.has_weights():
-            with suppress(OSError, RunError):
-                before.restore(folder)
-        raise
+    before: one that is new is gone, one that had a configuration has it still. It is locked all
+    the time. stops: an error that is no failure, since whoever raised it means to go on."""
+    with folder.locked():
+        before = _Before.of(folder)
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, stops) and not folder.has_weights():
+                with suppress(OSError, RunError):
+                    before.restore(folder)
+            raise

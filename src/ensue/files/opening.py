@@ -45,6 +45,13 @@ def append_to(path: Path) -> FileIO:
     return open_plain(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
 
 
+def write_all(file: FileIO, data: bytes) -> None:
+    """All of it, or the system's error: a disk that is nearly full takes a part at first."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+
+
 def read_plain(path: Path, most: int = RUN_FILE) -> bytes:
     """All of a file; RunError where it has more than `most` bytes."""
     with open_plain(path) as file:

@@ -1,23 +1,20 @@
-"""The folder of a run: the names of its files, and its lock."""
+"""The folder of a run: the names of its files, and how it is held."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import socket
 import stat
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from ensue.errors import RunError
-from ensue.files.disk import advice, disk_errors
-from ensue.files.opening import open_plain, read_plain, refuse_strange
+from ensue.files.disk import disk_errors
+from ensue.files.lock import Lock, holder_of
+from ensue.files.opening import refuse_strange
+from ensue.files.unfinished import sweep
 
 MEMBERS, REFIT = "members", "refit"
-PATIENCE = 1.0  # seconds until the holder of a lock has written its name
 
 
 class RunFolder:
@@ -43,23 +40,19 @@ class RunFolder:
         self.evaluation_rows = self.path / "evaluation-rows"
         self.failure = self.path / "failure.json"
         self.lock = self.path / "lock"
+        self._held = False
 
     def check(self) -> None:
         """RunError where a link, a FIFO or a device stands under one of the names: what is read
         or written by a name of the folder is inside of it."""
-        files = (self.config, self.history, self.timing, self.lock)
-        folders = (self.checkpoints, self.model, self.path / MEMBERS, self.path / REFIT)
+        folders = [self.checkpoints, self.learned, self.model, self.evaluation_rows]
+        folders += [self.path / MEMBERS, self.path / REFIT]
+        files = [own for own in self._named() if own not in folders]
         refuse_strange(dict.fromkeys(files, stat.S_IFREG) | dict.fromkeys(folders, stat.S_IFDIR))
 
-    def create(self) -> None:
-        self.check()
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(
-                f"{self.path}: cannot be made a run folder: {error.strerror}. Next: "
-                f"{advice(error)}, then run the same command again"
-            ) from error
+    def _named(self) -> list[Path]:
+        """Every name of the folder that a run uses."""
+        return [own for own in vars(self).values() if isinstance(own, Path) and own != self.path]
 
     def member(self, number: int) -> RunFolder:
         """The folder of another network of an ensemble, inside of this one."""
@@ -84,20 +77,12 @@ class RunFolder:
 
     def holder(self) -> str:
         """Who trains in it at this moment; "" where nobody does."""
-        try:
-            with open(self.lock, "rb") as file:
-                if not file.read():  # emptied by whoever frees it
-                    return ""
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return self._holder()
-        except OSError:
-            return ""
-        return ""
+        return holder_of(self.lock)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Held for the moment in which files beside those of a training are exchanged."""
+        self.check()
         with disk_errors(self.path, 0):
             handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -108,48 +93,26 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Held by one process at a time; the system frees it when that process ends, however."""
-        self.create()
-        name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
-        with ExitStack() as stack:
-            with disk_errors(self.lock, len(name)):
-                opened = open_plain(self.lock, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-                file = stack.enter_context(opened)
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise RunError(
-                        f"{self.path} is in use by {self._holder()}. Wait for it, stop it, or "
-                        "name another run folder"
-                    ) from None
-                file.truncate(0)
-                file.write(name)
+        """Held by one process, from its first look at the folder to the last file that it writes.
+        Inside of it this folder may ask for it again. A folder in which nothing was written is
+        afterwards as it was before."""
+        if self._held:
+            yield
+            return
+        self.check()
+        with Lock(self.lock, made_with=[self.checkpoints]) as lock:
+            self._held = True
             try:
+                sweep(self.path)
                 yield
-                self._still_there(file.fileno())
+                lock.check()
             finally:
-                with suppress(OSError):  # a disk that fails now: the lock is free all the same
-                    file.truncate(0)
+                self._held = False
+                if not self._begun():
+                    lock.undo()
 
-    def _still_there(self, handle: int) -> None:
-        """RunError where the folder was removed or replaced while the lock was held."""
-        try:
-            same = os.path.samestat(os.lstat(self.lock), os.fstat(handle))
-        except OSError:
-            same = False
-        if not same:
-            raise RunError(
-                f"{self.path}: this folder was removed or replaced while the run was at work, and "
-                "what was learned went with it. Next: run the same command again"
-            )
-
-    def _holder(self) -> str:
-        """Who holds the lock; it writes its name a moment after it has it."""
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            try:
-                name = json.loads(read_plain(self.lock))
-                return f"process {name['pid']} on {name['host']}"
-            except ValueError:
-                time.sleep(0.01)
-        return "another process"
+    def _begun(self) -> bool:
+        """Whether there is anything of a run."""
+        known = [*self._named(), self.path / MEMBERS, self.path / REFIT]
+        there = [own for own in known if own not in (self.checkpoints, self.lock)]
+        return any(map(os.path.lexists, there)) or any(self.checkpoints.glob("step-*"))

@@ -8,34 +8,61 @@ from typing import TYPE_CHECKING
 
 from ensue.errors import RunError
 from ensue.escape import in_markdown
+from ensue.files.atomic_folder import digest
 from ensue.files.disk import write_whole
+from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, current_evaluations
+from ensue.runs.messages import Message, Say, nobody
 
 if TYPE_CHECKING:
     from ensue.runs.train import Trained
 
 EVALUATION = "## Evaluation"
+SEAL = "<!-- sha256 {} -->"
 
 
-def write_card(folder: RunFolder, trained: Trained) -> None:
+def write_card(folder: RunFolder, trained: Trained, say: Say = nobody) -> None:
     """Of a model that has just been trained, with the evaluations that it has already."""
-    write_whole(folder.card, (_training(folder, trained) + _evaluations(folder)).encode())
+    _, edited = _read(folder)
+    if edited:
+        say(Message(f"{folder.card}: edited since it was written; written anew", warning=True))
+    _write(folder, _training(folder, trained) + _evaluations(folder))
 
 
-def add_evaluations(folder: RunFolder) -> None:
+def add_evaluations(folder: RunFolder, say: Say = nobody) -> None:
     """The section on evaluations in the card of a run that is finished, in the place of the one
-    that is there."""
-    try:
-        text = folder.card.read_text("utf-8")
-    except FileNotFoundError:
+    that is there. What a person wrote before it stays."""
+    text, edited = _read(folder)
+    if text is None:
         return  # the run is not finished
+    if edited:
+        told = f"edited since it was written; what stands before {EVALUATION!r} is kept"
+        say(Message(f"{folder.card}: {told}", warning=True))
+    training = text.partition(f"\n{EVALUATION}\n")[0]
+    _write(folder, training + _evaluations(folder))
+
+
+def _write(folder: RunFolder, text: str) -> None:
+    """With the digest of all before it, which a page does not show."""
+    data = f"{text}\n{SEAL.format(digest(text.encode()))}\n".encode()
+    if not folder.card.is_file() or read_plain(folder.card) != data:
+        write_whole(folder.card, data)
+
+
+def _read(folder: RunFolder) -> tuple[str | None, bool]:
+    """The text without its digest, None where there is no card; and whether it was edited. A card
+    of version 0.1.0 has no digest."""
+    try:
+        text = read_plain(folder.card).decode()
+    except FileNotFoundError:
+        return None, False
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{folder.card}: cannot be read: {error}; remove it") from None
-    training = text.partition(f"\n{EVALUATION}\n")[0]
-    new = training + _evaluations(folder)
-    if new != text:
-        write_whole(folder.card, new.encode())
+    own, begin, end = text.rpartition(f"\n{SEAL.partition('{')[0]}")
+    if not begin:
+        return text, folder.training.is_file()
+    return own, begin.lstrip("\n") + end != SEAL.format(digest(own.encode())) + "\n"
 
 
 def _training(folder: RunFolder, trained: Trained) -> str:

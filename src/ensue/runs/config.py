@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, RunError, unknown
+from ensue.files.opening import read_plain
 from ensue.runs.paths import located, portable, with_cell_paths, with_paths
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
@@ -80,11 +81,19 @@ class RunConfig:
     def read(cls, path: Path) -> RunConfig:
         """A configuration file; its data files are looked for from its folder."""
         try:
-            config = cls.of(tomllib.loads(path.read_text("utf-8")))
+            return cls.of_text(read_plain(path), path)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+
+    @classmethod
+    def of_text(cls, text: bytes, path: Path) -> RunConfig:
+        """The same of what the file at this path holds."""
+        try:
+            config = cls.of(tomllib.loads(text.decode()))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
+        except RecursionError:
+            raise ConfigError(f"{path}: this is not a configuration: nested too deeply") from None
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         find = partial(located, folder=path.parent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -10,12 +11,15 @@ from pathlib import Path
 from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, RunError
-from ensue.files.disk import write_whole
+from ensue.files.atomic_folder import Damaged, sealed, unsealed
+from ensue.files.opening import read_plain
+from ensue.files.seal import DATA, seal_in
 from ensue.runs.config import RunConfig
 from ensue.runs.paths import portable
 from ensue.training import RunFolder
 
 BLOCK = 1 << 20
+FORMAT = 2  # of data.json
 
 
 def digest_of(paths: Iterable[str]) -> str:
@@ -30,10 +34,10 @@ def digest_of(paths: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def remember_files(folder: RunFolder, config: RunConfig) -> None:
-    """Writes down what the files of a run that has ended hold."""
-    found = {key_of(path, folder): digest_of([path]) for path in _files(config.data)}
-    write_whole(folder.data, json.dumps({"sha256": found}, indent=1).encode())
+def data_facts(folder: RunFolder, config: RunConfig) -> bytes:
+    """data.json: what the files of a run hold before they are read."""
+    found = {key_of(path, folder): _digest(path) for path in _files(config.data)}
+    return sealed({"format": FORMAT, "files": found})
 
 
 def refuse_changed_files(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
@@ -85,14 +89,43 @@ def _files(data: DataSettings) -> list[str]:
 
 def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:
     """Those of the files that are not as they were; none for a run that has not ended."""
+    known = _known(folder)
+    by_name = {_name(path): digest for path, digest in known.items()}
+    return [path for path in paths if _differs(path, folder, known, by_name)]
+
+
+def _known(folder: RunFolder) -> Mapping[str, str]:
+    """The digests of the files that the model was made of, by their paths."""
     place = folder.data
-    if not place.exists():
-        return []
     try:
-        known: Mapping[str, str] = json.loads(place.read_text("utf-8"))["sha256"]
-        by_name = {_name(path): digest for path, digest in known.items()}
-        return [path for path in paths if _differs(path, folder, known, by_name)]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        there = read_plain(place) if os.path.lexists(place) else None
+    except OSError as error:
+        raise RunError(f"{place}: cannot be read ({error.strerror})") from None
+    kept = _sealed_facts(folder)
+    if kept is not None and there is not None and there != kept:
+        raise RunError(
+            f"{place}: changed since it was written. Next: remove it; {folder.model / DATA} holds "
+            "the same as it was"
+        )
+    data = there if kept is None else kept
+    return {} if data is None else _digests_in(data, place)
+
+
+def _sealed_facts(folder: RunFolder) -> bytes | None:
+    try:
+        seal = seal_in(folder.model) if folder.model.is_dir() else None
+    except Damaged:
+        return None  # loading the model says so
+    return (seal or {}).get(DATA)
+
+
+def _digests_in(data: bytes, place: Path) -> dict[str, str]:
+    try:
+        value = json.loads(data)
+        old = value.get("sha256")  # where version 0.1.0 had them
+        found = old if isinstance(old, dict) else unsealed(data, place.name)["files"]
+        return {str(path): str(digest) for path, digest in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Damaged):
         raise RunError(f"{place}: this is not what Ensue wrote; remove it") from None
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,20 +12,23 @@ from typing import Any
 from ensue import __version__
 from ensue.data.parallel import sides_of
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, EnsueError, OptionError, RunError
-from ensue.files.disk import disk_errors
+from ensue.errors import DataError, EnsueError, OptionError
 from ensue.runs.card import add_evaluations
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import digest_of, key_of, split_still_holds
-from ensue.runs.evaluations import Evaluated, EvaluatedFile, keep_evaluation
+from ensue.runs.evaluations import (
+    Evaluated,
+    EvaluatedFile,
+    keep_evaluation,
+    read_evaluations,
+)
 from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.runs.openings import record_opening
 from ensue.runs.paths import PARTS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.training import RunFolder
-
-OPENINGS = "test-openings.jsonl"
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,31 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     svg = ""
     if request.picture and model.task.draws is not None:
         svg = model.task.draws.evaluated(model, part)
-    ours = by_all = 0
+    opening = None
+    files = tuple(
+        EvaluatedFile(key_of(path, folder), digest_of([path])) for path in data.files(part_name)
+    )
     if part_name == "test":
-        ours, by_all = _record(folder, digest_of(data.files("test")), found)
-    not_kept = _keep(folder, run, replace(config, data=data), request, found)
+        known = _known_openings(folder, files)
+        opening = record_opening(folder, digest_of(data.files("test")), found, known)
+        for doubt in opening.doubts:
+            say(Message(doubt, warning=True))
+    kept = _evaluated(run, replace(config, data=data), request, found)
+    kept = replace(kept, files=files, opening=opening.digest if opening else "")
+    not_kept = _keep(folder, kept, say)
+    ours, by_all = (opening.by_this_run, opening.by_all) if opening else (0, 0)
     return Opened(found, ours, by_all, svg, not_kept)
+
+
+def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[str]:
+    """The openings of these files that the run has kept evaluations of."""
+    try:
+        kept = read_evaluations(folder)
+    except EnsueError:
+        return []  # told once the evaluation is to be kept
+    digests = [own.sha256 for own in files]
+    same = [own for own in kept if [file.sha256 for file in own.files] == digests]
+    return [own.opening for own in same if own.opening]
 
 
 def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say = nobody) -> None:
@@ -91,31 +113,30 @@ def evaluate_validation(folder: RunFolder, how: Loading | None = None, say: Say 
         raise found.not_kept
 
 
-def _keep(
-    folder: RunFolder,
-    run: LoadedRun,
-    config: RunConfig,
-    request: EvaluationRequest,
-    found: Evaluation,
-) -> EnsueError | None:
-    """Writes the evaluation into the folder and the card; what went wrong is for the caller to
-    tell, after the scores. config: with the files that were read."""
-    files = config.data.files(request.part)
-    kept = Evaluated(
+def _evaluated(
+    run: LoadedRun, config: RunConfig, request: EvaluationRequest, found: Evaluation
+) -> Evaluated:
+    """What is kept of an evaluation. config: with the files that were read."""
+    return Evaluated(
         part=request.part,
         task=config.task,
-        files=tuple(EvaluatedFile(key_of(path, folder), digest_of([path])) for path in files),
+        files=(),
         basis=basis_of(config, request.part),
         asked=dict(request.asked),
         model=run.digest,
         best_so_far=run.best.line() if run.best else "",
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         ensue=__version__,
-        evaluation=found.of_rows(short_names(found.names, files)),
+        evaluation=found.of_rows(short_names(found.names, config.data.files(request.part))),
     )
+
+
+def _keep(folder: RunFolder, kept: Evaluated, say: Say) -> EnsueError | None:
+    """Writes an evaluation into the folder and the card; what went wrong is for the caller to
+    tell, after the scores."""
     try:
         keep_evaluation(folder, kept)
-        add_evaluations(folder)
+        add_evaluations(folder, say)
     except EnsueError as error:
         return error
     return None
@@ -128,7 +149,7 @@ def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
     predicted from."""
     data, named = config.data, config.description.compared_on
     free = {*PARTS, "skip_bad"}
-    free |= {"split_seed", "group"} if data.shares(part) is None else set()
+    free |= {"split_seed", "split_version", "group"} if data.shares(part) is None else set()
     free |= {"text", "second", "features"} if data.label else set()
     left = {f"data.{key}" for key in free}
     return {
@@ -192,33 +213,3 @@ def _part(
 def resolved(paths: Iterable[str]) -> set[Path]:
     """Every file by itself."""
     return {Path(side).resolve() for path in paths for side in sides_of(path)}
-
-
-def _record(folder: RunFolder, digest: str, found: Evaluation) -> tuple[int, int]:
-    """One more line beside the runs, and how many there are of this test part."""
-    place = folder.path.resolve().parent / OPENINGS
-    run = folder.path.resolve().name
-    line = json.dumps(
-        {
-            "test": digest,
-            "run": run,
-            "when": datetime.now(UTC).isoformat(timespec="seconds"),
-            found.main: found.scores[found.main].value,
-        }
-    )
-    with disk_errors(place, len(line)), open(place, "a", encoding="utf-8") as file:
-        file.write(line + "\n")
-    same = [own for own in _openings(place) if own["test"] == digest]
-    return sum(own["run"] == run for own in same), len(same)
-
-
-def _openings(place: Path) -> Iterator[dict[str, str]]:
-    for number, text in enumerate(place.read_text("utf-8").splitlines(), 1):
-        try:
-            line = json.loads(text)
-            yield {"test": str(line["test"]), "run": str(line["run"])}
-        except (ValueError, KeyError, TypeError):
-            raise RunError(
-                f"{place}:{number}: this is not a line that Ensue wrote; remove it, so that the "
-                "openings of test parts can be counted"
-            ) from None

@@ -18,8 +18,11 @@ from safetensors import SafetensorError
 
 from ensue.errors import RunError
 from ensue.files.atomic_folder import MANIFEST, Damaged, digest, finite, sealed, unsealed
+from ensue.files.caps import HISTORY_FILE
 from ensue.files.disk import disk_errors, write_whole
+from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
+from ensue.files.seal import content_digest
 from ensue.tasks.evaluation.bootstrap import RowSums
 from ensue.tasks.evaluation.report import Evaluation
 
@@ -41,7 +44,8 @@ class Evaluated:
     """An evaluation that is kept. part: test or validation; files: those that its rows are from;
     basis: settings that must be the same for another run to be compared; asked: the task's own
     words that were said; model: digest of the model; best_so_far: "" or where its weights are from,
-    if the run was not finished; when: UTC; rows: name and digest of the file with its rows."""
+    if the run was not finished; when: UTC; rows: name and digest of the file with its rows;
+    opening: digest of the line that says that the test part was opened."""
 
     part: str
     task: str
@@ -54,6 +58,7 @@ class Evaluated:
     ensue: str
     evaluation: Evaluation
     rows: Mapping[str, Any] = field(default_factory=dict)
+    opening: str = ""
 
     def as_json(self) -> dict[str, Any]:
         found = {own.name: getattr(self, own.name) for own in fields(self)}
@@ -63,7 +68,8 @@ class Evaluated:
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
-        found = {own.name: facts[own.name] for own in fields(cls)}
+        found = {own.name: facts[own.name] for own in fields(cls) if own.name != "opening"}
+        found["opening"] = str(facts.get("opening", ""))
         found["files"] = tuple(EvaluatedFile(**own) for own in facts["files"])
         found["evaluation"] = kind.of_json(facts["evaluation"])
         return cls(**found)
@@ -84,7 +90,7 @@ def read_evaluations(folder: RunFolder, kind: type[Evaluation] = Evaluation) -> 
 def _entries(folder: RunFolder) -> list[dict[str, Any]]:
     """As the file has them."""
     try:
-        found = unsealed(folder.evaluation.read_bytes(), folder.evaluation.name)
+        found = unsealed(read_plain(folder.evaluation), folder.evaluation.name)
         if found["format"] != FORMAT:
             raise RunError(
                 f"{folder.evaluation}: expected format {FORMAT}, got {found['format']}; use the "
@@ -108,8 +114,8 @@ def _not_ours(folder: RunFolder, why: Exception) -> RunError:
 def model_digest(folder: RunFolder) -> str:
     """Of the model that a run has now; "" where it has none."""
     try:
-        return digest((folder.model / MANIFEST).read_bytes())
-    except OSError:
+        return content_digest(read_plain(folder.model / MANIFEST))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ""
 
 
@@ -173,7 +179,7 @@ def read_rows(folder: RunFolder, kept: Evaluated) -> Evaluation:
     """The evaluation with what each of its rows adds."""
     path = folder.evaluation_rows / str(kept.rows.get("file", ""))
     try:
-        data = path.read_bytes()
+        data = read_plain(path, HISTORY_FILE)
         if digest(data) != kept.rows["sha256"]:
             raise Damaged("its sha256 differs")
         arrays = safetensors.numpy.load(data)

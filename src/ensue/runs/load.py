@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ensue.cells import Cell
 from ensue.errors import RunError
 from ensue.files.attempt import failure_of
+from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, nobody
 from ensue.tasks import TASKS, unfinished
@@ -43,16 +45,16 @@ class LoadedRun:
 
 
 def load_run(
-    folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto"
+    folder: RunFolder, trust: Trust = NO_TRUST, device: str = "auto", say: Say = nobody
 ) -> tuple[RunConfig, AnyModel]:
     """trust: what may be run or taken for a cell of one's own; device: where it answers."""
-    found = open_run(folder, Loading(trust, device))
+    found = open_run(folder, Loading(trust, device), say)
     return found.config, found.model
 
 
 def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
-    """A run's configuration and model. say: is told where the weights are from, if the run is not
-    finished."""
+    """A run's configuration, which is the one that the model follows from, and the model. say: is
+    told where the weights are from, if the run is not finished, and of a run without a seal."""
     if not folder.config.exists():
         raise RunError(f"{folder.path}: there is no run here; train one with `ensue train`")
     best = None
@@ -63,7 +65,10 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
     elif not folder.model.is_dir():
         raise not_finished(folder)
     saved = read_model(folder.model) if best is None else best.saved
-    config, model = RunConfig.read(folder.config), _model_of(saved, how)
+    text, told = sealed_config(folder, Path(saved.place), saved.seal)
+    if told:
+        say(Message(told, warning=True))
+    config, model = RunConfig.of_text(text, folder.config), _model_of(saved, how)
     model.roles = model.roles or config.data.roles()  # older versions did not save them
     return LoadedRun(config, model, saved.digest, best)
 
@@ -107,6 +112,11 @@ def _refuse_nothing(folder: RunFolder) -> None:
     raise RunError(f"{path}: nothing was trained yet; `ensue train --run {path}` trains it")
 
 
+def _log(message: Message) -> None:
+    if message.warning:
+        logging.getLogger("ensue").warning(message.text)
+
+
 def load(
     run: Path | str,
     *,
@@ -128,7 +138,7 @@ def load(
     """
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
     if folder.config.exists():
-        return open_run(folder, how).model
+        return open_run(folder, how, _log).model
     if best_so_far and folder.learned.is_dir():  # of `fit(…, folder=run)`, which was stopped
         return _model_of(unfinished.best_so_far(folder).saved, how)
     return _model_of(read_model(folder.model if folder.model.is_dir() else folder.path), how)

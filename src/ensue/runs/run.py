@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ensue.data.layout import local_time, score_text, size_text, time_text
 from ensue.data.parallel import BETWEEN, sides_of
 from ensue.errors import EnsueError, RunError
-from ensue.files.atomic_folder import Damaged, unsealed
+from ensue.files.atomic_folder import Damaged, digest, unsealed
 from ensue.files.attempt import failure_of
+from ensue.files.caps import HISTORY_FILE
+from ensue.files.chain import Lines
+from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
+from ensue.files.seal import seal_folder, seal_in, sealed_config
 from ensue.runs.evaluations import Evaluated, current_evaluations
 
 if TYPE_CHECKING:
@@ -111,15 +115,26 @@ class Run:
         """The whole configuration."""
         from ensue.runs.config import RunConfig
 
-        return RunConfig.read(self.folder.config)
+        return RunConfig.of_text(self._config_text(), self.folder.config)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The tables of config.toml as they stand there, unchecked."""
+        """The tables of config.toml as they stand there, which are those that the run follows
+        from."""
         try:
-            return tomllib.loads(self.folder.config.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+            return tomllib.loads(self._config_text().decode())
+        except (OSError, ValueError, RecursionError) as error:
             raise RunError(f"{self.folder.config}: this is not TOML: {error}") from None
+
+    def _config_text(self) -> bytes:
+        """As it was sealed; while the run is trained its files are exchanged."""
+        place = None if self.folder.holder() else seal_folder(self.folder)
+        if place is None:
+            return read_plain(self.folder.config)
+        try:
+            return sealed_config(self.folder, place, seal_in(place))[0]
+        except Damaged as why:
+            raise RunError(f"{place}: this is not what Ensue wrote: {why}") from None
 
     def setting(self, table: str, key: str) -> Any:
         found = self.settings.get(table)
@@ -134,7 +149,11 @@ class Run:
     # ------------------------------------------------------------- how it went
     def history(self, member: int = 1) -> list[dict[str, Any]]:
         """The rows of history.jsonl, updates and evaluations in their order, of a network."""
-        return list(_lines(self._network(member).history))
+        place, known = self._network(member).history, self._ended().get("histories", [])
+        if len(known) >= member and digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
+            list(_lines(place))  # names the line, if it can be told
+            raise RunError(f"{place}: changed since the training ended. Put it back as it was")
+        return list(_lines(place))
 
     def timing(self, member: int = 1) -> list[dict[str, Any]]:
         """The rows of timing.jsonl: when each of those was written, in every life of the run."""
@@ -153,15 +172,21 @@ class Run:
 
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
-        if self.folder.training.is_file() and not self.folder.learned.is_dir():
-            try:
-                found = unsealed(self.folder.training.read_bytes(), self.folder.training.name)
-                return list(found["networks"])
-            except (OSError, Damaged, KeyError) as why:
-                raise RunError(f"{self.path}: {why}; train it again") from None
+        if ended := self._ended():
+            return list(ended.get("networks", []))
         rows = [list(_lines(own.history)) for own in self.folder.members()]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]
+
+    def _ended(self) -> dict[str, Any]:
+        """What training.json says of a run that is finished; {} for others."""
+        place = self.folder.training
+        if not place.is_file() or self.folder.learned.is_dir():
+            return {}
+        try:
+            return unsealed(read_plain(place), place.name)
+        except (OSError, Damaged) as why:
+            raise RunError(f"{self.path}: {why}; train it again") from None
 
     @property
     def state(self) -> str:
@@ -288,16 +313,17 @@ def _run_folders(place: Path) -> Iterator[Path]:
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file of JSON lines; one that a kill cut off is left out."""
     try:
-        text = path.read_text("utf-8")
+        lines = Lines.of(read_plain(path, HISTORY_FILE))
     except FileNotFoundError:
         return
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise RunError(f"{path}: cannot be read: {error}") from None
-    for line in text.splitlines():
-        try:
-            yield dict(json.loads(line))
-        except (ValueError, TypeError):
-            continue
+    if lines.wrong:
+        raise RunError(
+            f"{path}:{lines.wrong[0]}: not as written: changed, or lines before it are missing. "
+            "Put the file back as it was"
+        )
+    yield from lines.values
 
 
 def _saved_epoch(folder: RunFolder) -> int:
@@ -343,7 +369,7 @@ def list_runs(folder: Path | str) -> Listed:
         try:
             runs.append(run.summary(name_below(run.path, place)))
         except EnsueError as error:
-            broken.append(str(error))
+            broken.append(str(error).partition("\n")[0])
         except FAULTS as error:
             broken.append(f"{run.path}: this is no run that Ensue wrote: {error!r}")
     return Listed(runs, broken)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ensue.errors import DataError, RunError
-from ensue.files.atomic_folder import finite, remove, sealed
+from ensue.errors import ConfigError, DataError, RunError
+from ensue.files.atomic_folder import Damaged, digest, finite, remove, sealed
 from ensue.files.attempt import add_note, note_failure, restored
+from ensue.files.caps import HISTORY_FILE
 from ensue.files.disk import write_whole
+from ensue.files.opening import read_plain
+from ensue.files.seal import (
+    CONFIG,
+    DATA,
+    Seal,
+    seal_folder,
+    seal_in,
+    sealed_config,
+    unsealed_line,
+)
 from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
-from ensue.runs.data_files import refuse_changed_files, remember_files
+from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
-from ensue.tasks.fitting import Fitting
+from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
+from ensue.tasks.saved import write_model
 from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
 
@@ -47,32 +59,53 @@ class Trained:
         return "best on validation: " + ", ".join(f"{n} {' '.join(v)}" for n, v in shown.items())
 
 
-def settle(folder: RunFolder, config: RunConfig, allow: Collection[str] = ()) -> RunConfig:
+# --- the configuration -------------------------------------------------------------------------
+
+
+def settle(
+    folder: RunFolder, config: RunConfig, allow: Collection[str] = (), say: Say = nobody
+) -> RunConfig:
     """Writes the configuration into the folder, or finds the same one there; as long as nothing
     was learned by it, or where all that differs is allowed to, another one takes its place. A
     folder that another process works in is refused before any data is read."""
     with folder.locked():
-        learned = folder.has_weights()
-        differs = _differences(folder, config) if learned and folder.config.exists() else {}
-        allow = {*allow} - {*MEANING}
-        refused = [line for key, line in differs.items() if key not in {*allow, ELSEWHERE}]
-        if not refused:
-            if differs or not learned or not folder.config.exists():
-                write_whole(folder.config, config.text_of(folder.path).encode())
-            return config
-    many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
-    allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
-    resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
-    raise RunError(
-        f"{folder.config}: {many} from this command\n" + "\n".join(refused) + "\n"
-        f"Next: `ensue train --run {folder.path}` resumes it with its own settings; "
-        f"for the new ones name another run{resume}"
-    )
+        there = read_plain(folder.config) if folder.config.exists() else None
+        began = _began_with(folder, there, say) if folder.has_weights() else None
+        if began is not None:
+            differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
+            known = {*allow} - {*MEANING} | {ELSEWHERE}
+            if refused := [line for key, line in differs.items() if key not in known]:
+                raise _refused(folder, differs, refused, _same(folder, there, config))
+        if there is None or not _same(folder, there, config):
+            if began not in (None, there):
+                say(Message(f"{folder.config}: edited by hand; written anew", warning=True))
+            write_whole(folder.config, config.text_of(folder.path).encode())
+        return config
 
 
-def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
+def _began_with(folder: RunFolder, there: bytes | None, say: Say) -> bytes | None:
+    """The configuration that a run began with: the sealed one, or the one that is there."""
+    place = seal_folder(folder)
+    try:
+        seal = None if place is None else seal_in(place)
+    except Damaged as why:
+        say(Message(f"{place}: {why}; it is written anew", warning=True))
+        return there
+    if seal is None and there is not None:
+        say(Message(unsealed_line(folder), warning=True))
+    return (seal or {}).get(CONFIG, there)
+
+
+def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
+    """Whether a configuration file says this."""
+    try:
+        return text is not None and RunConfig.of_text(text, folder.config).flat() == config.flat()
+    except ConfigError:
+        return False
+
+
+def _differences(folder: RunFolder, there: RunConfig, config: RunConfig) -> dict[str, str]:
     """By key, the settings that the folder has otherwise; a run of another task is refused."""
-    there = RunConfig.read(folder.config)
     if there.task != config.task:
         raise RunError(
             f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
@@ -86,21 +119,43 @@ def _differences(folder: RunFolder, config: RunConfig) -> dict[str, str]:
     }
 
 
+def _refused(
+    folder: RunFolder, differs: Mapping[str, str], refused: Sequence[str], edited: bool
+) -> RunError:
+    """edited: the file says the same as the command, so that it is not as the run began."""
+    many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
+    allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
+    resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
+    what = "this command"
+    back = f"`ensue train --run {folder.path}` resumes it with its own settings"
+    if edited:
+        what = "those that the run began with"
+        back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
+    return RunError(
+        f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"
+        f"Next: {back}; for the new ones name another run{resume}"
+    )
+
+
+# --- training ----------------------------------------------------------------------------------
+
+
 @contextmanager
 def attempted(folder: RunFolder) -> Iterator[None]:
-    """A training from its configuration on. If it fails before anything was learned, the folder is
-    as it was before; one that was there already says why."""
-    was_there = folder.config.exists()
-    try:
-        with restored(folder, Stopped):
-            yield
-    except Stopped:
-        raise
-    except Exception as error:
-        if was_there and not folder.has_weights() and not folder.holder():
-            note_failure(folder, error)
-            add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
-        raise
+    """A training from its configuration on, in a folder that is locked. If it fails before anything
+    was learned, the folder is as it was before; one that was there already says why."""
+    with folder.locked():
+        was_there = folder.config.exists()
+        try:
+            with restored(folder, Stopped):
+                yield
+        except Stopped:
+            raise
+        except Exception as error:
+            if was_there and not folder.has_weights():
+                note_failure(folder, error)
+                add_note(error, f"Nothing was trained: {folder.path} is as it was before.")
+            raise
 
 
 def train_run(
@@ -110,35 +165,56 @@ def train_run(
     say: Say = nobody,
     allow: Collection[str] = (),
 ) -> Trained:
-    """Reads the data, trains or resumes, and writes the model."""
+    """Settles the configuration, reads the data, trains or resumes, and writes the model."""
     device_of(config.train.device)  # told before any data is read
-    model = config.new_model()
-    train, held = read_parts(config, model, say)
-    rows = {"train": len(train), "validation": len(held)}
-    many = f"{len(train):,} row{'s' * (len(train) != 1)}"
-    say(Message(f"{many} to train on, {len(held):,} to validate on"))
-    outcomes = model.fit_parts(train, held, Fitting(folder, watchers, config.flat(), allow))
-    if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
-        more = f"--set train.epochs={2 * config.train.epochs} --allow train.epochs"
-        say(Message(f"the validation score was still improving: more epochs may help ({more})"))
-    refuse_changed_files(folder, config, allow)
-    trained = Trained(config, model, outcomes, rows)
-    if processes.team().first:
-        _write(folder, trained)
+    first = processes.team().first
+    with holding(folder):
+        seal = {}
+        if first:
+            settle(folder, config, allow, say)
+            seal = {CONFIG: read_plain(folder.config), DATA: data_facts(folder, config)}
+        model = config.new_model()
+        train, held = read_parts(config, model, say)
+        rows = {"train": len(train), "validation": len(held)}
+        many = f"{len(train):,} row{'s' * (len(train) != 1)}"
+        say(Message(f"{many} to train on, {len(held):,} to validate on"))
+        how = Fitting(folder, watchers, config.flat(), allow, seal)
+        outcomes = model.fit_parts(train, held, how)
+        if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
+            more = f"--set train.epochs={2 * config.train.epochs} --allow train.epochs"
+            say(Message(f"the validation score was still improving: more epochs may help ({more})"))
+        refuse_changed_files(folder, config, allow)
+        trained = Trained(config, model, outcomes, rows)
+        if first:
+            _write(folder, trained, seal, say)
     return trained
 
 
-def _write(folder: RunFolder, trained: Trained) -> None:
-    """What came of a training. The model is there before what it makes superfluous goes."""
-    trained.model.save(folder.model)
-    remember_files(folder, trained.config)
+def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
+    """What came of a training. The model is there before what it makes superfluous goes; data.json
+    is never there beside a model that has another one."""
+    if folder.data.exists() and read_plain(folder.data) != seal[DATA]:
+        folder.data.unlink()
+    write_model(folder.model, trained.model.as_saved(seal))
+    write_whole(folder.data, seal[DATA])
     networks = [finite(asdict(own)) for own in trained.outcomes]
-    facts = {"format": FORMAT, "rows": trained.rows, "networks": networks}
+    rows = [
+        digest(read_plain(own.history, HISTORY_FILE))
+        for own in folder.members()
+        if own.history.exists()
+    ]
+    facts = {"format": FORMAT, "rows": trained.rows, "networks": networks, "histories": rows}
     write_whole(folder.training, sealed(facts))
-    write_card(folder, trained)
+    write_card(folder, trained, say)
     if folder.learned.is_dir():
         remove(folder.learned)
     folder.failure.unlink(missing_ok=True)
+    try:
+        _, told = sealed_config(folder, folder.model, seal)
+    except (OSError, RunError) as error:
+        told = f"the run went on as it began, but its file was changed meanwhile. {error}"
+    if told:
+        say(Message(told, warning=True))
 
 
 def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:

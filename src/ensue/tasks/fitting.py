@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ensue.errors import DataError
 from ensue.files.attempt import add_note, note_failure, restored
+from ensue.files.seal import Seal
 from ensue.training import (
     Began,
     Row,
@@ -32,12 +33,14 @@ MOST_PLACES = 3  # named of rows that are left out
 class Fitting:
     """How a model is fitted. folder: keeps the run, None leaves it in memory; watchers: callbacks
     for the rows of a training; config: what must be the same when it goes on, None the model's own
-    settings; allow: what of it may have changed."""
+    settings; allow: what of it may have changed; seal: the files of the run that this follows
+    from, which are kept with what is learned."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
     config: Mapping[str, Any] | None = None
     allow: Collection[str] = ()
+    seal: Seal = field(default_factory=dict)
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
@@ -61,6 +64,16 @@ class Fitting:
                     note_failure(self.folder, error)
                     add_note(error, f"`ensue train --run {self.folder.path}` resumes the run.")
                 raise
+
+
+@contextmanager
+def holding(folder: RunFolder | None) -> Iterator[None]:
+    """The folder is this process's own, if it is the one that writes."""
+    if folder is None or not processes.team().first:
+        yield
+        return
+    with folder.locked():
+        yield
 
 
 class _Begun:

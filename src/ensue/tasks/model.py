@@ -12,10 +12,11 @@ from typing_extensions import TypeVar
 
 from ensue.cells import Cell
 from ensue.errors import DataError, OptionError
+from ensue.files.seal import Seal
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable
+from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable, holding
 from ensue.tasks.given import answered, check_words, fit_parts_of, part_to_evaluate
 from ensue.tasks.kept_cells import (
     NO_TRUST,
@@ -140,10 +141,11 @@ class Model(Generic[S, P, L, A]):
         which column is what, text="review", label="stars"; what is not said is guessed."""
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
-        train, held = fit_parts_of(self, data, validation, columns, how.say)
-        self.fit_parts(train, held, how)
-        if how.folder is not None and processes.team().first:
-            write_finished(how.folder, self.as_saved())
+        with holding(how.folder):
+            train, held = fit_parts_of(self, data, validation, columns, how.say)
+            self.fit_parts(train, held, how)
+            if how.folder is not None and processes.team().first:
+                write_finished(how.folder, self.as_saved())
         return self
 
     def settle(self, tables: Tables) -> None:
@@ -195,7 +197,7 @@ class Model(Generic[S, P, L, A]):
             return [Outcome(0, 0, solved.reason, solved.scores, None)]
         config, watchers = run_settings(self, how), how.watchers
         if how.folder is not None:
-            watchers = [*watchers, KeepsLearned(how.folder, self.as_saved)]
+            watchers = [*watchers, KeepsLearned(how.folder, lambda: self.as_saved(how.seal))]
         networks, outcomes = [], []
         for member in range(self.members):
             settings = self.train.model_copy(update={"seed": self.train.seed + member})
@@ -311,12 +313,13 @@ class Model(Generic[S, P, L, A]):
         """A folder of safetensors and JSON; nothing else is ever read back."""
         write_model(Path(folder), self.as_saved())
 
-    def as_saved(self) -> Saved:
+    def as_saved(self, seal: Seal | None = None) -> Saved:
+        """seal: the files of the run that it follows from."""
         packed = self.task.pack(self.learned)
         facts = {**self.settings_facts(), **packed.facts}
         networks, cells = network_files(self.networks), cell_sources(self.model)
         known, arrays = packed.vocabularies, packed.arrays
-        return Saved(self.task.name, facts, known, arrays, networks, cells)
+        return Saved(self.task.name, facts, known, arrays, networks, cells, seal or {})
 
     @classmethod
     def load(

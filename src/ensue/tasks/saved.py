@@ -25,14 +25,14 @@ from ensue.files.atomic_folder import (
     MANIFEST,
     Damaged,
     canonical,
-    digest,
     read_files,
     recover,
     with_manifest,
     write_folder,
 )
+from ensue.files.seal import FILES, SEALED, UNSEALED, Seal, content_digest
 
-FORMAT = 1
+FORMAT = SEALED
 MOST_TOLD = 300  # characters of a fault
 # What reading values that are not as expected may end in.
 FAULTS = (
@@ -52,7 +52,8 @@ FAULTS = (
 class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
     weights of each member; cells: the Python files of cells of one's own, by the settings' key;
-    place: the folder that it was read from; digest: of all of it, as it was read."""
+    seal: the files of the run that it follows from, None where it was written without; place: the
+    folder that it was read from; digest: of all of it, as it was read."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -60,6 +61,7 @@ class Saved:
     arrays: Mapping[str, NDArray[Any]]
     networks: Sequence[Mapping[str, Tensor]]
     cells: Mapping[str, bytes] = field(default_factory=dict)
+    seal: Seal | None = field(default_factory=dict)
     place: str = ""
     digest: str = ""
 
@@ -82,6 +84,7 @@ def write_model(folder: Path, saved: Saved) -> None:
         ),
     }
     files |= {f"{key}.py": source for key, source in saved.cells.items()}
+    files |= saved.seal or {}
     for number, weights in enumerate(saved.networks, 1):
         files[f"network-{number}.safetensors"] = safetensors.torch.save(dict(weights))
     write_folder(folder, with_manifest(files, {"format": FORMAT}))
@@ -98,12 +101,12 @@ def read_model(folder: Path) -> Saved:
     with loading(folder):
         files = read_files(folder)
         facts = json.loads(files["model.json"])
-        for found in (json.loads(files[MANIFEST])["format"], facts["format"]):
-            if found != FORMAT:
-                raise RunError(
-                    f"{folder}: expected a model of format {FORMAT}, got {found!r}; "
-                    "use the Ensue that wrote it"
-                )
+        found = json.loads(files[MANIFEST])["format"]
+        if found not in (UNSEALED, SEALED) or facts["format"] != found:
+            raise RunError(
+                f"{folder}: expected a model of format {FORMAT}, got {found!r} and "
+                f"{facts['format']!r} in model.json; use the Ensue that wrote it"
+            )
         count = sum(name.startswith("network-") for name in files)
         return Saved(
             str(facts["kind"]),
@@ -115,8 +118,9 @@ def read_model(folder: Path) -> Saved:
                 for number in range(1, count + 1)
             ],
             {name.removesuffix(".py"): own for name, own in files.items() if name.endswith(".py")},
+            {name: files[name] for name in FILES if name in files} if found == SEALED else None,
             str(folder),
-            digest(files[MANIFEST]),
+            content_digest(files[MANIFEST]),
         )
 
 

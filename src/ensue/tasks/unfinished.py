@@ -3,7 +3,7 @@ first update on, so that its best checkpoint is a model too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import safetensors.torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ensue.errors import RunError
 from ensue.files.atomic_folder import Damaged, canonical, digest, remove
-from ensue.tasks.saved import Saved, read_model, write_model
+from ensue.tasks.saved import Saved, loading, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
 from ensue.training.checkpoint import Checkpoint
 
@@ -78,6 +78,11 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
             f"{folder.path}: there are no best weights so far: no whole checkpoint was found. "
             f"Next: `ensue train --run {folder.path}`"
         )
+    with loading(folder.checkpoints):
+        return _so_far(folder, saved, found)
+
+
+def _so_far(folder: RunFolder, saved: Saved, found: Sequence[Checkpoint]) -> BestSoFar:
     weights = [_best(own) for own in found]
     facts = {**saved.facts, "members": len(weights)}
     own = [digest(safetensors.torch.save(dict(tensors))) for tensors in weights]

@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from ensue import __version__
-from ensue.errors import RunError, TrainingError
+from ensue.errors import EnsueError, RunError, TrainingError
 from ensue.files.atomic_folder import (
     MANIFEST,
     Damaged,
@@ -32,8 +33,7 @@ from ensue.files.atomic_folder import (
     with_manifest,
     write_folder,
 )
-from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
-from ensue.files.unfinished import UNFINISHED
+from ensue.files.disk import CHECKPOINTS_STAND, advice, disk_errors
 from ensue.training.gradients import first_not_finite
 
 FORMAT = 1
@@ -122,8 +122,15 @@ def _prune(folder: Path, best: int | None) -> None:
     """Keeps the newest two and that of the best update."""
     found = present(folder)
     for path in found[:-KEPT]:
-        if best is None or path.name != name_of(best):
+        if best is not None and path.name == name_of(best):
+            continue
+        try:
             remove(path)
+        except OSError as error:
+            raise RunError(
+                f"{path}: cannot be removed: {error.strerror}, though newer ones have been saved. "
+                f"Next: {advice(error)}, then run the same command again"
+            ) from error
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -145,13 +152,32 @@ def read(place: Path) -> Checkpoint:
     found = json.loads(files[MANIFEST]).get("format")
     if found != FORMAT:
         raise Damaged(f"{MANIFEST} has format {found}, expected {FORMAT}")
-    state = json.loads(files[STATE])
-    tensors = {
-        name.removesuffix(".safetensors"): safetensors.torch.load(data)
-        for name, data in files.items()
-        if name.endswith(".safetensors")
-    }
-    return Checkpoint(place, tensors, state["scalars"], state["facts"])
+    try:
+        state = json.loads(files[STATE])
+        scalars, facts = dict(state["scalars"]), dict(state["facts"])
+        tensors = {
+            name.removesuffix(".safetensors"): safetensors.torch.load(data)
+            for name, data in files.items()
+            if name.endswith(".safetensors")
+        }
+    except (KeyError, TypeError, ValueError, RecursionError, SafetensorError) as why:
+        raise Damaged(f"it is not what Ensue writes ({type(why).__name__}: {why})") from None
+    return Checkpoint(place, tensors, scalars, facts)
+
+
+@contextmanager
+def used(place: Path) -> Iterator[None]:
+    """Turns faults of what a checkpoint holds into one error: its digests may be right and its
+    content all the same not what Ensue writes."""
+    try:
+        yield
+    except EnsueError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as why:
+        raise RunError(
+            f"{place}: this is not a checkpoint that Ensue wrote ({type(why).__name__}: {why}). "
+            "Remove it, and the one before is used"
+        ) from None
 
 
 def set_aside(place: Path) -> Path:
@@ -176,14 +202,3 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
             moved = set_aside(place)
             say(f"{place.name} is damaged: {why}; moved to {moved}, the one before is tried")
     return None
-
-
-def clean(folder: Path) -> Sequence[str]:
-    """Removes what a crash left unfinished, and names it."""
-    left = sorted(folder.glob(f"{UNFINISHED}*")) if folder.is_dir() else []
-    for path in left:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    return [path.name for path in left]

@@ -11,14 +11,16 @@ from typing import Any, cast
 import torch
 
 from ensue import __version__
+from ensue.engine.machine import machine_facts
 from ensue.errors import RunError, unknown
 from ensue.training.devices import device_of_weights
 from ensue.training.processes import Team
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
 from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
+MACHINE = ("engine", "compiler", "flags", "cpu")
 # A change of these is told and accepted: the results differ in their last bits only.
-NOT_BIT_EXACT = ("threads", "processes", "device", "ensue")
+NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", *MACHINE)
 # Where files are is not what they hold, which `data` and `validation` tell.
 PATHS = ("data.train", "data.validation", "data.test")
 
@@ -62,6 +64,7 @@ def facts(
         "threads": torch.get_num_threads(),
         "processes": team.world,
         "device": device_of_weights(trainee).type,
+        **machine_facts(),
     }
     return dict(json.loads(json.dumps(found)))  # as a checkpoint gives it back
 
@@ -71,7 +74,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str
     that another version began is compared in the settings that both versions have."""
     if "device" in now:
         was = {"device": "cpu", **was}  # 0.1.0 knew no other
-    names = [name for name in _names(was, now) if name not in PATHS]
+    unknown_then = {name for name in MACHINE if "engine" not in was}  # to 0.1.0
+    names = [name for name in _names(was, now) if name not in {*PATHS, *unknown_then}]
     if was.get("ensue") != now.get("ensue"):
         known = was.get("config", {}).keys() ^ now.get("config", {}).keys()
         names = [name for name in names if name not in known]
@@ -95,7 +99,7 @@ def _names(*facts: Mapping[str, Any]) -> list[str]:
 
 def check_allowed(allow: Collection[str], *facts: Mapping[str, Any]) -> None:
     """Each name that is allowed to have changed is one that can change."""
-    known = {*_names(*facts), *(f"train.{name}" for name in WITHOUT_EFFECT)}
+    known = {*_names(*facts), *(f"train.{name}" for name in WITHOUT_EFFECT), *PATHS}
     for name in allow:
         if name not in known:
             raise unknown("name of what may have changed", name, known)
@@ -128,5 +132,6 @@ def check_same(
             "Undo them, name another run folder, or allow them by name: "
             + " ".join(f"--allow {name}" for name in refused)
         )
-    exact = {True: "not bit-exact", False: "allowed"}
-    return [f"{name}: {text}: {exact[name in NOT_BIT_EXACT]}" for name, text in changed.items()]
+    last_bits = [f"{name}: {text}" for name, text in changed.items() if name in NOT_BIT_EXACT]
+    allowed = [f"{name}: {text}: allowed" for name, text in changed.items() if name in allow]
+    return allowed + [f"{'; '.join(last_bits)}: not bit-exact"] * bool(last_bits)

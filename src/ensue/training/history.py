@@ -1,8 +1,8 @@
-"""history.jsonl, which holds no clock and repeats byte for byte, and timing.jsonl, which does."""
+"""history.jsonl, which holds no clock and repeats byte for byte, and timing.jsonl, which does. Each
+line carries the digest of the one before it."""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -14,8 +14,9 @@ from typing import Any
 
 from ensue.errors import RunError
 from ensue.files.caps import HISTORY_FILE
+from ensue.files.chain import chained, last_of
 from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
-from ensue.files.opening import append_to, read_plain
+from ensue.files.opening import append_to, read_plain, write_all
 from ensue.training.rows import CheckpointSaved, Row, Update, Validated
 
 EVERY = 10  # one of this many updates is recorded
@@ -24,15 +25,13 @@ EVERY = 10  # one of this many updates is recorded
 NAMES = {Update: "update", Validated: "evaluation", CheckpointSaved: "saved"}  # in files
 
 
-def line_of(row: Row) -> bytes | None:
-    """A row as a line of the history; None for rows that are no part of it."""
+def recorded(row: Row) -> dict[str, Any] | None:
+    """A row as the history has it; None for rows that are no part of it."""
     if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
-        value: dict[str, Any] = {"row": NAMES[Update], **asdict(row)}
-    elif isinstance(row, Validated):
-        value = {"row": NAMES[Validated], **asdict(row)}
-    else:
-        return None
-    return json.dumps(value, allow_nan=False, ensure_ascii=False).encode() + b"\n"
+        return {"row": NAMES[Update], **asdict(row)}
+    if isinstance(row, Validated):
+        return {"row": NAMES[Validated], **asdict(row)}
+    return None
 
 
 def _appended(path: Path) -> FileIO:
@@ -47,7 +46,7 @@ class History:
     def __init__(self, path: Path) -> None:
         self.path, self._hash = path, sha256()
         self._file = _appended(path)
-        self.length = 0
+        self.length, self._last = 0, ""
 
     def begin(self, mark: Mapping[str, Any] | None) -> None:
         """Cuts the file back to where a checkpoint saw it; None: to nothing."""
@@ -61,13 +60,14 @@ class History:
             )
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
             self._file.truncate(length)
-        self._hash, self.length = sha256(kept), length
+        self._hash, self.length, self._last = sha256(kept), length, last_of(kept)
 
     def add(self, row: Row) -> None:
-        line = line_of(row)
-        if line:
+        value = recorded(row)
+        if value is not None:
+            line, self._last = chained(value, self._last)
             with disk_errors(self.path, len(line), stands=CHECKPOINTS_STAND):
-                self._file.write(line)
+                write_all(self._file, line)
             self._hash.update(line)
             self.length += len(line)
 
@@ -87,13 +87,16 @@ class Timing:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = _appended(path)
+        there = read_plain(path, HISTORY_FILE)
+        self._start = b"" if there.endswith(b"\n") or not there else b"\n"  # of a line cut off
+        self._last = last_of(there)
         self._began = time.monotonic()
         self._targets = 0.0
 
     def add(self, row: Row) -> None:
         if isinstance(row, Update):
             self._targets += row.targets
-        if isinstance(row, CheckpointSaved) or line_of(row):
+        if isinstance(row, CheckpointSaved) or recorded(row):
             assert isinstance(row, (Update, Validated, CheckpointSaved))
             value = {
                 "row": NAMES[type(row)],
@@ -102,9 +105,10 @@ class Timing:
                 "targets": self._targets,
                 "clock": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             }
-            line = json.dumps(value).encode() + b"\n"
+            line, self._last = chained(value, self._last)
             with disk_errors(self.path, len(line), stands=CHECKPOINTS_STAND):
-                self._file.write(line)
+                write_all(self._file, self._start + line)
+            self._start = b""
 
     def close(self) -> None:
         self._file.close()

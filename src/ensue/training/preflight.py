@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
 from ensue.files.disk import free_bytes
-from ensue.files.unfinished import UNFINISHED
+from ensue.files.unfinished import sweep, unfinished
 from ensue.training import checkpoint, gradients
 from ensue.training.averaging import copy_of
 from ensue.training.devices import device_of_weights, moved
@@ -120,13 +120,13 @@ def no_memory(error: BaseException) -> bool:
 
 def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:
     """Writes one, reads it, compares every bit."""
-    folder = checkpoints / f"{UNFINISHED}rehearsal"
+    folder = unfinished(checkpoints / "rehearsal")
     given = at.tensors(trainee)
     try:
         place = checkpoint.save(folder, at.update, given, at.scalars(), {})
         found = checkpoint.read(place)
     finally:
-        checkpoint.clean(checkpoints)
+        sweep(checkpoints)
     same = found.tensors.keys() == given.keys() and all(
         same_bits(given[group], found.tensors[group]) for group in given
     )

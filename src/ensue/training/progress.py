@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 from torch import Tensor
@@ -15,11 +16,17 @@ from ensue.training.optimiser import Optimiser
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Trainee
 
-SCALARS = (
-    "update", "epoch", "position", "due", "stale", "best_update", "best_scores", "factor", "waited"
-)  # fmt: skip
-
-
+SCALARS: Mapping[str, tuple[type, ...]] = {
+    "update": (int,),
+    "epoch": (int,),
+    "position": (int,),
+    "due": (bool,),
+    "stale": (int,),
+    "best_update": (int, NoneType),
+    "best_scores": (dict, NoneType),
+    "factor": (float, int),
+    "waited": (int,),
+}
 KEPT = ("best", "average", "carried")  # groups of tensors that stand where the weights are
 
 
@@ -84,8 +91,11 @@ class Progress:
         if self.average and "average" in there:
             self.average.weights = there["average"]
         self.carried = there.get("carried", {})
-        for name in SCALARS:
-            setattr(self, name, scalars[name])
+        for name, kinds in SCALARS.items():
+            value = scalars[name]
+            if type(value) not in kinds or (isinstance(value, int) and value < 0):
+                raise ValueError(f"{name} is {value!r}")
+            setattr(self, name, value)
 
     def restore_best(self, trainee: Trainee) -> None:
         """The best weights into the model; without any evaluation the averaged or last ones."""

@@ -11,6 +11,7 @@ from typing import Any
 from ensue.errors import RunError, TrainingError
 from ensue.files.atomic_folder import Damaged
 from ensue.files.run_folder import RunFolder
+from ensue.files.unfinished import sweep
 from ensue.training import checkpoint, processes
 from ensue.training.facts import RunSettings, check_allowed, check_same, facts
 from ensue.training.history import History, Timing
@@ -59,19 +60,20 @@ class Keeper:
     def resume(self, allow: Collection[str]) -> checkpoint.Checkpoint | None:
         """The newest whole checkpoint, if it may be continued; the history is cut back to it."""
         folder = self.folder.checkpoints
-        checkpoint.clean(folder)
+        sweep(folder)
         there = bool(checkpoint.present(folder))
         found = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
         if there and not found:
             self.tell(Said("no whole checkpoint is left: the training starts anew"))
-        check_allowed(allow, self.facts, found.facts if found else {})
-        if found:
-            was = {**found.facts, "config": self.config.upgraded(found.facts.get("config", {}))}
-            for line in check_same(self.folder.path, was, self.facts, allow):
-                self.tell(Said(line))
-            self.tell(Said(f"continuing from {found.path.name}", progress=True))
-            self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
-        self.history.begin(found.scalars["history"] if found else None)
+        with checkpoint.used(found.path if found else folder):
+            check_allowed(allow, self.facts, found.facts if found else {})
+            if found:
+                was = {**found.facts, "config": self.config.upgraded(found.facts.get("config", {}))}
+                for line in check_same(self.folder.path, was, self.facts, allow):
+                    self.tell(Said(line))
+                self.tell(Said(f"continuing from {found.path.name}", progress=True))
+                self.saved = (found.scalars["update"], found.path.name.endswith("-final"))
+            self.history.begin(found.scalars["history"] if found else None)
         return found
 
     def wants(self, at: Progress) -> bool:
@@ -166,7 +168,8 @@ def _resume(
         except Damaged as why:
             raise RunError(f"{folder.path}: {name}, which another process read: {why}") from None
     if found:
-        at.load(trainee, found.tensors, found.scalars)
+        with checkpoint.used(found.path):
+            at.load(trainee, found.tensors, found.scalars)
 
 
 def _run(

@@ -93,16 +93,29 @@ def compiler() -> tuple[str, ...]:
     )
 
 
+def compiler_version() -> str:
+    """What the compiler says of itself."""
+    return _said_by(compiler())
+
+
+@functools.cache
+def _said_by(command: tuple[str, ...]) -> str:
+    return _run([*command, "--version"]).stdout
+
+
+@functools.cache
+def processor() -> str:
+    """What the CPU says of itself: name and features."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return "\n".join(sorted({x for x in lines if x.startswith(("model name", "flags"))}))
+    return ""
+
+
 @functools.cache
 def identity() -> str:
     """What a kernel depends on besides its source: compiler, CPU, Ensue."""
-    command = compiler()
-    said = _run([*command, "--version"])
-    cpu = ""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        cpu = "\n".join(sorted({x for x in lines if x.startswith(("model name", "flags"))}))
-    return "\n".join([*command, said.stdout, cpu, __version__])
+    return "\n".join([*compiler(), compiler_version(), processor(), __version__])
 
 
 def flags() -> list[str]:

@@ -1,0 +1,126 @@
+"""What decides a result is sealed.
+
+The folder of a model, and that of what was learned before there is one, keep a copy of the run's
+config.toml and data.json, which their manifest covers. The files of the run are compared with these
+copies wherever they are used; version 0.1.0 kept none."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import RunError
+from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, digest, manifest_of, read_listed
+from ensue.files.opening import read_plain
+from ensue.files.run_folder import RunFolder
+
+CONFIG, DATA = "config.toml", "data.json"
+FILES = (CONFIG, DATA)
+UNSEALED, SEALED = 1, 2  # formats of a model
+MOST_LISTED = 10  # settings that were changed
+Seal = Mapping[str, bytes]  # the copies by the name of the file
+
+
+def seal_in(place: Path) -> Seal | None:
+    """The copies in the folder of a model; None where it was written without. Damaged where they
+    are not what was written."""
+    try:
+        manifest = manifest_of(read_plain(place / MANIFEST))
+        if manifest.get("format") == UNSEALED:
+            return None
+        listed = manifest["files"]
+        return {name: read_listed(place, listed, name) for name in FILES if name in listed}
+    except OSError as error:
+        raise Damaged(f"{Path(error.filename or place).name}: {error.strerror}") from None
+
+
+def seal_folder(folder: RunFolder) -> Path | None:
+    """Where the seal of a run is: beside what is being learned, or else in its model."""
+    return next((own for own in (folder.learned, folder.model) if own.is_dir()), None)
+
+
+def content_digest(manifest: bytes) -> str:
+    """Of what a model is made of, whatever the run says of itself beside it."""
+    files: dict[str, Any] = json.loads(manifest)["files"]
+    return digest(canonical({name: own for name, own in files.items() if name not in FILES}))
+
+
+# --- differences -----------------------------------------------------------------------------
+
+
+def changed_settings(was: bytes, now: bytes) -> dict[str, str]:
+    """By key, the settings that two configurations have otherwise; ValueError where one of them is
+    not TOML."""
+    before, after = _flat(was), _flat(now)
+    return {
+        key: f"was {before.get(key)!r}, now {after.get(key)!r}"
+        for key in dict.fromkeys([*before, *after])
+        if before.get(key) != after.get(key)
+    }
+
+
+def _flat(text: bytes) -> dict[str, Any]:
+    """By `table.key`."""
+    try:
+        tables = tomllib.loads(text.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    found: dict[str, Any] = {}
+    for name, own in tables.items():
+        if isinstance(own, dict):
+            found |= {f"{name}.{key}": value for key, value in own.items()}
+        else:
+            found[name] = own
+    return found
+
+
+def sealed_config(folder: RunFolder, place: Path, seal: Seal | None) -> tuple[bytes, str]:
+    """config.toml of a run, and "" or a line on what is to be said of it. RunError where a setting
+    was changed since the seal was set. place: the folder that has the seal."""
+    text = read_plain(folder.config)
+    if seal is None:
+        return text, unsealed_line(folder)
+    if CONFIG not in seal:
+        raise RunError(
+            f"{folder.config}: {place.name}/ has no seal of it, so that nobody can tell whether "
+            "it was changed. Put back the folder that belongs to it, or train another run"
+        )
+    if text == seal[CONFIG]:
+        return text, ""
+    back = f"put it back ({place / CONFIG} is the file as it was)"
+    try:
+        changed = changed_settings(seal[CONFIG], text)
+    except ValueError as error:
+        raise RunError(
+            f"{folder.config}: changed since the run began; this is not TOML: {error}. Next: {back}"
+        ) from None
+    if not changed:
+        return text, f"{folder.config}: edited since the run began; no setting differs"
+    raise RunError(
+        f"{folder.config}: {_listed(changed)}\nNext: {back}, or train with the new settings: "
+        f"`ensue train --run {folder.path} {_allowed(changed)}`, or in another run"
+    )
+
+
+def _listed(changed: Mapping[str, str]) -> str:
+    lines = [f"{key}: {told}" for key, told in changed.items()]
+    if len(lines) == 1:
+        return f"changed since the run began: {lines[0]}"
+    more = [f"… and {len(lines) - MOST_LISTED} more"] * (len(lines) > MOST_LISTED)
+    told = f"{len(lines)} settings changed since the run began"
+    return "\n  ".join([told, *lines[:MOST_LISTED], *more])
+
+
+def _allowed(changed: Mapping[str, str]) -> str:
+    known = " ".join(f"--allow {key}" for key in [*changed][:MOST_LISTED])
+    return f"{known} …" if len(changed) > MOST_LISTED else known
+
+
+def unsealed_line(folder: RunFolder) -> str:
+    return (
+        f"{folder.path}: {CONFIG} and {DATA} are not sealed, as in every run of version 0.1.0, and "
+        f"are taken as they are; `ensue train --run {folder.path}` seals them"
+    )

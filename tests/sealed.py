@@ -1,0 +1,75 @@
+"""A run whose files are looked at in every way in which they decide or report something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ensue.errors import EnsueError
+from ensue.files.atomic_folder import digest
+from ensue.files.chain import Lines
+from ensue.files.run_folder import RunFolder
+from ensue.runs.card import add_evaluations
+from ensue.runs.data_files import split_still_holds
+from ensue.runs.evaluations import read_rows
+from ensue.runs.load import Loading, open_run
+from ensue.runs.messages import Message
+from ensue.runs.openings import OPENINGS
+from ensue.runs.run import Run
+
+# Of a finished run, what is no result: who holds it, and states before the last one, which
+# resuming reads.
+NOT_LOOKED_AT = ("lock", "checkpoints", "members", "refit")
+
+
+def files_of(run: Path) -> list[Path]:
+    """Every file that decides or reports a result, those of openings beside the run included."""
+    inside = [own for own in sorted(run.rglob("*")) if own.is_file()]
+    kept = [own for own in inside if own.relative_to(run).parts[0] not in NOT_LOOKED_AT]
+    return [*kept, run.parent / OPENINGS]
+
+
+def complaints(run: Path) -> list[str]:
+    """What is said of a finished run when everything in it is looked at; [] if it is as written."""
+    told: list[str] = []
+
+    def say(message: Message) -> None:
+        told.append(message.text)
+
+    def looked() -> Iterator[Callable[[], object]]:
+        folder, own = RunFolder(run), Run(run)
+        yield own.summary
+        yield own.history
+        yield own.timing
+        yield lambda: [read_rows(folder, kept) for kept in own.evaluations()]
+        yield lambda: _refuse_forgotten(own)
+        yield lambda: open_run(folder, Loading(), say)
+        yield lambda: split_still_holds(folder, own.config)
+        yield lambda: add_evaluations(folder, say)
+
+    for look in looked():
+        try:
+            look()
+        except EnsueError as error:
+            told.append(str(error))
+    lines = Lines.of((run.parent / OPENINGS).read_bytes())
+    told += [f"line {number}" for number in (*lines.torn, *lines.wrong)]
+    return told
+
+
+def _refuse_forgotten(run: Run) -> None:
+    """An evaluation that no longer counts is one that somebody misses."""
+    if not run.evaluations():
+        raise EnsueError("the evaluation is not of this model")
+
+
+def flipped(path: Path, at: int, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= 1 << bit
+    path.write_bytes(data)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Of all that a folder holds."""
+    files = [own for own in folder.rglob("*") if own.is_file()]
+    return {str(own.relative_to(folder)): digest(own.read_bytes()) for own in files}
