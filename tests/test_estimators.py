@@ -416,6 +416,7 @@ def test_several_labels_are_any_number_of_them() -> None:
     none = Classified("", (), {"music": 0.2, "pleased": 0.1})
     assert none.as_line("text") == "\t\ttext"
     both = Classified("", ("music", "pleased"), {"pleased": 0.9, "music": 0.6})
+    assert (none.probability, both.probability) == (0, 0.6)
     assert both.as_line("text") == "music,pleased\t0.6000\ttext"
 
 

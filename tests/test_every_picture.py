@@ -21,7 +21,7 @@ from picture_samples import (
 )
 
 from ensue.bench.saved import save
-from ensue.cli import app
+from ensue.cli import app, load_commands
 from ensue.drawing import themed
 from ensue.drawing.svg import text_width
 from ensue.drawing.theme import DARK_PAPER, PAPER, contrast
@@ -150,6 +150,8 @@ def test_a_forecast_is_drawn_into_a_file(tmp_path: Path) -> None:
     model, columns = forecaster("target 0")
     drawn = model.picture(columns, tmp_path / "ahead.svg")
     assert (tmp_path / "ahead.svg").read_text("utf-8") == drawn
+    model.picture(columns, tmp_path / "dark.svg", theme="dark")
+    assert (tmp_path / "dark.svg").read_text("utf-8") != drawn
     model.picture(columns, str(tmp_path / "ahead.png"))
     assert (tmp_path / "ahead.png").read_bytes().startswith(b"\x89PNG")
 
@@ -166,6 +168,7 @@ def drawing_commands() -> set[str]:
         if any("--picture" in parameter.opts for parameter in command.params):
             yield " ".join(words)
 
+    load_commands()
     return set(walk(typer.main.get_command(app), ()))
 
 

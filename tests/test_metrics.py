@@ -291,3 +291,16 @@ def test_what_cannot_be_paired() -> None:
     few = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 2, 2))
     more = RowSums("macro_f1", metrics.row_counts(np.arange(6) % 2, np.arange(6) % 3, 3))
     assert paired_bootstrap(few, more).value == more.score() - few.score() < 0
+
+
+@pytest.mark.parametrize("rows", [1, 29, 1000])
+def test_few_rows_that_are_all_right_leave_doubt(rows: int) -> None:
+    ones = np.ones(rows)
+    right, wrong = (np.stack([ones * share, ones], 1) for share in (1, 0))
+    all_right = intervals({"accuracy": RowSums("ratio", right)}, seed=1)["accuracy"]
+    assert (all_right.value, all_right.high) == (1, 1)
+    assert all_right.low**rows == pytest.approx(0.025)  # the exact interval of a binomial share
+    all_wrong = intervals({"exact": RowSums("ratio", wrong)}, seed=1)["exact"]
+    assert (all_wrong.low, all_wrong.high) == (0, pytest.approx(1 - all_right.low))
+    errors = intervals({"mae": RowSums("ratio", right)}, seed=1)["mae"]  # 1 is no share here
+    assert errors == (1, 1, 1)

@@ -286,6 +286,7 @@ def evaluation(**changed: Any) -> Evaluation:
 
 
 def test_an_evaluation_is_shown_escaped() -> None:
+    assert str(evaluation()) == evaluation().as_text()
     shown = words(check_page(evaluation()._repr_html_()))
     assert shown.count(FOREIGN_SHOWN) >= 6
     for told in (

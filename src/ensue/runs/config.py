@@ -90,12 +90,12 @@ class RunConfig:
         """The same of what the file at this path holds."""
         try:
             config = cls.of(tomllib.loads(text.decode()))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: this is not TOML: {error}") from None
-        except RecursionError:
-            raise ConfigError(f"{path}: this is not a configuration: nested too deeply") from None
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
+        except RecursionError:
+            raise ConfigError(f"{path}: this is not a configuration: nested too deeply") from None
+        except ValueError as error:  # bytes that are no text, no TOML, numbers of endless digits
+            raise ConfigError(f"{path}: this is not TOML: {error}") from None
         find = partial(located, folder=path.parent)
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
         return replace(config, data=data, model=model)

@@ -15,6 +15,8 @@ from ensue.metrics.sums import STATISTICS, Statistic
 _BLOCK = 4_000_000  # numbers held at once
 DRAWS = 1000
 PAIRED_SEED = 1  # of comparisons, which belong to no model
+LEVEL = 0.95
+SHARES = ("accuracy", "exact", "macro_f1", "span_f1")  # scores from 0, all wrong, to 1, all right
 
 
 class Interval(NamedTuple):
@@ -47,7 +49,19 @@ class RowSums:
 
 def intervals(sums: Mapping[str, RowSums], seed: int) -> dict[str, Interval]:
     """Scores by name, each with its interval."""
-    return {name: bootstrap(own.values, own.function, seed=seed) for name, own in sums.items()}
+    found = {name: bootstrap(own.values, own.function, seed=seed) for name, own in sums.items()}
+    shares = {name: len(own.values) for name, own in sums.items() if name in SHARES}
+    return {**found, **{name: _not_sure(found[name], rows) for name, rows in shares.items()}}
+
+
+def _not_sure(share: Interval, rows: int) -> Interval:
+    """All rows right, or all wrong, are so however often they are drawn; yet others may not be. The
+    interval then ends at the share under which `rows` in a row happen once in 2/(1 − level) times:
+    s^rows = (1 − level)/2."""
+    far = ((1 - LEVEL) / 2) ** (1 / rows)
+    if share.low == share.high == 1:
+        return share._replace(low=far)
+    return share._replace(high=1 - far) if share.low == share.high == 0 else share
 
 
 def bootstrap(
@@ -56,7 +70,7 @@ def bootstrap(
     *,
     seed: int,
     draws: int = DRAWS,
-    level: float = 0.95,
+    level: float = LEVEL,
 ) -> Interval:
     """The percentile interval of a score that is a function of sums over rows.
 
@@ -77,7 +91,7 @@ def paired_bootstrap(
     *,
     seed: int = PAIRED_SEED,
     draws: int = DRAWS,
-    level: float = 0.95,
+    level: float = LEVEL,
 ) -> Interval:
     """The difference other − one of the scores of two models on the same rows, with its
     percentile interval: each draw of rows scores both, so that what is hard for both cancels. An

@@ -144,6 +144,9 @@ class Evaluation:
         """A screen of text, with the control characters of labels and texts written out."""
         return "\n\n".join(part for part in self._printable().sections() if part)
 
+    def __str__(self) -> str:
+        return self.as_text()
+
     def sections(self) -> list[str]:
         return [self._head(), self._classes(), self._confused(), self._errors()]
 

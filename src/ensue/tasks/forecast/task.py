@@ -326,13 +326,14 @@ class Forecaster(Model[ForecastSettings, SeriesPart, LearnedSeries, ForecastStep
         *,
         target: str = "",
         held_out: bool = False,
+        theme: str = "auto",
     ) -> str:
         """The forecast of every target as SVG, or of one: after the end of the series, or with
         `held_out` of its last horizon, with the actual values. file: where it is written, too;
-        .svg, .png or .pdf."""
+        .svg, .png or .pdf. theme: of the file, light, dark or auto, which follows its reader."""
         self.must_be_fitted()
         drawn = drawn_end if held_out else drawn_ahead
         svg = drawn(self, part_of_table(table, self.model).series, target)
         if file is not None:
-            write(svg, file)
+            write(svg, file, theme)
         return svg

@@ -46,27 +46,26 @@ class Classified(Answer):
         space each, so that an answer is a line. Several labels stand with commas between, and
         the probability is that of the least probable of them."""
         chosen = ",".join(self.labels)
-        probability = f"{self._sure:.4f}" if self.labels else ""
+        probability = f"{self.probability:.4f}" if self.labels else ""
         return tabbed(chosen, probability, *shown_texts(shown)).rstrip("\t")
 
     def as_row(self) -> dict[str, Any]:
         """label and probability; labels, where there may be several, with the probability of the
         least probable of them."""
-        sure = min((self.probabilities[label] for label in self.labels), default=None)
         answer = {"label": self.label} if self.label else {"labels": list(self.labels)}
-        return {**answer, "probability": sure}
+        return {**answer, "probability": self.probability if self.labels else None}
 
     @property
-    def _sure(self) -> float:
-        """The probability of the least probable label that is there; 0 where none is."""
+    def probability(self) -> float:
+        """Of the label; of several, that of the least probable that is there; 0 where none is."""
         return min((self.probabilities[label] for label in self.labels), default=0.0)
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         return {
             "label": [", ".join(answer.labels) for answer in answers],
-            "probability": [answer._sure for answer in answers],
-            "": [bar(answer._sure, 1.0) for answer in answers],
+            "probability": [answer.probability for answer in answers],
+            "": [bar(answer.probability, 1.0) for answer in answers],
         }
 
     def _repr_html_(self) -> str:
