@@ -25,7 +25,7 @@ HERE = Path(__file__)
 STREAMS = (0, 1, 2)
 LONGEST = 1 << 20  # bytes of a request
 CLIENT = """#!/bin/sh
-[ -z "$PYTHONPATH" ] || exec {installed} "$@"  # other code than what was imported
+[ "$PYTHONPATH" = "{path}" ] || exec {installed} "$@"  # other code than what was imported
 exec {python} -S -E {here} ask {socket} ensue "$@"
 """
 
@@ -42,7 +42,8 @@ class Warm:
         python = Path(sys.executable)
         installed = python.with_name("ensue")
         words = {"installed": installed, "python": python, "here": HERE, "socket": self._socket}
-        shim.write_text(CLIENT.format(**words), "utf-8")
+        path = os.environ.get("PYTHONPATH", "")
+        shim.write_text(CLIENT.format(path=path, **words), "utf-8")
         shim.chmod(0o755)
         command = [sys.executable, str(HERE), "serve", str(self._socket)]
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
