@@ -27,6 +27,7 @@ COLOURS = css_variables(
 )  # fmt: skip
 STYLE = """
 * { box-sizing: border-box } svg { display: block; max-width: 100%; height: auto }
+.sheet svg { max-width: max(100%, 36rem) }
 body { margin: 0; color: var(--ink); background: var(--back);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif }
 main { max-width: 980px; margin: 0 auto; padding: 40px 24px 80px }
