@@ -34,7 +34,11 @@ from ensue.errors import OptionError
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ensue.data.options import ReadOptions
     from ensue.runs.load import Loading
+    from ensue.runs.predict import Answered
     from ensue.tasks.kept_cells import Trust
 
 LOADING = "loading torch"  # takes seconds
@@ -225,6 +229,20 @@ class PredictOptions(TolerantOptions):
             help="Files like the training files; without any, lines of standard input.",
         ),
     ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a table with a header: .csv, .tsv, .jsonl or .parquet.",
+        ),
+    ] = None
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of the files that the table keeps, a,b or all; else its ids.",
+        ),
+    ] = ""
     picture: Picture = None
     dark: Dark = False
     best_so_far: BestSoFar = False
@@ -246,33 +264,56 @@ def predict(options: PredictOptions, given: Given) -> None:
     says otherwise.
     """
     with shown_while(LOADING):
+        from ensue.runs.answer_table import check_table_file
         from ensue.runs.load import open_run
         from ensue.runs.predict import Prediction
         from ensue.training import RunFolder
 
     check_files(None, options.picture)
+    if options.out is not None:
+        check_table_file(options.out)
+    elif options.keep:
+        raise OptionError("--keep: it is for the table of --out FILE; add --out answers.csv")
     run = open_run(RunFolder(options.run), loading(options), teller())
-    config, model = run.config, run.model
+    model, data = run.model, run.config.data.model_copy(update=options.as_data())
     if options.picture is not None and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
     if options.files or not model.task.needs_input:
-        data = config.data.model_copy(update=options.as_data())
         answers = prediction.files(options.files or [], data, bad.add)
     else:
         somebody_waits = sys.stdin.isatty()
         answers = prediction.lines(input_lines(), one_by_one=somebody_waits)
     # on a terminal the answers themselves show how far it is
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
-        for shown, found in answers:
-            if options.as_json:
-                value = shown if isinstance(shown, str | list | tuple | dict) else None
-                answer(as_json_text({"input": value, **asdict(found)}))
-            else:
-                answer(found.as_line(shown))
-            if nobody_reads() and options.picture is None:
-                return
+        if options.out is not None:
+            paths = (options.files or []) if model.task.needs_input else []
+            _write_answers(options.out, answers, paths, data.read_options(), options.keep)
+        else:
+            _print_answers(answers, options.as_json, to_the_end=options.picture is not None)
     if options.picture is not None:
         write_picture(options.picture, prediction.picture(), options.dark)
     if bad.count:
         say("\n  ".join(["left out", *bad.lines()]))
+
+
+def _print_answers(answers: "Iterable[Answered]", as_json: bool, to_the_end: bool) -> None:
+    """to_the_end: also where nobody reads them any more."""
+    for shown, found, _ in answers:
+        if as_json:
+            value = shown if isinstance(shown, str | list | tuple | dict) else None
+            answer(as_json_text({"input": value, **asdict(found)}))
+        else:
+            answer(found.as_line(shown))
+        if nobody_reads() and not to_the_end:
+            return
+
+
+def _write_answers(
+    path: Path, answers: "Iterable[Answered]", files: list[str], reading: "ReadOptions", keep: str
+) -> None:
+    from ensue.runs.answer_table import KeptColumns, table_rows, write_table
+
+    kept = KeptColumns(files, reading, [name.strip() for name in keep.split(",") if name.strip()])
+    count = write_table(path, table_rows(answers, kept))
+    say(f"wrote {path}: {count:,} rows")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
+from ensue.data.stream import open_file
 from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import Damaged, sealed, unsealed
 from ensue.files.opening import read_plain
@@ -28,7 +29,7 @@ def digest_of(paths: Iterable[str]) -> str:
     for path in (Path(side) for both in paths for side in sides_of(both)):
         files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
         for file in files:
-            with open(file, "rb") as stream:
+            with open_file(file) as stream:
                 while block := stream.read(BLOCK):
                     found.update(block)
     return found.hexdigest()
@@ -79,7 +80,7 @@ def _digest(path: str) -> str:
     """ "" for a file that cannot be read: reading its rows reports that."""
     try:
         return digest_of([path])
-    except OSError:
+    except (OSError, DataError):
         return ""
 
 

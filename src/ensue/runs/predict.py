@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
@@ -13,8 +12,16 @@ from ensue.tasks.model import Model
 from ensue.tasks.rows.task import AT_ONCE, together
 from ensue.tasks.task import NOTHING, Asked, Questions
 
-Answers = Iterator[tuple[Any, Any]]  # what is shown of a row, and the answer
 AnyModel = Model[Any, Any, Any]
+
+
+class Answered(NamedTuple):
+    """shown: what of a row is shown beside its answer; row: its file and line, "" where answers
+    are not those of rows."""
+
+    shown: Any
+    answer: Any
+    row: str
 
 
 class Prediction:
@@ -24,8 +31,8 @@ class Prediction:
         self.model, self.asked = model, asked
         self._last: Questions[Any] | None = None
 
-    def lines(self, lines: Iterable[str], one_by_one: bool = False) -> Answers:
-        """(line, answer) for each line. one_by_one: answers at once, for interactive input."""
+    def lines(self, lines: Iterable[str], one_by_one: bool = False) -> Iterator[Answered]:
+        """An answer for each line. one_by_one: answers at once, for interactive input."""
         for some in together(lines, 1 if one_by_one else AT_ONCE):
             part = self.model.task.asked_lines(some, self.model)
             shown = [self.model.task.shown_line(line) for line in some]
@@ -33,18 +40,22 @@ class Prediction:
 
     def files(
         self, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
-    ) -> Answers:
-        """(what is shown of a row, answer) for each row of files that look like the training
+    ) -> Iterator[Answered]:
+        """An answer for each row of files that look like the training
         files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
         task = self.model.task
         for questions in task.asked_files(paths, data, self.model, self.asked, on_bad_row):
             yield from self._answered(questions)
 
-    def _answered(self, questions: Questions[Any]) -> Answers:
+    def _answered(self, questions: Questions[Any]) -> Iterator[Answered]:
         self._last = questions
         answers = self.model.task.answers(questions.part, self.model, self.asked)
-        shown = repeat(None, len(answers)) if questions.shown is None else questions.shown
-        yield from zip(shown, answers, strict=True)
+        if questions.shown is None:
+            yield from (Answered(None, answer, "") for answer in answers)
+            return
+        names = questions.part.names
+        for row, (shown, answer) in enumerate(zip(questions.shown, answers, strict=True)):
+            yield Answered(shown, answer, names[row])
 
     def picture(self) -> str:
         """The last answers as SVG."""

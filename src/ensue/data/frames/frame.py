@@ -86,10 +86,7 @@ class Frame:
         """A copy with more columns; one whose name is taken is called predicted_…."""
         taken, added = {*self.names}, dict[str, Sequence[Any]]()
         for name, values in columns.items():
-            free = name if name not in taken else f"{PREDICTED}_{name}"
-            number = 2
-            while free in taken:
-                free, number = f"{PREDICTED}_{name}_{number}", number + 1
+            free = untaken(name, taken)
             taken.add(free)
             added[free] = values
         return self.kind.with_columns(self.data, added)
@@ -98,6 +95,18 @@ class Frame:
         """Another frame of the same library. like: columns of texts that become values such as
         this frame has under that name."""
         return self.kind.new(self.data, columns, [name for name in like if name in columns])
+
+
+def untaken(name: str, taken: Collection[str]) -> str:
+    """The name, or predicted_… where a column has it.
+
+    >>> untaken("label", ["text", "label"])
+    'predicted_label'
+    """
+    free, number = name if name not in taken else f"{PREDICTED}_{name}", 2
+    while free in taken:
+        free, number = f"{PREDICTED}_{name}_{number}", number + 1
+    return free
 
 
 def _faults(fields: dict[str, Any], named: Collection[str]) -> list[str]:

@@ -1,0 +1,167 @@
+"""Answers as a table in a file: a header, and a row for each answer that names what was asked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ensue.data.frames.frame import untaken
+from ensue.data.options import ReadOptions
+from ensue.data.parallel import sides_of
+from ensue.data.read import read
+from ensue.data.rows import Row
+from ensue.errors import OptionError
+from ensue.files.atomic_folder import finite
+from ensue.files.disk import disk_errors, refuse_target, replacing
+from ensue.runs.predict import Answered
+from ensue.tasks.answer_columns import as_row
+
+ROW = "row"  # the column of the file and line that an answer is for
+EVERY = "all"  # what --keep takes for every column
+DIGITS = 6  # of numbers as text
+
+Values = dict[str, Any]  # a row of the table by column
+Rows = Iterable[Values]
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+class KeptColumns:
+    """Columns of the files that questions come from. wanted: their names, `all`, or none: then
+    those that are called an id."""
+
+    def __init__(self, paths: Sequence[str], reading: ReadOptions, wanted: Sequence[str]) -> None:
+        self._reading = replace(reading, others=True)
+        self._paths = [path for path in paths if len(sides_of(path)) == 1 and Path(path).is_file()]
+        first = next(self._rows(), None)
+        there = [] if first is None else [*first.fields]
+        missing = [name for name in wanted if name not in there and name != EVERY]
+        if missing:
+            told = f"the files have {', '.join(there)}" if there else "the files have no columns"
+            raise OptionError(f"--keep: no column {missing[0]!r}: {told}")
+        named = there if EVERY in wanted else list(wanted)
+        self.names = named or [name for name in there if _is_id(name)]
+
+    def _rows(self) -> Iterator[Row]:
+        faults: list[object] = []  # they were told when the questions were read
+        return chain.from_iterable(read(path, self._reading, faults.append) for path in self._paths)
+
+    def beside(self, answers: Iterable[Answered]) -> Iterator[tuple[Values, Answered]]:
+        """The kept values of the row that each answer is for; rows without an answer are passed."""
+        rows = self._rows() if self.names else iter(())
+        for answered in answers:
+            kept: Values = {}
+            if self.names:
+                row = next(own for own in rows if str(own.place) == answered.row)
+                kept = {name: row.fields.get(name) for name in self.names}
+            yield kept, answered
+
+
+def _is_id(name: str) -> bool:
+    """
+    >>> [_is_id(name) for name in ("id", "ticket_id", "ticketId", "paid")]
+    [True, True, True, False]
+    """
+    return name.lower() == "id" or name.lower().endswith("_id") or name.endswith(("Id", "ID"))
+
+
+def table_rows(answers: Iterable[Answered], kept: KeptColumns) -> Iterator[Values]:
+    """Kept columns, or else the place of the row; then the answer's, whose names are those of its
+    fields unless a kept one has them."""
+    for values, answered in kept.beside(answers):
+        begin = values if values or not answered.row else {ROW: answered.row}
+        found = dict(begin)
+        for name, value in as_row(answered.answer).items():
+            found[untaken(name, begin)] = value
+        yield found
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _as_csv(rows: Rows, file: BinaryIO, delimiter: str = ",") -> None:
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    table = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    for number, row in enumerate(rows):
+        if not number:
+            table.writerow(row)
+        table.writerow([_cell(value) for value in row.values()])
+    text.detach()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.{DIGITS}g}"
+    if isinstance(value, str | int | None):
+        return value
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON holds it: arrays are lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _as_tsv(rows: Rows, file: BinaryIO) -> None:
+    _as_csv(rows, file, "\t")
+
+
+def _as_jsonl(rows: Rows, file: BinaryIO) -> None:
+    for row in rows:
+        value = finite(_plain(row))
+        file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+def _as_parquet(rows: Rows, file: BinaryIO) -> None:
+    pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    table = pyarrow.Table.from_pylist([_plain(row) for row in rows])
+    parquet.write_table(table, file)
+
+
+WRITERS: dict[str, Callable[[Rows, BinaryIO], None]] = {
+    ".csv": _as_csv,
+    ".tsv": _as_tsv,
+    ".jsonl": _as_jsonl,
+    ".parquet": _as_parquet,
+}
+
+
+def check_table_file(path: Path) -> None:
+    """OptionError where no table can be written there, before anything is computed."""
+    if path.suffix not in WRITERS:
+        raise OptionError(f"--out: expected a file that ends in {', '.join(WRITERS)}, got {path}")
+    refuse_target(path)
+    if path.suffix == ".parquet":
+        try:
+            import_module("pyarrow.parquet")
+        except ImportError:
+            raise OptionError(
+                f"{path}: writing Parquet needs pyarrow: pip install 'ensue[parquet]'"
+            ) from None
+
+
+def write_table(path: Path, rows: Rows) -> int:
+    """How many rows were written; the file is whole or as it was before."""
+    count = 0
+
+    def counted() -> Iterator[Values]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield row
+
+    with disk_errors(path, 0), replacing(path) as file:
+        WRITERS[path.suffix](counted(), file)
+    return count
