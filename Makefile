@@ -11,14 +11,16 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PEERS := .venv-peers
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-optimised test-avx2 faults mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
+.PHONY: help demo test test-optimised test-avx2 faults faults-full fuzz mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
 	@echo 'make test          run all tests on all cores    make test ARGS="-k lstm"'
 	@echo 'make test-optimised  the native engine as users have it: full optimisation, more examples'
 	@echo 'make test-avx2     the native engine built for AVX2 alone'
-	@echo 'make faults        many processes at once, kill -9, full disks, several machines in one'
+	@echo 'make faults        kill -9, flipped bits, mutated files, hostile folders: a tenth of the cases'
+	@echo 'make faults-full   all of them (hours); goes on where it stopped'
+	@echo 'make fuzz          look for files that readers do not refuse properly    make fuzz MINUTES=30'
 	@echo 'make mutants       change the code in 200 places, one at a time: do the tests notice? (hours)'
 	@echo 'make check         lint, format and types'
 	@echo 'make settings      write down anew what the tables of settings say, for help and documentation'
@@ -48,8 +50,19 @@ test-avx2: $(READY)
 	@ENSUE_MARCH=x86-64-v3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' \
 	    $(NATIVE_TESTS) $(ARGS)
 
+# A case follows from the seed and its number; ARGS="--only flips --seed 2 --workers 1", --case 123
 faults: $(READY)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow $(ARGS)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.run --share 0.1 $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow
+
+# all cases (hours); goes on where it stopped
+faults-full: $(READY)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.run --share 1 $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow
+
+MINUTES := 5
+fuzz: $(READY)
+	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.fuzz --minutes $(MINUTES) $(ARGS)
 
 # goes on where it stopped; ARGS="--count 50 --seed 2 --only data/ --workers 1"
 mutants: $(READY)
@@ -95,7 +108,7 @@ bench-peers: $(READY)
 	    numpy jax jaxlib onnx onnxruntime >&2
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(AUDIT) build dist .hypothesis .mutants .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(AUDIT) build dist .hypothesis .faults .mutants .mypy_cache .pytest_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # `unfinished` stands in .venv from its first moment until all is installed; a set-up that

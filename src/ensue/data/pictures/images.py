@@ -7,6 +7,7 @@ transparent is seen on white.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -49,7 +50,8 @@ def picture_of(path: Path) -> Picture:
     """The same; `Unfit` says what is wrong without the name."""
     with open_file(path) as file:
         try:
-            data = file.read(PICTURE_FILE + 1)
+            size = os.fstat(file.fileno()).st_size  # room is asked for as much as is read
+            data = file.read(min(size, PICTURE_FILE) + 1)
         except OSError as error:
             raise Unfit(f"cannot be read ({error.strerror})") from None
     if len(data) > PICTURE_FILE:

@@ -1,0 +1,222 @@
+"""Folders from somebody else: valid digests around content that Ensue never writes, links, FIFOs,
+sockets, folders and endless files in the place of files. One error of ours, and nothing outside is
+touched."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import threading
+import tomllib
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import hostile
+import tomli_w
+
+from ensue.files.atomic_folder import MANIFEST, sealed
+from faults import material
+from faults.campaign import FINE, HANG, OUTSIDE, TRACEBACK, Campaign, Case, Outcome
+from faults.inside import answers, command, without_syncing
+from faults.limits import Hangs, limit_memory, processor_seconds
+from faults.material import Material, Subject, make_ready
+from faults.watch import Watch
+
+SECONDS = 20.0  # of processor time for one command
+TRAINED = 5.0  # seconds after which a training is asked to stop: settings may be for years
+MEMORY = 3 << 30
+LONGEST = 4000  # characters of a message
+PYTHON = "load and predict"
+SPARSE = 1 << 40  # bytes of a file that takes no room
+
+
+# --- changes -------------------------------------------------------------------------------
+
+
+def changed_content(run: Path, draw: random.Random) -> str:
+    """A folder of the run with a manifest: one value inside is another, and digests are right."""
+    places = sorted(path.parent for path in run.rglob(MANIFEST))
+    place = draw.choice(places)
+    files, what = hostile.hostile_files(place, draw)
+    for name, data in files.items():
+        (place / name).write_bytes(data)
+    return f"{place.relative_to(run.parent)}/{what}"
+
+
+def changed_facts(run: Path, draw: random.Random) -> str:
+    """A file beside: JSON, JSON Lines or TOML with one value changed."""
+    kinds = (".json", ".jsonl", ".toml")
+    files = [p for p in run.iterdir() if p.suffix in kinds and p.stat().st_size]
+    path = draw.choice(sorted(files))
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        path.write_bytes(_resealed(hostile.changed_json(data, draw)[0]))
+    elif path.suffix == ".jsonl":
+        lines = data.splitlines(keepends=True)
+        k = draw.randrange(len(lines))
+        lines[k] = hostile.changed_json(lines[k], draw)[0] + b"\n"
+        path.write_bytes(b"".join(lines))
+    else:
+        changed, what = hostile.changed_json(
+            json.dumps(tomllib.loads(data.decode())).encode(), draw
+        )
+        path.write_text(tomli_w.dumps(_without_null(json.loads(changed))), "utf-8")
+        return f"{path.name}: {what}"
+    return path.name
+
+
+def _resealed(data: bytes) -> bytes:
+    """With the digest that belongs to it, where it had one."""
+    value = json.loads(data)
+    if not isinstance(value, dict) or "sha256" not in value:
+        return data
+    with suppress(ValueError):
+        return sealed({key: own for key, own in value.items() if key != "sha256"}, sort=False)
+    return data
+
+
+def _without_null(value: Any) -> Any:
+    """As TOML can hold it."""
+    if isinstance(value, dict):
+        return {key: _without_null(own) for key, own in value.items() if own is not None}
+    if isinstance(value, list):
+        return [_without_null(own) for own in value if own is not None]
+    return copy.copy(value)
+
+
+def put_strange(run: Path, draw: random.Random) -> str:
+    """Something else in the place of a file or folder of the run, or of the run itself."""
+    path = draw.choice([run, *sorted(run.rglob("*"))])
+    kind, make = draw.choice(STRANGE)
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    make(path, run.parent.parent / "precious")
+    return f"{path.relative_to(run.parent)} is {kind}"
+
+
+def _socket(place: Path, precious: Path) -> None:
+    with chdir(place.parent), socket.socket(socket.AF_UNIX) as own:  # its name is short
+        own.bind(place.name)
+
+
+def _endless(place: Path, precious: Path) -> None:
+    with open(place, "wb") as file:
+        file.truncate(SPARSE)
+
+
+STRANGE: list[tuple[str, Callable[[Path, Path], object]]] = [
+    ("a link to a file", lambda place, precious: place.symlink_to(precious / "file")),
+    ("a link to a folder", lambda place, precious: place.symlink_to(precious)),
+    ("a link to itself", lambda place, precious: place.symlink_to(place.name)),
+    ("a link to nowhere", lambda place, precious: place.symlink_to(precious / "new")),
+    ("a FIFO", lambda place, precious: os.mkfifo(place)),
+    ("a socket", _socket),
+    ("a folder", lambda place, precious: place.mkdir()),
+    ("a file without end", _endless),
+    ("a device", lambda place, precious: place.symlink_to("/dev/zero")),
+    ("an empty file", lambda place, precious: place.touch()),
+]
+CHANGES = {changed_content: 5, changed_facts: 3, put_strange: 3}
+
+
+# --- what is done with them ----------------------------------------------------------------
+
+
+def commands(subject: Subject, own: Material, run: str) -> list[list[str]]:
+    asked, trust = subject.asked, own.trust
+    if run == "model":
+        return [[PYTHON]]
+    return [
+        ["runs", "."],
+        ["train", "--run", run, *trust],
+        ["evaluate", run, "--json", *trust],
+        ["evaluate", run, "--best-so-far", *trust],
+        ["predict", run, asked, "--json", *trust],
+        ["train", *own.words, "--run", run],
+    ]
+
+
+@contextmanager
+def asked_to_stop(seconds: float) -> Iterator[None]:
+    """A training inside ends in order after so many seconds."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        if not ended.wait(seconds):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    watcher = threading.Thread(target=stop, daemon=True)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        signal.signal(signal.SIGTERM, before)
+
+
+def used(folder: Path, words: list[str], subject: Subject) -> Outcome:
+    """What becomes of one command, or of the saved model in Python."""
+    try:
+        with processor_seconds(SECONDS), asked_to_stop(TRAINED):
+            if words == [PYTHON]:
+                said = answers(folder / "model", subject.row.questions(), subject.cell)
+            else:
+                said = command(folder, words)
+    except Hangs:
+        return Outcome(HANG, f"{words[0]}: over {SECONDS:.0f} s of processor time")
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        told = f"{words[0]}: {type(error).__name__} at {where}: {str(error)[:200]}"
+        return Outcome(TRACEBACK, told)
+    if said.code == 1 or "Traceback" in said.err:
+        return Outcome(TRACEBACK, f"{words[0]}: {said.err[-300:]}")
+    longest = max(map(len, said.err.splitlines()), default=0)
+    if said.code == 2 and longest > LONGEST:
+        return Outcome(TRACEBACK, f"{words[0]}: a line of {longest:,} characters")
+    return Outcome(FINE, "")
+
+
+def begin(work: Path, place: Path) -> Case:
+    make_ready()
+    without_syncing()
+    limit_memory(MEMORY)
+    watch = Watch()
+
+    def case(draw: random.Random) -> Outcome:
+        subject, run = material.chosen(draw), draw.choice(("run", "run", "stopped", "model"))
+        own = Material(work, subject)
+        canaries = place / "precious"
+        canaries.mkdir(exist_ok=True)
+        (canaries / "file").write_text("years of work")
+        (canaries / "new").unlink(missing_ok=True)
+        folder = own.copy(place / "case", run)
+        (change,) = draw.choices([*CHANGES], [*CHANGES.values()])
+        if run == "model" and change is changed_facts:
+            change = changed_content
+        what = f"{subject} {change(folder / run, draw)}"
+        with watch.over([folder, work / "cache"], canaries) as touched:
+            for words in commands(subject, own, run):
+                found = used(folder, words, subject)
+                if found.kind != FINE:
+                    return found._replace(what=f"{what}: {found.what}")
+        if touched:
+            return Outcome(OUTSIDE, f"{what}: {touched[:3]}")
+        return Outcome(FINE, what)
+
+    return case
+
+
+FOLDERS = Campaign("folders", 500, 240.0, begin)

@@ -1,0 +1,232 @@
+"""The campaigns of faults: a few cases of each, that a broken build is noticed, and that a campaign
+goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import files, flips, folders, fuzz, kills, material, run, starts, threads
+from faults.campaign import ABORT, FINE, HANG, OUTSIDE, SILENT, TRACEBACK, Campaign, Case, Outcome
+from faults.journal import Journal, summary
+from faults.readers import Reader, readers
+from faults.table import CAMPAIGNS
+from faults.workers import outcomes
+
+from ensue.data.formats import csv as csv_format
+from ensue.data.formats import format_names
+from ensue.files import atomic_folder, run_folder
+from ensue.tasks import saved
+from ensue.tasks.model import Model
+from ensue.training.history import History
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+SMALL = {
+    "files": 60, "flips": 12, "folders": 3, "starts": 1, "streams": 1, "threads": 1, "kills": 1,
+}  # fmt: skip
+SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-split")
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("faults")
+    (place / "cache").mkdir()
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _one_subject(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(material, "SUBJECTS", [SUBJECT])
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(work / "cache" / "torch"))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_few_cases_of_each_campaign(name: str, work: Path) -> None:
+    numbers = range(SMALL[name])
+    found = [own for _, own in outcomes(CAMPAIGNS[name], work, 1, numbers, 1)]
+    assert [own for own in found if own.kind != FINE] == []
+    assert len(found) == len(numbers)
+
+
+def test_every_campaign_is_tried() -> None:
+    assert SMALL.keys() == CAMPAIGNS.keys()
+
+
+# --- a broken build is noticed ---------------------------------------------------------------
+
+
+def noticed(campaign: Campaign, work: Path, most: int) -> str:
+    """The first kind of outcome that is not fine."""
+    with closing(outcomes(campaign, work, 1, range(most), 1)) as found:
+        return next((own.kind for _, own in found if own.kind != FINE), FINE)
+
+
+def test_digests_that_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flips, "KINDS", {"model": 1})
+    monkeypatch.setattr(atomic_folder, "digest", lambda data: "0" * 64)
+    assert noticed(flips.FLIPS, tmp_path, 60) == SILENT
+
+
+def _raises() -> Any:
+    raise KeyError("column")
+
+
+def _hangs() -> Any:
+    while True:
+        pass
+
+
+def _waits() -> Any:
+    time.sleep(60)
+
+
+def _aborts() -> Any:
+    os.abort()
+
+
+@pytest.mark.parametrize(
+    ("reads", "kind"), [(_raises, TRACEBACK), (_hangs, HANG), (_waits, HANG), (_aborts, ABORT)]
+)
+def test_a_reader_that_fails(
+    work: Path, monkeypatch: pytest.MonkeyPatch, reads: Callable[[], Any], kind: str
+) -> None:
+    chosen = [own for own in readers() if own.name == "csv"]
+    monkeypatch.setattr(files, "readers", lambda: chosen)
+    monkeypatch.setattr(files, "SECONDS", 0.3)
+    real = csv_format.read
+
+    def read(path: Path, *given: Any) -> Any:
+        return real(path, *given) if path.read_bytes() in chosen[0].clean else reads()
+
+    monkeypatch.setattr(csv_format, "read", read)
+    assert noticed(Campaign("files", 50, 2.0, files.begin), work, 5) == kind
+
+
+def test_faults_of_loading_that_nothing_guards(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved, "FAULTS", ())
+    monkeypatch.setattr(folders, "CHANGES", {folders.changed_content: 1})
+    assert noticed(folders.FOLDERS, work, 20) == TRACEBACK
+
+
+def test_links_that_are_followed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(path: Path, most: int = 0) -> bytes:
+        return path.read_bytes()
+
+    monkeypatch.setattr(atomic_folder, "read_plain", read)
+    monkeypatch.setattr(folders, "CHANGES", {folders.put_strange: 1})
+    monkeypatch.setattr(folders, "STRANGE", folders.STRANGE[:1])
+    assert noticed(folders.FOLDERS, work, 20) == OUTSIDE
+
+
+def test_a_history_that_does_not_go_on(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    material.Material(work, SUBJECT)  # made while all is well
+    real = History.begin
+    monkeypatch.setattr(History, "begin", lambda self, mark: real(self, None))
+    monkeypatch.setattr(kills, "WAYS", {kills._at_an_event: 1})
+    assert noticed(kills.KILLS, work, 6) == SILENT
+
+
+def test_a_lock_that_does_not_hold(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    material.Material(work, SUBJECT)
+    monkeypatch.setattr(run_folder.fcntl, "flock", lambda file, how: None)
+    assert noticed(starts.STARTS, work, 3) != FINE
+
+
+def test_answers_that_depend_on_the_thread(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    material.Material(work, SUBJECT)
+    monkeypatch.setattr(Model, "predict", lambda *_: threading.get_ident())
+    assert noticed(threads.SIXTEEN, work, 1) == SILENT
+
+
+# --- going on --------------------------------------------------------------------------------
+
+
+def test_a_journal_goes_on_and_drops_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "flips.jsonl"
+    one = Journal(path, "code", 1)
+    one.add(0, Outcome(FINE, "a"))
+    one.add(2, Outcome(SILENT, "b", 3))
+    with open(path, "a") as file:
+        file.write('{"case": 3, "ki')
+    other = Journal(path, "code", 1)
+    assert (other.outcomes, other.anew) == (one.outcomes, False)
+    assert other.missing(range(4)) == [1, 3]
+    anew = Journal(path, "other code", 1)
+    assert (anew.outcomes, anew.anew) == ({}, True)
+
+
+def test_the_summary_says_which_promises_were_broken(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "kills.jsonl", "code", 1)
+    journal.add(0, Outcome(FINE, "", 5))
+    assert summary({"kills": journal})[1]
+    journal.add(1, Outcome(HANG, "", 2))
+    table, held = summary({"kills": journal})
+    head, row = (line.split() for line in table.splitlines())
+    assert head[:3] == ["campaign", "cases", "faults"]
+    assert row == ["kills", "2", "7", "0", "0", "0", "1", "0", "0"]
+    assert not held
+
+
+def test_only_what_is_missing_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def case(draw: random.Random) -> Outcome:
+        with open(tmp_path / "tried", "a") as file:
+            file.write("x")
+        return Outcome(FINE, str(draw.random()))
+
+    def begin(work: Path, place: Path) -> Case:
+        return case
+
+    monkeypatch.setattr(run, "CAMPAIGNS", {"plain": Campaign("plain", 100, 20.0, begin)})
+    monkeypatch.setattr(run, "prepare", lambda work: work.mkdir(exist_ok=True))
+    monkeypatch.setattr(run.signal, "signal", lambda *_: None)
+    words = ["--work", str(tmp_path / "work"), "--workers", "1"]
+    for share, tried in ((0.04, 4), (0.1, 10), (0.1, 10)):
+        assert run.main([*words, "--share", str(share)]) == 0
+        assert len((tmp_path / "tried").read_text()) == tried
+    lines = (tmp_path / "work" / "plain.jsonl").read_text().splitlines()[1:]
+    shown = {own["case"]: own["what"] for own in map(json.loads, lines)}
+    capsys.readouterr()
+    assert run.main([*words, "--case", "7", "--only", "plain"]) == 0
+    assert capsys.readouterr().out == f"fine: {shown[7]}\n"
+
+
+# --- readers ---------------------------------------------------------------------------------
+
+
+def test_every_format_is_read() -> None:
+    assert {*format_names()} - {"folder"} <= {own.name for own in readers()}
+
+
+FINDS = sorted(fuzz.FINDS.rglob("*.bin"))
+
+
+@pytest.mark.parametrize("find", FINDS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_what_was_once_found_is_refused_properly(find: Path, tmp_path: Path) -> None:
+    by_folder = {fuzz.folder_of(own): own for own in fuzz.everything().values()}
+    found = files.read_one(tmp_path, by_folder[find.parent.name], find.read_bytes())
+    assert found == Outcome(FINE, "")
+
+
+def test_fuzzing_finds_what_is_broken(tmp_path: Path) -> None:
+    def read(path: Path) -> None:
+        if b"\0" in path.read_bytes():
+            raise KeyError("column")
+
+    broken = Reader("broken", "a.txt", (b"some clean bytes",), read)
+    found = fuzz.look(broken, tmp_path, 1, 500)
+    assert found is not None
+    data, outcome = found
+    assert outcome.kind == TRACEBACK
+    assert fuzz.keep(broken, data, tmp_path).read_bytes() == data
+    assert fuzz.look(replace(broken, read=str), tmp_path, 1, 20) is None
