@@ -113,6 +113,7 @@ def test_a_reader_that_fails(
 
 def test_faults_of_loading_that_nothing_guards(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved, "FAULTS", ())
+    monkeypatch.setattr(folders, "KINDS", ("model",))
     monkeypatch.setattr(folders, "CHANGES", {folders.changed_content: 1})
     assert noticed(folders.FOLDERS, work, 20) == TRACEBACK
 

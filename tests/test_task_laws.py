@@ -6,6 +6,8 @@ import json
 import shutil
 import signal
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
 from ensue import load
 from ensue.cells import Cell
 from ensue.data.frames.origin import Origin
-from ensue.errors import ConfigError, OptionError, RunError
+from ensue.errors import ConfigError, EnsueError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
@@ -347,6 +349,29 @@ def test_members_answer_together(row: Row, fitted: Fitted, tmp_path: Path) -> No
 
 def answered(row: Row, model: AnyModel) -> list[Any]:
     return [plain(answer, row.drawn) for answer in model.predict(row.questions())]
+
+
+@law()
+def test_sixteen_threads_share_a_model(row: Row, fitted: Fitted) -> None:
+    model, _ = fitted(row)
+    rows = row.questions()
+    others = rows if row.task == "forecast" else rows[:1]  # a question is one series there
+    alone = [model.predict(rows), model.predict(others)]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(lambda k: model.predict(others if k % 2 else rows), range(16)))
+    assert all(own == alone[k % 2] for k, own in enumerate(together))
+
+
+@law()
+def test_no_number_that_is_not_finite_leaves(row: Row, fitted: Fitted, tmp_path: Path) -> None:
+    fitted(row)[0].save(tmp_path / "model")
+    model = load(tmp_path / "model")
+    for own in weights(model):
+        if own.is_floating_point():
+            own.fill_(3e38)
+    with suppress(EnsueError):
+        answers = model.predict(row.questions())
+        json.dumps([asdict(own) for own in answers], allow_nan=False)
 
 
 # --- in a notebook ---------------------------------------------------------------------------

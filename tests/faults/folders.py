@@ -126,6 +126,7 @@ STRANGE: list[tuple[str, Callable[[Path, Path], object]]] = [
     ("a device", lambda place, precious: place.symlink_to("/dev/zero")),
     ("an empty file", lambda place, precious: place.touch()),
 ]
+KINDS = ("run", "run", "stopped", "model")
 CHANGES = {changed_content: 5, changed_facts: 3, put_strange: 3}
 
 
@@ -196,7 +197,7 @@ def begin(work: Path, place: Path) -> Case:
     watch = Watch()
 
     def case(draw: random.Random) -> Outcome:
-        subject, run = material.chosen(draw), draw.choice(("run", "run", "stopped", "model"))
+        subject, run = material.chosen(draw), draw.choice(KINDS)
         own = Material(work, subject)
         canaries = place / "precious"
         canaries.mkdir(exist_ok=True)

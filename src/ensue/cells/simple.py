@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
@@ -28,6 +28,18 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+def _check_activation(given: object, known: Iterable[str]) -> None:
+    if not isinstance(given, str):
+        name = getattr(given, "__name__", "")
+        meant = f"; by name it is {name!r}" if name in known else ""
+        raise OptionError(
+            f"activation: expected a name ({', '.join(known)}), got {given!r}{meant}. Other "
+            "functions go into a cell of one's own"
+        )
+    if given not in known:
+        raise unknown("activation", given, known)
+
+
 class SimpleRNN(Cell):
     """Simple recurrent network: h' = g(W·x + U·h + b), g chosen by name.
 
@@ -40,10 +52,9 @@ class SimpleRNN(Cell):
     """
 
     def __init__(self, activation: str = "tanh", pieces: int = 2) -> None:
-        if activation not in (known := [*ACTIVATIONS, "prelu", "maxout"]):
-            raise unknown("activation", activation, known)
-        if pieces < 1:
-            raise OptionError(f"pieces: expected a number ≥ 1, got {pieces}")
+        _check_activation(activation, [*ACTIVATIONS, "prelu", "maxout"])
+        if not isinstance(pieces, int) or pieces < 1:
+            raise OptionError(f"pieces: expected a whole number ≥ 1, got {pieces!r}")
         self.activation = activation
         gates = tuple(str(k) for k in range(1, pieces + 1)) if activation == "maxout" else ""
         self.W, self.U, self.b = Matrix("x", gates), Matrix("h", gates), Vector(gates)
@@ -70,8 +81,7 @@ class RecurrentPerceptron(Cell):
     W, U, b = Matrix("x"), Matrix("y"), Vector()
 
     def __init__(self, activation: str = "sigmoid") -> None:
-        if activation not in ACTIVATIONS:
-            raise unknown("activation", activation, ACTIVATIONS)
+        _check_activation(activation, ACTIVATIONS)
         self.activation = activation
 
     def step(self, x: Any, y: Any) -> Any:

@@ -1,7 +1,6 @@
 """The application that commands are hung on, and the options that several of them have."""
 
 import json
-import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from ensue import __version__
 from ensue.cli.help import Command, Commands
 from ensue.cli.streams import may_be_lost
 from ensue.escape import in_json, printable_lines, readable
+from ensue.files.atomic_folder import finite
 
 if TYPE_CHECKING:
     from ensue.runs.messages import Message, Say
@@ -127,15 +127,7 @@ def teller(quiet: bool = False, silent: bool = False) -> "Say":
 
 def as_json_text(value: Any) -> str:
     """One line of JSON, which has no infinity: such numbers are null."""
-    return in_json(json.dumps(_numbers(value), ensure_ascii=False, allow_nan=False))
-
-
-def _numbers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _numbers(own) for key, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [_numbers(own) for own in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return in_json(json.dumps(finite(value), ensure_ascii=False, allow_nan=False))
 
 
 def write_picture(path: Path, svg: str, dark: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,23 @@ def under_autocast(v: Tensor) -> bool:
         return torch.is_autocast_enabled("cpu")
     kind = v.device.type
     return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
+def check_tensors(given: Mapping[str, object]) -> None:
+    """Raises unless each of these, by its name, is a tensor."""
+    for name, own in given.items():
+        if not isinstance(own, Tensor):
+            raise ShapeError(f"{name}: expected a torch tensor, got {type(own).__name__}")
+
+
+def check_same_kind(name: str, given: Tensor, weight: Tensor) -> None:
+    """Raises unless torch can multiply the two: numbers of one type, on one device."""
+    if given.device == weight.device and (given.dtype == weight.dtype or under_autocast(given)):
+        return
+    raise ShapeError(
+        f"{name}: expected {_kind(weight.dtype, weight.device)} as the weights, "
+        f"got {_kind(given.dtype, given.device)}"
+    )
 
 
 def check_given(equations: Equations, recurrence: Recurrence) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
+from ensue.engine.check import check_same_kind, check_tensors
 from ensue.errors import OptionError, ShapeError
 
 
@@ -46,28 +47,47 @@ class MultiHead(nn.Module):
         self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
     ) -> Tensor:
         """y (time, batch, width): each step of x looks at those of source, or of x itself."""
-        queries, memory = self._read(x, source)
+        queries, memory = self._read(x, source, seen)
         return self.attend(queries, memory, seen).transpose(0, 1)
 
     def with_weights(
         self, x: Tensor, source: Tensor | None = None, seen: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """y as above, and α (batch, heads, queries, keys) before dropout."""
-        queries, memory = self._read(x, source)
+        queries, memory = self._read(x, source, seen)
         alpha = self.weights(queries, memory, seen)
         values = self._headed(memory[..., self.width :])
         context = dropout(alpha, self.dropout, self.training) @ values
         return self.out_proj(_joined(context)).transpose(0, 1), alpha
 
-    def _read(self, x: Tensor, source: Tensor | None) -> tuple[Tensor, Tensor]:
-        for name, own in (("x", x), ("source", source)):
-            if own is not None and (own.dim() != 3 or own.shape[-1] != self.width):
+    def _read(self, x: Tensor, source: Tensor | None, seen: Tensor | None) -> tuple[Tensor, Tensor]:
+        given = {"x": x} if source is None else {"x": x, "source": source}
+        check_tensors(given)
+        for name, own in given.items():
+            if own.dim() != 3 or own.shape[-1] != self.width:
                 raise ShapeError(
                     f"{name}: expected (time, batch, {self.width}), got {tuple(own.shape)}"
                 )
+            check_same_kind(name, own, self.in_proj_weight)
+        self._check_rows(x, x if source is None else source, seen)
         if source is None:
             return self.own(x.transpose(0, 1))
         return self.queries(x.transpose(0, 1)), self.memory(source.transpose(0, 1))
+
+    def _check_rows(self, x: Tensor, source: Tensor, seen: Tensor | None) -> None:
+        (queries, rows), (keys, batch) = x.shape[:2], source.shape[:2]
+        if rows != batch and (not batch or rows % batch):
+            raise ShapeError(f"x: expected {batch} rows as source, or a multiple of it, got {rows}")
+        if seen is None:
+            return
+        check_tensors({"seen": seen})
+        whole = (batch, self.heads, queries * (rows // max(batch, 1)), keys)
+        sizes = zip(reversed(seen.shape), reversed(whole), strict=False)
+        if seen.dtype != torch.bool or seen.dim() > 4 or any(a not in (1, b) for a, b in sizes):
+            raise ShapeError(
+                "seen: expected torch.bool, True where a query may look, of a shape that broadcasts"
+                f" to (batch, heads, queries, keys) {whole}, got {seen.dtype} {tuple(seen.shape)}"
+            )
 
     # ------------------------------------------------------------- its parts, rows first
     def queries(self, x: Tensor) -> Tensor:

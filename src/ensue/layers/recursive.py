@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.cells import Cell
+from ensue.engine.check import check_same_kind, check_tensors
 from ensue.engine.eager import one_step
 from ensue.engine.recurrence import State
 from ensue.errors import OptionError, ShapeError
@@ -68,11 +69,22 @@ class Recursive(nn.Module):
         self.output_size = cell.equations(input_size, hidden_size, training=False).output.width
 
     def forward(self, x: Tensor, parents: Tensor) -> tuple[Tensor, State]:
+        check_tensors({"x": x, "parents": parents})
         if x.dim() != 2 or parents.shape != x.shape[:1]:
             raise ShapeError(
                 f"expected x (nodes, input) and parents (nodes,), got {tuple(x.shape)} "
                 f"and {tuple(parents.shape)}"
             )
+        if x.shape[1] != self.inner.input_size:
+            raise ShapeError(
+                f"x: expected {self.inner.input_size} features for each node, got {x.shape[1]}"
+            )
+        if parents.dtype not in (torch.int64, torch.int32):
+            raise ShapeError(
+                f"parents: expected node numbers, torch.int64, got {parents.dtype}; "
+                "parents.long() makes them"
+            )
+        check_same_kind("x", x, next(self.parameters()))
         height = heights(parents)
         cell, parameters = self.inner.way()
         bound = cell.on_tensors(parameters)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
+from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.model import Model
 from ensue.tasks.rows.task import AT_ONCE, together
 from ensue.tasks.task import NOTHING, Asked, Questions
@@ -49,7 +50,7 @@ class Prediction:
 
     def _answered(self, questions: Questions[Any]) -> Iterator[Answered]:
         self._last = questions
-        answers = self.model.task.answers(questions.part, self.model, self.asked)
+        answers = answers_of(self.model, questions.part, self.asked)
         if questions.shown is None:
             yield from (Answered(None, answer, "") for answer in answers)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, Self, SupportsIndex, TypeVar, overload
+from typing import Any, ClassVar, Self, SupportsIndex, TypeVar, overload
 
 from ensue.drawing.html import MOST_ROWS, Markup, and_more, block, table
 from ensue.escape import printable
@@ -25,7 +25,10 @@ def tabbed(*cells: str) -> str:
 
 
 class Answer(ABC):
-    """An answer, a dataclass: as a line for a terminal, and in a table for a notebook."""
+    """An answer, a dataclass: as a line for a terminal, and in a table for a notebook. unbounded:
+    fields in which infinity is an answer, such as the bits of what cannot be."""
+
+    unbounded: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def as_line(self, shown: object) -> str:

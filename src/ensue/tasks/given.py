@@ -19,6 +19,7 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.settings import Table
 from ensue.tasks.answer_columns import answer_frame
 from ensue.tasks.answers import Answers
+from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.sample import Sample, first_rows
 
@@ -246,7 +247,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
         if columns:
             raise OptionError(f"predict: {', '.join(columns)}: inputs in a list have no columns")
         listed = _listed(inputs)
-        return Answers.of(task.answers(task.asked(listed, model, words), model, words), listed)
+        return Answers.of(answers_of(model, task.asked(listed, model, words), words), listed)
     roles = _question_roles(model, given, columns)
     found: Answers[Any] = Answers()
     of_rows = task.needs_input
@@ -254,7 +255,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
         return given.frame.data
     data = given.settings(roles)
     for questions in task.asked_files([given.name], data, model, words, None, given.origin):
-        found = found.and_then(task.answers(questions.part, model, words), questions.shown)
+        found = found.and_then(answers_of(model, questions.part, words), questions.shown)
         of_rows = questions.shown is not None
     if given.frame is None:
         return found

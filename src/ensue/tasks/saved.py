@@ -86,6 +86,11 @@ def write_model(folder: Path, saved: Saved) -> None:
     files |= {f"{key}.py": source for key, source in saved.cells.items()}
     files |= saved.seal or {}
     for number, weights in enumerate(saved.networks, 1):
+        if wrong := not_finite(weights):
+            raise RunError(
+                f"{folder}: not saved: network {number}: {wrong} holds NaN or infinity. Train it "
+                "again, at a smaller rate"
+            )
         files[f"network-{number}.safetensors"] = safetensors.torch.save(dict(weights))
     write_folder(folder, with_manifest(files, {"format": FORMAT}))
 
@@ -144,10 +149,17 @@ def loading(place: Path | str) -> Iterator[None]:
 
 def _weights(found: dict[str, Tensor], number: int) -> dict[str, Tensor]:
     """The weights of a network, all of them numbers."""
-    for name, tensor in found.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise Damaged(f"network {number}: {name} holds NaN or infinity")
+    if wrong := not_finite(found):
+        raise Damaged(f"network {number}: {wrong} holds NaN or infinity")
     return found
+
+
+def not_finite(weights: Mapping[str, Tensor]) -> str:
+    """The first tensor with a number that is NaN or infinite; "" where there is none."""
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            return name
+    return ""
 
 
 def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:

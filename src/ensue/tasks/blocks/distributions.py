@@ -25,8 +25,9 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from ensue.engine.check import check_tensors
 from ensue.equations import softplus
-from ensue.errors import OptionError, ShapeError
+from ensue.errors import DataError, OptionError, ShapeError
 
 HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 FLOOR = 1e-3  # of σ, where targets are scaled to spread 1
@@ -101,6 +102,22 @@ class Bernoulli(Central):
         return torch.bernoulli(p.to(_place(generator, p)), generator=generator).to(p.device)
 
 
+def _not_classes(z: Tensor, y: Tensor) -> ShapeError | None:
+    """Why torch cannot take y for class numbers, looked for once it has refused them."""
+    if not z.is_floating_point() or y.dtype != torch.int64:
+        return ShapeError(
+            "categorical: expected z of floating point and class numbers y as torch.int64, got "
+            f"{z.dtype} and {y.dtype}"
+        )
+    classes = z.shape[-1]
+    if y.numel() and (int(y.min()) < 0 or int(y.max()) >= classes):
+        return ShapeError(
+            f"categorical: expected class numbers 0 … {classes - 1}, as z has {classes} scores a "
+            f"row, got {int(y.min())} … {int(y.max())}"
+        )
+    return None
+
+
 @dataclass(frozen=True)
 class Categorical(Central):
     """One class of many: p = softmax(z), y (…) class numbers.
@@ -114,12 +131,16 @@ class Categorical(Central):
         return targets
 
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
-        if z.shape[:-1] != y.shape:
+        check_tensors({"z": z, "y": y})
+        if z.dim() < 2 or z.shape[:-1] != y.shape:
             raise ShapeError(
                 f"categorical: expected one class number a row, {tuple(z.shape[:-1])} for z of "
                 f"shape {tuple(z.shape)}, got {tuple(y.shape)}"
             )
-        flat = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+        try:
+            flat = cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none")
+        except (IndexError, RuntimeError) as error:
+            raise _not_classes(z, y) or error from None
         return flat.reshape(y.shape)
 
     def mean(self, z: Tensor) -> Tensor:
@@ -250,6 +271,11 @@ def _place(generator: Generator | None, like: Tensor) -> torch.device:
 
 def _chosen(p: Tensor, generator: Generator | None) -> Tensor:
     """One class (rows, 1) of probabilities (rows, classes)."""
+    if not bool(p.isfinite().all()):
+        raise DataError(
+            "probabilities to draw from are not finite: the numbers of the input are too far from "
+            "those that the model was trained with"
+        )
     return torch.multinomial(p.to(_place(generator, p)), 1, generator=generator).to(p.device)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ensue.drawing.html import HUES, Markup, tint
 from ensue.drawing.svg import escape
@@ -20,6 +20,8 @@ class Scored(Answer):
     >>> Scored(("a", "dog", "</s>"), (1.0, 3.0, 0.5)).total
     4.5
     """
+
+    unbounded: ClassVar[tuple[str, ...]] = ("bits",)  # a model may hold a token to be impossible
 
     tokens: tuple[str, ...]
     bits: tuple[float, ...]
