@@ -50,15 +50,18 @@ test-avx2: $(READY)
 	@ENSUE_MARCH=x86-64-v3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' \
 	    $(NATIVE_TESTS) $(ARGS)
 
-# A case follows from the seed and its number; ARGS="--only flips --seed 2 --workers 1", --case 123
+# A case follows from the seed and its number: ARGS="--only flips --seed 2 --workers 1", --case 123
 faults: $(READY)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.run --share 0.1 $(ARGS)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow
+	@$(slow-tests)
 
 # all cases (hours); goes on where it stopped
 faults-full: $(READY)
 	@PYTHONPATH=tests OMP_NUM_THREADS=1 $(PY) -m faults.run --share 1 $(ARGS)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow
+	@$(slow-tests)
+
+# every test of kills, full disks and several processes that `make test` leaves out
+slow-tests = $(if $(ARGS),,OMP_NUM_THREADS=1 $(PY) -m pytest -m slow)
 
 MINUTES := 5
 fuzz: $(READY)

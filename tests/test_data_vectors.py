@@ -44,6 +44,15 @@ def test_the_exact_spelling_wins_wherever_it_stands(tmp_path: Path) -> None:
         assert read_vectors(file_of(tmp_path, lines), WORDS).matrix[3].tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize("number", ["1e38", "-1e300", "nan", "inf"])
+def test_numbers_whose_squares_overflow_are_refused(tmp_path: Path, number: str) -> None:
+    lines = ["the 1 2 3", f"Paris {number} 0 0"]
+    with pytest.raises(DataError, match=r"txt:2: expected finite numbers, at most 1e\+15, found"):
+        read_vectors(file_of(tmp_path, lines), WORDS)
+    large = read_vectors(file_of(tmp_path, ["the 1e15 -1e15 3"]), WORDS).matrix
+    assert np.isfinite(large).all()
+
+
 def test_what_is_missing_is_drawn_with_the_spread_of_the_file(tmp_path: Path) -> None:
     many = Vocabulary.build({f"w{k}": 1 for k in range(2000)})
     chance = np.random.default_rng(0)
@@ -72,7 +81,7 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path) -> None:
         f"  {path}:3: expected 3 numbers, found 4\n"
         f"  {path}:4: expected a number, found 'x'\n"
         f"  {path}:5: 'the' stands in line 1 already\n"
-        f"  {path}:6: expected finite numbers, found NaN or infinity"
+        f"  {path}:6: expected finite numbers, at most 1e+15, found one that is not"
     )
 
 

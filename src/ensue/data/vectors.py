@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ensue.data.stream import open_file
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
-from ensue.files.caps import VECTOR_LINE, VECTOR_WIDTH
+from ensue.files.caps import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
 
 MOST_PROBLEMS = 20
 COUNT = re.compile(rb"\d{1,18}")
@@ -124,8 +124,9 @@ class _Reading:
             return
         with np.errstate(over="ignore"):
             vector = np.array(list(map(float, numbers))).astype(np.float32)
-        if not np.isfinite(vector).all():
-            self.problem(line, "expected finite numbers, found NaN or infinity")
+        if not (np.abs(vector) <= VECTOR_NUMBER).all():
+            told = f"expected finite numbers, at most {VECTOR_NUMBER:g}, found one that is not"
+            self.problem(line, told)
             return
         if self.matrix is None:
             self.matrix = np.zeros((len(self.vocabulary), self.width), np.float32)

@@ -13,6 +13,7 @@ VECTOR_LINE = 1 << 20  # bytes of a line of word vectors
 VECTOR_WIDTH = 1 << 16  # numbers of a word vector
 COLUMNS = 100_000  # of a table, and keys of a JSON object
 TYPED_LINE = 1 << 24  # bytes of a line of the standard input
+VECTOR_NUMBER = 1e15  # of a word vector: its square, and sums of squares, are finite in float32
 COMPILER_SECONDS = 300.0
 LAYER_WIDTH, LAYERS = 1 << 15, 1000  # of a network: no machine has room for more
 LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite

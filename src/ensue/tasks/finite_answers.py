@@ -46,7 +46,7 @@ def all_finite(value: Any) -> bool:
         return all(map(all_finite, value.values()))
     if isinstance(value, list | tuple):
         return all(map(all_finite, value))
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return all(check(getattr(value, name)) for name, check in _checks(type(value)))
     return True
 
