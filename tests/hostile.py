@@ -6,12 +6,14 @@ from __future__ import annotations
 import copy
 import json
 import random
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
+import tomli_w
 
 from ensue.files.atomic_folder import MANIFEST, with_manifest
 
@@ -78,12 +80,37 @@ def changed_arrays(data: bytes, draw: random.Random) -> tuple[bytes, str]:
     return safetensors.numpy.save(arrays), f"{name} {how}"
 
 
+def changed_tables(data: bytes, draw: random.Random) -> tuple[bytes, str]:
+    """A setting removed, or of another value."""
+    changed, what = changed_json(json.dumps(tomllib.loads(data.decode())).encode(), draw)
+    tables = _without_null(json.loads(changed))
+    return tomli_w.dumps(tables if isinstance(tables, dict) else {"a": tables}).encode(), what
+
+
+def _without_null(value: Any) -> Any:
+    """As TOML can hold it."""
+    if isinstance(value, dict):
+        return {key: _without_null(own) for key, own in value.items() if own is not None}
+    if isinstance(value, list):
+        return [_without_null(own) for own in value if own is not None]
+    return value
+
+
+CHANGES = {".json": changed_json, ".safetensors": changed_arrays, ".toml": changed_tables}
+
+
+def resealed(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files of a folder, whose manifest is made to fit them."""
+    own = dict(files)
+    manifest = json.loads(own.pop(MANIFEST))
+    facts = {key: value for key, value in manifest.items() if key not in ("files", "sha256")}
+    return with_manifest(own, facts)
+
+
 def hostile_files(model: Path, draw: random.Random) -> tuple[dict[str, bytes], str]:
     """The files of a model with one change inside, sealed again; and what was changed."""
     files = {path.name: path.read_bytes() for path in model.iterdir()}
-    manifest = json.loads(files.pop(MANIFEST))
-    name = draw.choice(sorted(files))
-    change = changed_json if name.endswith(".json") else changed_arrays
-    files[name], what = change(files[name], draw)
-    facts = {key: own for key, own in manifest.items() if key not in ("files", "sha256")}
-    return with_manifest(files, facts), f"{name}: {what}"
+    known = [name for name in files if Path(name).suffix in CHANGES and name != MANIFEST]
+    name = draw.choice(sorted(known))
+    files[name], what = CHANGES[Path(name).suffix](files[name], draw)
+    return resealed(files), f"{name}: {what}"

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hostile
 import pytest
 from faults import files, flips, folders, fuzz, kills, material, run, starts, threads
 from faults.campaign import ABORT, FINE, HANG, OUTSIDE, SILENT, TRACEBACK, Campaign, Case, Outcome
@@ -113,9 +114,10 @@ def test_a_reader_that_fails(
 
 def test_faults_of_loading_that_nothing_guards(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved, "FAULTS", ())
+    monkeypatch.setattr(hostile, "VALUES", (None, [], {}))
     monkeypatch.setattr(folders, "KINDS", ("model",))
     monkeypatch.setattr(folders, "CHANGES", {folders.changed_content: 1})
-    assert noticed(folders.FOLDERS, work, 20) == TRACEBACK
+    assert noticed(folders.FOLDERS, work, 30) == TRACEBACK
 
 
 def test_links_that_are_followed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

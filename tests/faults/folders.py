@@ -4,7 +4,6 @@ touched."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import random
@@ -12,15 +11,12 @@ import shutil
 import signal
 import socket
 import threading
-import tomllib
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, suppress
+from contextlib import chdir, contextmanager
 from pathlib import Path
-from typing import Any
 
 import hostile
-import tomli_w
 
 from ensue.files.atomic_folder import MANIFEST, sealed
 from faults import material
@@ -52,44 +48,41 @@ def changed_content(run: Path, draw: random.Random) -> str:
 
 
 def changed_facts(run: Path, draw: random.Random) -> str:
-    """A file beside: JSON, JSON Lines or TOML with one value changed."""
+    """A file beside: JSON, JSON Lines or TOML with one value changed, and the copy of it that
+    seals it."""
     kinds = (".json", ".jsonl", ".toml")
-    files = [p for p in run.iterdir() if p.suffix in kinds and p.stat().st_size]
-    path = draw.choice(sorted(files))
+    path = draw.choice(sorted(p for p in run.iterdir() if p.suffix in kinds and p.stat().st_size))
     data = path.read_bytes()
-    if path.suffix == ".json":
-        path.write_bytes(_resealed(hostile.changed_json(data, draw)[0]))
-    elif path.suffix == ".jsonl":
+    if path.suffix == ".jsonl":
         lines = data.splitlines(keepends=True)
         k = draw.randrange(len(lines))
-        lines[k] = hostile.changed_json(lines[k], draw)[0] + b"\n"
+        changed, what = hostile.changed_json(lines[k], draw)
+        lines[k] = changed + b"\n"
         path.write_bytes(b"".join(lines))
-    else:
-        changed, what = hostile.changed_json(
-            json.dumps(tomllib.loads(data.decode())).encode(), draw
-        )
-        path.write_text(tomli_w.dumps(_without_null(json.loads(changed))), "utf-8")
-        return f"{path.name}: {what}"
-    return path.name
+        return f"{path.name}:{k + 1} {what}"
+    changed, what = hostile.CHANGES[path.suffix](data, draw)
+    path.write_bytes(_with_digest(changed))
+    for copied in run.glob(f"*/{path.name}"):
+        _put_copy(copied, path.read_bytes())
+    return f"{path.name}: {what}"
 
 
-def _resealed(data: bytes) -> bytes:
-    """With the digest that belongs to it, where it had one."""
-    value = json.loads(data)
-    if not isinstance(value, dict) or "sha256" not in value:
-        return data
-    with suppress(ValueError):
-        return sealed({key: own for key, own in value.items() if key != "sha256"}, sort=False)
+def _with_digest(data: bytes) -> bytes:
+    """JSON with the digest that belongs to it, where it had one."""
+    try:
+        value = json.loads(data)
+        if isinstance(value, dict) and "sha256" in value:
+            return sealed({key: own for key, own in value.items() if key != "sha256"}, sort=False)
+    except ValueError:
+        pass
     return data
 
 
-def _without_null(value: Any) -> Any:
-    """As TOML can hold it."""
-    if isinstance(value, dict):
-        return {key: _without_null(own) for key, own in value.items() if own is not None}
-    if isinstance(value, list):
-        return [_without_null(own) for own in value if own is not None]
-    return copy.copy(value)
+def _put_copy(copied: Path, data: bytes) -> None:
+    files = {path.name: path.read_bytes() for path in copied.parent.iterdir()}
+    files[copied.name] = data
+    for name, own in hostile.resealed(files).items():
+        (copied.parent / name).write_bytes(own)
 
 
 def put_strange(run: Path, draw: random.Random) -> str:

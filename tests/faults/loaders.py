@@ -3,16 +3,15 @@ bytes, and digests that fit them."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from hostile import CASES
+from hostile import CASES, resealed
 
 import ensue
-from ensue.files.atomic_folder import MANIFEST, with_manifest
+from ensue.files.atomic_folder import MANIFEST
 from ensue.runs.run import list_runs
 from ensue.training import checkpoint
 from faults.readers import Reader
@@ -27,13 +26,7 @@ def _write(place: Path, like: Path, name: str, data: bytes) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     files = {path.name: path.read_bytes() for path in like.iterdir()}
-    manifest = json.loads(files.pop(MANIFEST))
-    facts = {key: own for key, own in manifest.items() if key not in ("files", "sha256")}
-    if name != MANIFEST:
-        files[name] = data
-    files = with_manifest(files, facts)
-    if name == MANIFEST:
-        files[MANIFEST] = data
+    files = {**files, name: data} if name == MANIFEST else resealed({**files, name: data})
     for own, content in files.items():
         (place / own).write_bytes(content)
 

@@ -3,6 +3,7 @@ else."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import resource
@@ -68,6 +69,7 @@ def _serve(
     """What a worker does; never returns."""
     try:
         os.setsid()
+        faulthandler.disable()  # a dump of every abort is of no use
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
