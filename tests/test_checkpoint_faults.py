@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
+import torch
+from hostile import resealed
+from torch import Tensor
 from trainees import Judge, Rows, build, state
 
 from ensue.engine import machine
@@ -210,6 +214,51 @@ def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
     message = told(tmp_path / "run", most_updates=12)
     assert message.startswith(f"{place}: this is not a checkpoint that Ensue wrote (")
     assert message.endswith("Remove it, and the one before is used")
+
+
+MISFITS: dict[str, tuple[str, Callable[[dict[str, Tensor]], object], str]] = {
+    "a weight of another shape": (
+        "best",
+        lambda own: own.update({"top.bias": torch.zeros(7)}),
+        "the saved best weights do not fit this model: top.bias: expected torch.float32 (3,), got",
+    ),
+    "a weight that is missing": (
+        "best",
+        lambda own: own.pop("top.bias"),
+        "top.bias: expected torch.float32 (3,), got nothing",
+    ),
+    "a moment of another shape": (
+        "optimiser",
+        lambda own: own.update({"top.bias/exp_avg": torch.zeros(7)}),
+        "the optimiser's state does not fit this model: top.bias/exp_avg: expected floating point",
+    ),
+    "a moment of integers": (
+        "optimiser",
+        lambda own: own.update({"top.bias/exp_avg": torch.zeros(3, dtype=torch.int64)}),
+        "top.bias/exp_avg: expected floating point (3,), got torch.int64 (3,)",
+    ),
+    "a moment that is missing": (
+        "optimiser",
+        lambda own: own.pop("top.bias/exp_avg"),
+        "the optimiser's state is not whole: top.bias lacks a moment",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MISFITS)
+def test_tensors_of_a_checkpoint_that_do_not_fit_are_refused(
+    stopped: Path, tmp_path: Path, what: str
+) -> None:
+    name, change, expected = MISFITS[what]
+    shutil.copytree(stopped, tmp_path / "run")
+    place = present(tmp_path / "run" / "checkpoints")[-1]
+    files = {own.name: own.read_bytes() for own in place.iterdir()}
+    tensors = safetensors.torch.load(files[f"{name}.safetensors"])
+    change(tensors)
+    files[f"{name}.safetensors"] = safetensors.torch.save(tensors)
+    for own, data in resealed(files).items():
+        (place / own).write_bytes(data)
+    assert expected in told(tmp_path / "run", most_updates=12)
 
 
 @pytest.mark.parametrize("what", NO_STATE)

@@ -19,6 +19,7 @@ from pathlib import Path
 import hostile
 
 from ensue.files.atomic_folder import MANIFEST, sealed
+from ensue.files.chain import Lines, chained
 from faults import material
 from faults.campaign import FINE, HANG, OUTSIDE, TRACEBACK, Campaign, Case, Outcome
 from faults.inside import answers, command, without_syncing
@@ -54,17 +55,24 @@ def changed_facts(run: Path, draw: random.Random) -> str:
     path = draw.choice(sorted(p for p in run.iterdir() if p.suffix in kinds and p.stat().st_size))
     data = path.read_bytes()
     if path.suffix == ".jsonl":
-        lines = data.splitlines(keepends=True)
-        k = draw.randrange(len(lines))
-        changed, what = hostile.changed_json(lines[k], draw)
-        lines[k] = changed + b"\n"
-        path.write_bytes(b"".join(lines))
-        return f"{path.name}:{k + 1} {what}"
+        path.write_bytes(b"".join(_chained(data, draw)))
+        return path.name
     changed, what = hostile.CHANGES[path.suffix](data, draw)
     path.write_bytes(_with_digest(changed))
     for copied in run.glob(f"*/{path.name}"):
         _put_copy(copied, path.read_bytes())
     return f"{path.name}: {what}"
+
+
+def _chained(data: bytes, draw: random.Random) -> Iterator[bytes]:
+    """The lines with one of them changed, each with the digests that then belong to it."""
+    values = Lines.of(data).values
+    which, before = draw.randrange(len(values)), ""
+    for k, value in enumerate(values):
+        if k == which:
+            value = json.loads(hostile.changed_json(json.dumps(value).encode(), draw)[0])
+        line, before = chained(value, before)
+        yield line
 
 
 def _with_digest(data: bytes) -> bytes:

@@ -88,4 +88,13 @@ class Optimiser:
                     f"the optimiser's state has {name!r}, which this model does not have"
                 )
             parameter = self.parameters[name]
+            if value.shape not in ((), parameter.shape) or not value.is_floating_point():
+                raise RunError(
+                    f"the optimiser's state does not fit this model: {path}: expected floating "
+                    f"point {tuple(parameter.shape)}, got {value.dtype} {tuple(value.shape)}"
+                )
             self._torch.state[parameter][key] = value.to(parameter.device, copy=True)
+        kept = {name: {*self._torch.state.get(own, {})} for name, own in self.parameters.items()}
+        known = set().union(*kept.values())
+        if partly := sorted(name for name, own in kept.items() if own and own != known):
+            raise RunError(f"the optimiser's state is not whole: {partly[0]} lacks a moment")

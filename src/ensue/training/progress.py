@@ -87,6 +87,8 @@ class Progress:
         self.optimiser.load(tensors.get("optimiser", {}))
         there = {name: dict(own) for name, own in tensors.items() if name in KEPT}
         there = moved(there, device_of_weights(trainee))
+        for name in {"best", "average"} & there.keys():
+            _refuse_others(name, there[name], trainee.state_dict())
         self.best = there.get("best")
         if self.average and "average" in there:
             self.average.weights = there["average"]
@@ -102,3 +104,15 @@ class Progress:
         weights = self.best or self.judged()
         if weights is not None:
             trainee.load_state_dict(weights)
+
+
+def _refuse_others(kind: str, saved: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    """RunError where weights of this kind are not those of the model, by name, shape and type."""
+    for name in sorted({*saved, *own}):
+        told = [f"{tensor.dtype} {tuple(tensor.shape)}" if tensor is not None else "nothing"
+                for tensor in (own.get(name), saved.get(name))]  # fmt: skip
+        if told[0] != told[1]:
+            raise RunError(
+                f"the saved {kind} weights do not fit this model: {name}: expected {told[0]}, got "
+                f"{told[1]}"
+            )
