@@ -72,7 +72,7 @@ def changed_arrays(data: bytes, draw: random.Random) -> tuple[bytes, str]:
         arrays[name] = {
             "empty": own[:0] if own.ndim else np.zeros(0, own.dtype),
             "longer": np.concatenate([own.reshape(-1), own.reshape(-1)[:1], np.ones(3, own.dtype)]),
-            "integers": own.astype(np.int64),
+            "integers": np.zeros(own.shape, np.int64),
             "not finite": np.full(own.shape, np.nan, np.float32),
             "flat": own.reshape(-1),
             "large": np.full(own.shape, 10**6 if own.dtype.itemsize > 2 else 120, own.dtype),

@@ -21,7 +21,7 @@ from trainees import Judge, Rows, build, state
 from ensue.engine import machine
 from ensue.errors import RunError
 from ensue.files import atomic_folder
-from ensue.files.atomic_folder import MANIFEST, canonical, with_manifest
+from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, with_manifest
 from ensue.files.opening import append_to, write_all
 from ensue.files.unfinished import sweep
 from ensue.training import RunFolder, Said, TrainSettings, checkpoint, fit
@@ -259,6 +259,20 @@ def test_tensors_of_a_checkpoint_that_do_not_fit_are_refused(
     for own, data in resealed(files).items():
         (place / own).write_bytes(data)
     assert expected in told(tmp_path / "run", most_updates=12)
+
+
+def test_a_checkpoint_with_a_number_that_is_not_finite_is_damaged(
+    stopped: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "step-000012"
+    shutil.copytree(present(stopped / "checkpoints")[-1], place)
+    files = {own.name: own.read_bytes() for own in place.iterdir()}
+    best = safetensors.torch.load(files["best.safetensors"])
+    best["top.bias"][1] = torch.nan
+    for own, data in resealed(files | {"best.safetensors": safetensors.torch.save(best)}).items():
+        (place / own).write_bytes(data)
+    with pytest.raises(Damaged, match=r"^best: top.bias holds NaN or infinity$"):
+        checkpoint.read(place)
 
 
 @pytest.mark.parametrize("what", NO_STATE)

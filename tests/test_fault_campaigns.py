@@ -16,7 +16,7 @@ from typing import Any
 
 import hostile
 import pytest
-from faults import files, flips, folders, fuzz, kills, material, run, starts, threads
+from faults import files, flips, folders, fuzz, kills, material, processes, run, starts, threads
 from faults.campaign import ABORT, FINE, HANG, OUTSIDE, SILENT, TRACEBACK, Campaign, Case, Outcome
 from faults.journal import Journal, summary
 from faults.readers import Reader, readers
@@ -41,6 +41,7 @@ SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-spl
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("faults")
     (place / "cache").mkdir()
+    processes.warm()
     return place
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pages import FOREIGN, check_page, words
 from reviews import SMALL, refused, reviews
 
 from ensue import Run, __version__, cli
+from ensue.files.atomic_folder import sealed, unsealed
 from ensue.files.run_folder import RunFolder
 from ensue.runs.compare import compare_runs
 from ensue.runs.evaluations import current_evaluations, read_evaluations, read_rows
@@ -153,6 +155,25 @@ def test_every_flipped_bit_is_noticed(folder: Path) -> None:
 
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda own: own["files"][0].update(path=None), "path is None, expected str"),
+        (lambda own: own.update(part=3), "part is 3, expected str"),
+        (lambda own: own.update(basis=[]), "basis is [], expected dict"),
+    ],
+)
+def test_an_evaluation_of_other_kinds_of_values_is_refused(
+    folder: Path, change: Callable[[dict[str, Any]], object], told: str
+) -> None:
+    place = RunFolder(folder / "a")
+    found = unsealed(place.evaluation.read_bytes(), "evaluation.json")
+    change(found["evaluations"][0])
+    place.evaluation.write_bytes(sealed(found, sort=False))
+    found = refused(lambda: read_evaluations(place))
+    assert f"this is not what Ensue wrote: {told}; remove it" in found
 
 
 def test_scores_are_printed_even_if_they_cannot_be_kept(ensue: Ensue, folder: Path) -> None:

@@ -94,8 +94,8 @@ def _put_copy(copied: Path, data: bytes) -> None:
 
 
 def put_strange(run: Path, draw: random.Random) -> str:
-    """Something else in the place of a file or folder of the run, or of the run itself."""
-    path = draw.choice([run, *sorted(run.rglob("*"))])
+    """Something else in the place of a file or folder of the run."""
+    path = draw.choice(sorted(run.rglob("*")))
     kind, make = draw.choice(STRANGE)
     if path.is_dir():
         shutil.rmtree(path)
@@ -201,9 +201,9 @@ def begin(work: Path, place: Path) -> Case:
         subject, run = material.chosen(draw), draw.choice(KINDS)
         own = Material(work, subject)
         canaries = place / "precious"
-        canaries.mkdir(exist_ok=True)
+        shutil.rmtree(canaries, ignore_errors=True)
+        canaries.mkdir()
         (canaries / "file").write_text("years of work")
-        (canaries / "new").unlink(missing_ok=True)
         folder = own.copy(place / "case", run)
         (change,) = draw.choices([*CHANGES], [*CHANGES.values()])
         if run == "model" and change is changed_facts:

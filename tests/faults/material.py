@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import task_data
-import torch
 import toy_task
 from task_laws import FILED, TABLE, Row
 from test_task_laws import SOURCE, has_cell
@@ -86,13 +85,10 @@ def chosen(draw: random.Random, fits: Callable[[Subject], bool] = lambda own: Tr
 
 
 def make_ready() -> None:
-    """In a process that forks commands: it knows the task of one's own, and has loaded what torch
-    loads at the first update, so that children need not."""
+    """In a process that forks commands: it knows the task of one's own, and is warm."""
     if toy_task.TASK.name not in TASKS:
         TASKS.register(toy_task.TASK)
-    weight = torch.nn.Parameter(torch.zeros(1))
-    weight.sum().backward()
-    torch.optim.Adam([weight]).step()
+    processes.warm()
 
 
 @contextmanager

@@ -42,6 +42,15 @@ def forked(
         os._exit(code)
 
 
+def warm() -> None:
+    """Loads what torch loads at the first update, so that forked processes need not."""
+    import torch
+
+    weight = torch.nn.Parameter(torch.zeros(1))
+    weight.sum().backward()
+    torch.optim.Adam([weight]).step()
+
+
 def _streams_to(log: Path) -> None:
     taken = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)

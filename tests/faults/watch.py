@@ -88,4 +88,4 @@ class Watch:
 
 
 def _content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {p.name: p.read_bytes() if p.is_file() else b"" for p in sorted(folder.iterdir())}

@@ -28,6 +28,8 @@ from ensue.tasks.evaluation.report import Evaluation
 
 FORMAT = 1
 NAMES = "names"
+TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue")
+TABLES = ("basis", "asked", "rows")
 INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -71,8 +73,19 @@ class Evaluated:
         found = {own.name: facts[own.name] for own in fields(cls) if own.name != "opening"}
         found["opening"] = str(facts.get("opening", ""))
         found["files"] = tuple(EvaluatedFile(**own) for own in facts["files"])
+        for own in found["files"]:
+            _expect(str, {"path": own.path, "sha256": own.sha256})
+        _expect(str, {name: found[name] for name in TEXTS})
+        _expect(dict, {name: found[name] for name in TABLES})
         found["evaluation"] = kind.of_json(facts["evaluation"])
         return cls(**found)
+
+
+def _expect(kind: type, values: Mapping[str, object]) -> None:
+    """TypeError where one of these is of another kind."""
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} is {value!r}, expected {kind.__name__}")
 
 
 # --- the file ----------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from ensue.files.atomic_folder import (
     write_folder,
 )
 from ensue.files.seal import FILES, SEALED, UNSEALED, Seal, content_digest
+from ensue.training.gradients import first_not_finite
 
 FORMAT = SEALED
 MOST_TOLD = 300  # characters of a fault
@@ -86,7 +87,7 @@ def write_model(folder: Path, saved: Saved) -> None:
     files |= {f"{key}.py": source for key, source in saved.cells.items()}
     files |= saved.seal or {}
     for number, weights in enumerate(saved.networks, 1):
-        if wrong := not_finite(weights):
+        if wrong := first_not_finite(weights):
             raise RunError(
                 f"{folder}: not saved: network {number}: {wrong} holds NaN or infinity. Train it "
                 "again, at a smaller rate"
@@ -149,17 +150,9 @@ def loading(place: Path | str) -> Iterator[None]:
 
 def _weights(found: dict[str, Tensor], number: int) -> dict[str, Tensor]:
     """The weights of a network, all of them numbers."""
-    if wrong := not_finite(found):
+    if wrong := first_not_finite(found):
         raise Damaged(f"network {number}: {wrong} holds NaN or infinity")
     return found
-
-
-def not_finite(weights: Mapping[str, Tensor]) -> str:
-    """The first tensor with a number that is NaN or infinite; "" where there is none."""
-    for name, tensor in weights.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            return name
-    return ""
 
 
 def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:

@@ -162,6 +162,9 @@ def read(place: Path) -> Checkpoint:
         }
     except (KeyError, TypeError, ValueError, RecursionError, SafetensorError) as why:
         raise Damaged(f"it is not what Ensue writes ({type(why).__name__}: {why})") from None
+    for name, own in tensors.items():
+        if wrong := first_not_finite(own):
+            raise Damaged(f"{name}: {wrong} holds NaN or infinity")
     return Checkpoint(place, tensors, scalars, facts)
 
 
