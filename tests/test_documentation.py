@@ -282,6 +282,8 @@ def test_the_document_is_true(path: Path, tmp_path: Path, warm: Warm) -> None:
         ".git",
         ".venv",
         ".venv-peers",
+        ".faults",
+        ".mutants",
         ".*_cache",
         ".hypothesis",
         "__pycache__",

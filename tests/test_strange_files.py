@@ -15,6 +15,7 @@ from ensue.errors import DataError, OptionError, RunError
 from ensue.files.disk import write_whole
 from ensue.files.opening import append_to, open_plain, read_plain
 from ensue.files.run_folder import RunFolder
+from ensue.runs.run import _saved_epoch
 
 FILES = (
     *("config.toml", "data.json", "history.jsonl", "timing.jsonl", "lock"),
@@ -145,3 +146,17 @@ def test_a_pipe_is_no_data_file(tmp_path: Path) -> None:
         open_file(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match="expected a file, got a device"):
         open_file(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_the_epoch_of_a_run_is_not_read_through_something_strange(
+    run: RunFolder, kind: str
+) -> None:
+    for step, epoch in (("step-000001", 1), ("step-000002", 2)):
+        place = run.checkpoints / step / "state.json"
+        place.parent.mkdir(parents=True)
+        place.write_text(f'{{"scalars": {{"epoch": {epoch}, "position": 0}}}}')
+    assert _saved_epoch(run) == 2
+    place.unlink()
+    STRANGE[kind][0](place)
+    assert _saved_epoch(run) == 1

@@ -170,7 +170,7 @@ def _ours(place: Path, names: Collection[str]) -> bool:
         return False
     if not there:
         return True
-    listed = _listed((place / MANIFEST).read_bytes())
+    listed = _listed(read_plain(place / MANIFEST))
     if listed is None:
         return found <= {*names, MANIFEST} and len(found) > 1
     return bool(listed) and found <= {*listed, *names, MANIFEST}

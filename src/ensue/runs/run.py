@@ -332,9 +332,9 @@ def _saved_epoch(folder: RunFolder) -> int:
     found = 0
     for path in folder.checkpoints.glob("step-*/state.json"):
         try:
-            at = json.loads(path.read_bytes())["scalars"]
+            at = json.loads(read_plain(path))["scalars"]
             found = max(found, int(at["epoch"]) + (at["position"] > 0))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, RunError):
             continue  # resuming says what is wrong with it
     return found
 
