@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -38,25 +39,48 @@ def all_finite(value: Any) -> bool:
     >>> all_finite({"low": 1.0, "steps": (0.5, float("inf"))})
     False
     """
+    kind: Any = type(value)
+    checks = _checks(kind)
+    if checks is not None:
+        return not [name for name, holds in checks if not holds(getattr(value, name))]
     if isinstance(value, float):
         return math.isfinite(value)
     if value is None or isinstance(value, str | int):
         return True
     if isinstance(value, Mapping):
         return all(map(all_finite, value.values()))
-    if isinstance(value, list | tuple):
-        return all(map(all_finite, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return all(check(getattr(value, name)) for name, check in _checks(type(value)))
-    return True
+    return not isinstance(value, list | tuple) or all(map(all_finite, value))
+
+
+def _sum_is_finite(values: Collection[float]) -> bool:
+    """Of numbers alone: one sum tells in most cases."""
+    return math.isfinite(sum(values)) or all(map(math.isfinite, values))
 
 
 def _no_nan(value: Any) -> bool:
     return not any(map(math.isnan, value if isinstance(value, tuple) else (value,)))
 
 
+# By how the field of an answer is declared; anything else is gone through.
+DECLARED: dict[str, Callable[[Any], bool]] = {
+    "float": math.isfinite,
+    "tuple[float, ...]": _sum_is_finite,
+    "Mapping[str, float]": lambda value: _sum_is_finite(value.values()),
+}
+NO_NUMBERS = {"str", "int", "bool", "None", "tuple"}
+
+
 @cache
-def _checks(kind: type) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
-    """What is looked at in each field of an answer."""
+def _checks(kind: type[object]) -> list[tuple[str, Callable[[Any], bool]]] | None:
+    """What is looked at in each field of a dataclass that can hold such a number; None of another
+    class."""
+    if not is_dataclass(kind):
+        return None
     unbounded = kind.unbounded if issubclass(kind, Answer) else ()
-    return tuple((f.name, _no_nan if f.name in unbounded else all_finite) for f in fields(kind))
+    found: list[tuple[str, Callable[[Any], bool]]] = []
+    for own in fields(kind):
+        if own.name in unbounded:
+            found.append((own.name, _no_nan))
+        elif not {*re.findall(r"\w+", str(own.type))} <= NO_NUMBERS:
+            found.append((own.name, DECLARED.get(str(own.type), all_finite)))
+    return found

@@ -1,0 +1,58 @@
+"""Which values have a number in them that is not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pytest
+
+from ensue.tasks.answers import Answer
+from ensue.tasks.finite_answers import all_finite
+
+
+@dataclass(frozen=True)
+class Deep:
+    steps: tuple[Mapping[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Everything(Answer):
+    unbounded: ClassVar[tuple[str, ...]] = ("bits",)
+
+    name: str = "nan"
+    one: float = 1.0
+    several: tuple[float, ...] = (1e308, 1e308)  # whose sum is not finite
+    by_name: Mapping[str, float] | None = None
+    plain: Mapping[str, float] = field(default_factory=lambda: {"a": 1.0})
+    deep: Deep = Deep(({"a": 1.0},))
+    bits: tuple[float, ...] = (1.0, math.inf)
+
+    def as_line(self, shown: object) -> str:
+        return ""
+
+
+def test_finite_numbers_and_unbounded_fields_are_let_through() -> None:
+    assert all_finite(Everything())
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda n: {"one": n},
+        lambda n: {"several": (1.0, n)},
+        lambda n: {"by_name": {"a": n}},
+        lambda n: {"plain": {"a": 0.0, "b": n}},
+        lambda n: {"deep": Deep(({"a": 1.0}, {"a": n}))},
+    ],
+)
+def test_others_are_seen_wherever_they_stand(changed: Any, wrong: float) -> None:
+    assert not all_finite(Everything(**changed(wrong)))
+    assert not all_finite([0.0, {"a": (Everything(**changed(wrong)),)}])
+
+
+def test_nan_is_no_bit() -> None:
+    assert not all_finite(Everything(bits=(1.0, math.nan)))
