@@ -85,6 +85,15 @@ def test_rows_without_an_id_are_named_by_their_lines(place: Path, ensue: Ensue) 
     assert rows[0]["row"] == "train.csv:2"
 
 
+def test_a_file_need_not_have_labels(place: Path, ensue: Ensue) -> None:
+    (place / "bare.csv").write_text("id,text\n3,all is well\n")
+    assert ensue("predict", "run", "bare.csv", "--out", "bare.jsonl")[0] == 0
+    assert rows_of(place / "bare.jsonl")[0]["id"] == "3"
+    (place / "bare.txt").write_text("all is well\n")
+    assert ensue("predict", "run", "bare.txt", "--out", "lines.jsonl")[0] == 0
+    assert rows_of(place / "lines.jsonl")[0]["row"] == "bare.txt:1"
+
+
 def test_lines_that_were_typed_make_a_table_too(place: Path, ensue: Ensue) -> None:
     code, _, _ = ensue("predict", "run", "--out", "typed.jsonl", stdin=b"all is well\nbad\n")
     assert code == 0

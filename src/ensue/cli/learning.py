@@ -36,7 +36,7 @@ from ensue.tasks.options import EVALUATE, PREDICT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ensue.data.options import ReadOptions
+    from ensue.data.settings import DataSettings
     from ensue.runs.load import Loading
     from ensue.runs.predict import Answered
     from ensue.tasks.kept_cells import Trust
@@ -288,7 +288,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
         if options.out is not None:
             paths = (options.files or []) if model.task.needs_input else []
-            _write_answers(options.out, answers, paths, data.read_options(), options.keep)
+            _write_answers(options.out, answers, paths, data, options.keep)
         else:
             _print_answers(answers, options.as_json, to_the_end=options.picture is not None)
     if options.picture is not None:
@@ -310,10 +310,10 @@ def _print_answers(answers: "Iterable[Answered]", as_json: bool, to_the_end: boo
 
 
 def _write_answers(
-    path: Path, answers: "Iterable[Answered]", files: list[str], reading: "ReadOptions", keep: str
+    path: Path, answers: "Iterable[Answered]", files: list[str], data: "DataSettings", keep: str
 ) -> None:
     from ensue.runs.answer_table import KeptColumns, table_rows, write_table
 
-    kept = KeptColumns(files, reading, [name.strip() for name in keep.split(",") if name.strip()])
+    kept = KeptColumns(files, data, [name.strip() for name in keep.split(",") if name.strip()])
     count = write_table(path, table_rows(answers, kept))
     say(f"wrote {path}: {count:,} rows")

@@ -8,20 +8,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ensue.data.frames.frame import untaken
-from ensue.data.options import ReadOptions
-from ensue.data.parallel import sides_of
+from ensue.data.parallel import parallel, sides_of
 from ensue.data.read import read
 from ensue.data.rows import Row
+from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.files.atomic_folder import finite
 from ensue.files.disk import disk_errors, refuse_target, replacing
 from ensue.runs.predict import Answered
 from ensue.tasks.answer_columns import as_row
+from ensue.tasks.rows.reading import plain_text
 
 ROW = "row"  # the column of the file and line that an answer is for
 EVERY = "all"  # what --keep takes for every column
@@ -38,9 +38,9 @@ class KeptColumns:
     """Columns of the files that questions come from. wanted: their names, `all`, or none: then
     those that are called an id."""
 
-    def __init__(self, paths: Sequence[str], reading: ReadOptions, wanted: Sequence[str]) -> None:
-        self._reading = replace(reading, others=True)
-        self._paths = [path for path in paths if len(sides_of(path)) == 1 and Path(path).is_file()]
+    def __init__(self, paths: Sequence[str], data: DataSettings, wanted: Sequence[str]) -> None:
+        self._data = data
+        self._paths = [path for path in paths if _has_columns(path, data)]
         first = next(self._rows(), None)
         there = [] if first is None else [*first.fields]
         missing = [name for name in wanted if name not in there and name != EVERY]
@@ -51,8 +51,9 @@ class KeptColumns:
         self.names = named or [name for name in there if _is_id(name)]
 
     def _rows(self) -> Iterator[Row]:
-        faults: list[object] = []  # they were told when the questions were read
-        return chain.from_iterable(read(path, self._reading, faults.append) for path in self._paths)
+        for path in self._paths:
+            options = replace(self._data.asked([path], False).read_options(), others=True)
+            yield from read(path, options, lambda told: None)  # as the questions were read
 
     def beside(self, answers: Iterable[Answered]) -> Iterator[tuple[Values, Answered]]:
         """The kept values of the row that each answer is for; rows without an answer are passed."""
@@ -63,6 +64,11 @@ class KeptColumns:
                 row = next(own for own in rows if str(own.place) == answered.row)
                 kept = {name: row.fields.get(name) for name in self.names}
             yield kept, answered
+
+
+def _has_columns(path: str, data: DataSettings) -> bool:
+    table = len(sides_of(path)) == 1 and Path(path).is_file()
+    return table and not parallel(data.train) and not plain_text(path, data.format)
 
 
 def _is_id(name: str) -> bool:
