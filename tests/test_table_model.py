@@ -294,7 +294,7 @@ def test_remarks_are_made() -> None:
     assert "column 'twice' tells the target almost exactly" in told
 
 
-@pytest.mark.parametrize("cell", ["inf", "1e400", "1,5"])
+@pytest.mark.parametrize("cell", ["dear", "1,5"])
 def test_a_column_of_numbers_with_a_cell_that_is_none_is_told(cell: str) -> None:
     rows = with_target("number", houses(60))
     rows = [{**row, "price": cell if k == 7 else f"{k / 7:.2f}"} for k, row in enumerate(rows)]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.series import number_of
+from ensue.data.series import number_hint, number_of
 from ensue.errors import DataError
 from ensue.metrics.answers import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
@@ -154,5 +154,6 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         text = texts[part.labels.values[row]]
         raise DataError(
             f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
+            f"{number_hint(text)}"
         )
     return np.asarray(found, np.float64)
