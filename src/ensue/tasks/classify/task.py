@@ -135,6 +135,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return replace(model.learned, mixture=fitted)
 
     # ------------------------------------------------------------- asked
+    def is_label(self, text: str, model: ClassifierModel) -> bool:
+        return text in model.learned.labels.tokens
+
     def answers(
         self, part: Part, model: ClassifierModel, asked: Asked = NOTHING
     ) -> list[Classified]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -143,7 +144,8 @@ class RowTask(Task[S, Part, L]):
         origin: Origin = FILES,
     ) -> Iterator[Questions[Part]]:
         content = self.asked_content(data, model)
-        rows = asked_rows(content, data, list(paths), on_bad_row, origin)
+        is_label = partial(self.is_label, model=model)
+        rows = asked_rows(content, data, list(paths), on_bad_row, origin, is_label)
         for some in together(rows, AT_ONCE):
             part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
             yield Questions(part, [self.shown_input(row) for row in some])
@@ -151,6 +153,10 @@ class RowTask(Task[S, Part, L]):
     def asked_content(self, data: DataSettings, model: Model[S, Part, L]) -> Content:
         """What of a row is asked about."""
         return self.content
+
+    def is_label(self, text: str, model: Model[S, Part, L]) -> bool:
+        """Whether a text can be a label of a fitted model."""
+        return True
 
     def shown_input(self, example: Example) -> Any:
         """What of a row is shown beside its answer."""
