@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from commands import Ensue, commands_in
+
+from ensue import Classifier
 
 SMALL = ("--set", "model.hidden_size=4", "--set", "model.embedding_size=4", "--epochs", "1")
 
@@ -30,3 +33,48 @@ def test_texts_alone_do_not_lose_their_first_words(ensue: Ensue, tmp_path: Path)
     assert (code, "the film was fine" in out) == (0, True)
     code, out, _ = ensue("predict", "r", "train.txt")
     assert (code, len(out.splitlines())) == (0, 60)
+
+
+@pytest.mark.parametrize("rates", ["inf", "1e400", "nan", "0", "0.1,-1", ""])
+def test_steps_of_a_descent_are_numbers_above_zero(ensue: Ensue, rates: str) -> None:
+    code, _, err = ensue("lab", "--rates", rates)
+    assert (code, "--rates: expected numbers" in err) == (2, True)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_list_inside_of_objects_is_named(
+    ensue: Ensue, tmp_path: Path, indent: int | None
+) -> None:
+    found = {"version": 1, "data": {"items": [{"text": "a fine film", "label": "good"}]}}
+    (tmp_path / "api.json").write_text(json.dumps(found, indent=indent))
+    code, _, err = ensue("train", "api.json")
+    assert code == 2
+    assert "write its list 'data.items' alone" in err
+
+
+def test_a_file_is_no_case_of_a_benchmark(ensue: Ensue) -> None:
+    code, _, err = ensue("bench", "own.py:Leaky")
+    assert code == 2
+    assert "--cell own.py:Leaky" in err
+
+
+def test_only_near_names_of_files_are_offered(ensue: Ensue, tmp_path: Path) -> None:
+    for name in ("uni code file.csv", "f.csv", "reviews.csv", "reviews.tsv"):
+        (tmp_path / name).write_text("")
+    assert "did you mean" not in ensue("train", "nofile.csv")[2]
+    assert "did you mean reviews.csv?" in ensue("train", "reviws.csv")[2]
+    assert "did you mean reviews.tsv?" in ensue("train", "review.tsv")[2]
+
+
+def test_a_folder_without_texts_is_told_what_it_must_hold(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "logs" / "june").mkdir(parents=True)
+    (tmp_path / "logs" / "june" / "1.log").write_text("")
+    code, _, err = ensue("train", "logs")
+    assert code == 2
+    assert "a folder for each label, with .txt files inside or with pictures inside" in err
+
+
+def test_cells_are_known_whatever_the_case(ensue: Ensue) -> None:
+    assert ensue("cell", "show", "lstm") == ensue("cell", "show", "LSTM")
+    assert Classifier(model={"cell": "gru"}).model.cell == "GRU"
+    assert "unknown cell 'lsmt'" in ensue("cell", "show", "lsmt")[2]

@@ -1,5 +1,6 @@
 """Foundations: the learning lab, backpropagation, the graph of an expression."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +50,7 @@ def lab(
     from ensue.study.foundations.lab_table import as_json, as_text
 
     check_files(json_file, picture)
-    found = run_lab(seed, tuple(numbers("--rates", rates)))
+    found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
     answer(as_text(found))
     if json_file is not None:
         write_json(json_file, as_json(found))
@@ -175,11 +176,21 @@ def graph(
 def numbers(option: str, text: str) -> list[float]:
     """Numbers with commas or spaces between."""
     try:
-        return [float(word) for word in text.replace(",", " ").split()]
+        found = [float(word) for word in text.replace(",", " ").split()]
     except ValueError:
+        found = []
+    if not found or not all(map(math.isfinite, found)):
         raise OptionError(
             f"{option}: expected numbers with commas between, such as 0.5,-1, got {text!r}"
-        ) from None
+        )
+    return found
+
+
+def positive_numbers(option: str, text: str) -> list[float]:
+    found = numbers(option, text)
+    if min(found) <= 0:
+        raise OptionError(f"{option}: expected numbers > 0 with commas between, got {text!r}")
+    return found
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
