@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Ensue, commands_in
 
+import ensue as package
 from ensue import Classifier
 
+PACKAGE = Path(package.__file__).parent
 SMALL = ("--set", "model.hidden_size=4", "--set", "model.embedding_size=4", "--epochs", "1")
 
 
@@ -78,3 +83,40 @@ def test_cells_are_known_whatever_the_case(ensue: Ensue) -> None:
     assert ensue("cell", "show", "lstm") == ensue("cell", "show", "LSTM")
     assert Classifier(model={"cell": "gru"}).model.cell == "GRU"
     assert "unknown cell 'lsmt'" in ensue("cell", "show", "lsmt")[2]
+
+
+# --- commands that are offered to be pasted ------------------------------------------------------
+
+OFFERED = re.compile(r"ensue [a-z]+( [^`\n]*)? $")
+
+
+def offered_words(file: Path) -> Iterator[tuple[int, ast.expr]]:
+    """The values that stand in commands of a file's texts."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        before = ""
+        for value in node.values if isinstance(node, ast.JoinedStr) else ():
+            if isinstance(value, ast.Constant):
+                before += str(value.value)
+            elif isinstance(value, ast.FormattedValue):
+                if OFFERED.search(before):
+                    yield node.lineno, value.value
+                before += "…"
+
+
+def test_paths_in_commands_are_quoted() -> None:
+    words = [(file, *own) for file in PACKAGE.rglob("*.py") for own in offered_words(file)]
+    assert len(words) > 10
+    plain = ("path", "folder", "file")
+    for file, line, word in words:
+        name = word.attr if isinstance(word, ast.Attribute) else getattr(word, "id", "")
+        assert name not in plain, f"{file}:{line}: {ast.unparse(word)}: expected in_shell(…)"
+
+
+def test_the_next_command_can_be_pasted(ensue: Ensue, tmp_path: Path) -> None:
+    table = "".join(f"{k},{k}.5\n" for k in range(99))
+    (tmp_path / "houses.csv").write_text(f"area,price\n{table}")
+    train = ("train", "houses.csv", "--target", "price", "--epochs", "1", "--run", "my run")
+    code, _, err = ensue(*train)
+    assert code == 0
+    assert "next: ensue evaluate 'my run'    ensue predict 'my run' FILE" in err
+    assert "`ensue train --run 'my run'`" in ensue(*train, "--epochs", "2", "--seed", "3")[2]

@@ -31,6 +31,7 @@ from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import Given, as_asked, with_task_options
 from ensue.data.rows import Tally, watch_reading
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ def train(wanted: TrainOptions, said: Said) -> None:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
                 test = "" if config.data.has_test else " --test FILE"
-                say(f"next: ensue evaluate {wanted.run}{test}    ensue predict {wanted.run} FILE")
+                run = in_shell(wanted.run)
+                say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
     finally:
         processes.end()
 

@@ -20,6 +20,7 @@ from ensue.cli.app import (
 )
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 
 Models = Annotated[
     str,
@@ -80,4 +81,4 @@ def select(wanted: SelectOptions, said: Said) -> None:
     if wanted.picture is not None and found.winner:
         write_picture(wanted.picture, found.picture(), wanted.dark)
     if found.winner:
-        say(f"next: ensue predict {wanted.run / found.winner.folder} FILE")
+        say(f"next: ensue predict {in_shell(wanted.run / found.winner.folder)} FILE")

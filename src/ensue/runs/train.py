@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ensue.errors import ConfigError, DataError, RunError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, finite, remove, sealed
 from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.caps import HISTORY_FILE
@@ -127,7 +128,7 @@ def _refused(
     allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
     resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
     what = "this command"
-    back = f"`ensue train --run {folder.path}` resumes it with its own settings"
+    back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
         what = "those that the run began with"
         back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
