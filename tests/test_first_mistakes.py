@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import ast
 import json
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands import Ensue, commands_in
+from sklearn.base import clone
 
 import ensue as package
 from ensue import Classifier
+from ensue.data.options import ReadOptions
+from ensue.data.read import gather
+from ensue.errors import DataError
+from ensue.runs.compare import Comparison, Difference
+from ensue.sklearn import SequenceClassifier
+from ensue.tasks.evaluation.bootstrap import Interval
 
 PACKAGE = Path(package.__file__).parent
 SMALL = ("--set", "model.hidden_size=4", "--set", "model.embedding_size=4", "--epochs", "1")
@@ -120,3 +128,42 @@ def test_the_next_command_can_be_pasted(ensue: Ensue, tmp_path: Path) -> None:
     assert code == 0
     assert "next: ensue evaluate 'my run'    ensue predict 'my run' FILE" in err
     assert "`ensue train --run 'my run'`" in ensue(*train, "--epochs", "2", "--seed", "3")[2]
+
+
+# --- what the data are, rather than what follows from it ----------------------------------------
+
+
+def test_one_class_is_told_before_parts_without_rows(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("text,label\n" + "a fine film,good\n" * 50)
+    code, _, err = ensue("train", "one.csv", "--text", "text", "--label", "label")
+    assert code == 2
+    assert "one label only, 'good'" in err
+    (tmp_path / "two.csv").write_text("text,label\n" + "a film,good\na film,bad\n" * 25)
+    code, _, err = ensue("train", "two.csv", "--text", "text", "--label", "label")
+    assert "too few different rows to be split by their hash (equal ones stay in one part)" in err
+
+
+def test_a_field_that_no_row_has_is_told_once(tmp_path: Path) -> None:
+    rows = [json.dumps({"body": "a fine film", "stars": k % 2}) for k in range(40)]
+    (tmp_path / "reviews.jsonl").write_text("\n".join(rows))
+    with pytest.raises(DataError) as error:
+        list(gather([tmp_path / "reviews.jsonl"], ReadOptions(columns=("review",))))
+    assert str(error.value).endswith(
+        "reviews.jsonl:1: unknown field 'review'. Known: body, stars; so it is in all 40 rows"
+    )
+
+
+def test_a_parameter_that_there_is_not_is_told_by_the_class_that_was_named() -> None:
+    with pytest.raises(TypeError) as error:
+        SequenceClassifier(hidden=1)  # type: ignore[call-arg]
+    told = str(error.value)
+    assert "SequenceClassifier: unknown parameter 'hidden': did you mean 'hidden_size'?" in told
+    assert "settings=" in told
+    again = pickle.loads(pickle.dumps(SequenceClassifier(hidden_size=3)))
+    assert clone(again).hidden_size == 3
+
+
+def test_equal_answers_are_called_equal() -> None:
+    equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
+    found = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
+    assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"

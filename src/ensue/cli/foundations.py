@@ -176,26 +176,25 @@ def graph(
 def numbers(option: str, text: str) -> list[float]:
     """Numbers with commas or spaces between."""
     try:
-        found = [float(word) for word in text.replace(",", " ").split()]
+        return [float(word) for word in text.replace(",", " ").split()]
     except ValueError:
-        found = []
-    if not found or not all(map(math.isfinite, found)):
         raise OptionError(
             f"{option}: expected numbers with commas between, such as 0.5,-1, got {text!r}"
-        )
-    return found
+        ) from None
 
 
 def positive_numbers(option: str, text: str) -> list[float]:
     found = numbers(option, text)
-    if min(found) <= 0:
-        raise OptionError(f"{option}: expected numbers > 0 with commas between, got {text!r}")
+    if not found or not all(math.isfinite(own) and own > 0 for own in found):
+        raise OptionError(
+            f"{option}: expected numbers > 0 with commas between, such as 0.01,0.05, got {text!r}"
+        )
     return found
 
 
 def whole_numbers(option: str, text: str) -> list[int]:
     found = numbers(option, text)
-    if any(number != int(number) for number in found):
+    if not all(map(float.is_integer, found)):
         raise OptionError(
             f"{option}: expected whole numbers with commas between, such as 2,3,1, got {text!r}"
         )

@@ -26,7 +26,7 @@ from ensue.cli.app import (
 from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
 from ensue.cli.reading import shown_while
-from ensue.cli.request import Request, Said, check, configured, requested
+from ensue.cli.request import FILES_HELP, Request, Said, check, configured, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import Given, as_asked, with_task_options
 from ensue.data.rows import Tally, watch_reading
@@ -73,6 +73,12 @@ def init(wanted: Request, said: Said) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Request):
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES", help=f"{FILES_HELP} Without files, the run in --run is resumed."
+        ),
+    ] = None
     allow: Annotated[
         list[str] | None,
         typer.Option(

@@ -60,6 +60,10 @@ class Comparison:
             return (
                 f"{found.run} and {first}: no difference can be told, a {found.score} is infinite"
             )
+        if value == low == high == 0:
+            return (
+                f"{found.run} and {first}: the answers are the same, as far as {found.score} tells"
+            )
         if not found.beyond_chance:
             return (
                 f"{found.run} and {first}: no difference beyond chance, {found.score} "

@@ -224,14 +224,16 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
     train = files.part("train")
     for message in rejected_message(files.rejected):
         say(message)
+    if len(train):
+        model.task.check(train, "training")
     held = files.part("validation", like=train)
     for name, part in (("train", train), ("validation", held)):
         if not len(part):
-            what = "groups" if config.data.group else "rows"
+            what = "groups" if config.data.group else "different rows"
             raise DataError(
                 f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
-                f"{what} to be split by their hash. Give more rows, another "
-                "--set data.split_seed=1, or a file with --validation"
+                f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
+                "another --set data.split_seed=1, or a file with --validation"
             )
     return train, held
 

@@ -88,6 +88,9 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return ColumnScores(score, model.learned.columns(part, model.text))
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
     def is_label(self, text: str, model: RegressorModel) -> bool:
         return is_number(text)
 

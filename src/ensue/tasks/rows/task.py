@@ -19,7 +19,7 @@ from ensue.errors import DataError, EnsueError, OptionError
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.content import Content
-from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
 from ensue.tasks.settings import TextSettings
@@ -67,7 +67,8 @@ class RowTask(Task[S, Part, L]):
     """Each row is a sequence with what is to be learned of it.
 
     content: what of a row is learned from; labelled: whether rows need a label; new_labels:
-    whether labels that training does not have can be answered: texts and numbers can."""
+    whether labels that training does not have can be answered: texts and numbers can; classes:
+    whether labels are classes always, of which there must be two."""
 
     columns: ClassVar[Mapping[str, str]] = {
         "text": "data.text",
@@ -78,6 +79,7 @@ class RowTask(Task[S, Part, L]):
     content: ClassVar[Content] = Content()
     labelled: ClassVar[bool] = True
     new_labels: ClassVar[bool] = False
+    classes: ClassVar[bool] = False
 
     # ------------------------------------------------------------- read
     def files(
@@ -170,6 +172,8 @@ class RowTask(Task[S, Part, L]):
                 f"the {name} part: expected rows with labels, got {len(part)} rows"
                 + (" with some or all of them missing" + where) * bool(len(part))
             )
+        if self.classes and name == "training":
+            learned_labels(part)
 
     def known_rows(
         self, train: Part, held: Part, model: Model[S, Part, L]

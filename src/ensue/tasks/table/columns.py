@@ -233,9 +233,11 @@ def _no_gaps(column: Column, settings: TableSettings) -> None:
 
 def _gap(column: Column, gone: NDArray[np.bool_]) -> DataError:
     place, text = column.first(gone)
+    count, rows = int(gone[column.index].sum()), len(column.index)
+    many = f" (empty in {count:,} of {rows:,} rows)" if count > 1 else ""
     return DataError(
-        f"{place}: column {column.name!r}: expected a value, got {text!r}; fill it in, leave the "
-        "row out, or learn with gaps: model.missing = indicator"
+        f"{place}: column {column.name!r}: expected a value, got {text!r}{many}; fill it in, leave "
+        "the row out, or learn with gaps: model.missing = indicator"
     )
 
 
@@ -244,5 +246,9 @@ def _raise(wrong: Sequence[str]) -> None:
         raise DataError(wrong[0])
     if wrong:
         more = [f"and {len(wrong) - MOST_NAMED} more"] * (len(wrong) > MOST_NAMED)
-        lines = [f"{len(wrong)} problems in the table", *wrong[:MOST_NAMED], *more]
+        lines = [
+            f"{len(wrong)} columns of the table cannot be read",
+            *wrong[:MOST_NAMED],
+            *more,
+        ]
         raise DataError("\n  ".join(lines))

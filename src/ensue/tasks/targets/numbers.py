@@ -43,6 +43,7 @@ class NumberTarget:
     kind: ClassVar[str] = "number"
     regression: ClassVar[str] = "linear"
     metrics: ClassVar[tuple[Metric, ...]] = NUMBER_METRICS
+    answer_names: ClassVar[tuple[str, ...]] = ("value", "low", "high")
     linear_width: ClassVar[int] = 1
 
     @classmethod
