@@ -1,6 +1,6 @@
 """A label for each word of a text: which words of a date are its day, month and year?
 
-Run it with `python examples/label.py`: a few seconds.
+Run it with `python examples/label.py`: about 25 seconds on one core.
 """
 
 from ensue import Labeller, load

@@ -143,8 +143,16 @@ def test_the_page_stands_by_itself() -> None:
     assert seen.outside == []
     for own in found.layers:
         for value in (*own.z, *own.a, *own.delta, *own.weight_gradient.flatten()):
-            assert f"{float(value):.6f}" in page
-            assert f"{float(value):.6f}" in as_text(found)
+            shown = f"{float(value):z.6f}".replace("-", "−")
+            assert shown in page
+            assert shown in as_text(found)
+
+
+def test_negative_numbers_have_a_true_minus_and_brackets_as_factors() -> None:
+    found = walk_through([2, 1, 1], weights=[1, -2, 0, 1, -0.5], x=[-0.3, 0], y=[1])
+    assert "z1 = 1·(−0.3) − 2·0 + 0 = −0.300000" in as_text(found)
+    assert "-0" not in as_text(found).replace("e-0", "")
+    assert "-0.0" not in as_page(found)
 
 
 # --- expressions -----------------------------------------------------------------------------

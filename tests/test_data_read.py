@@ -291,9 +291,12 @@ def test_a_folder_without_labels(tmp_path: Path) -> None:
 def test_a_folder_of_pictures_is_none_of_texts(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     written(tmp_path / "cat" / "1.png", "")
+    with pytest.raises(DataError, match=r"\.txt files inside or with pictures inside"):
+        problems_of(tmp_path)
+    written(tmp_path / "cat" / "2.txt", "a cat")
     assert problems_of(tmp_path) == [
-        f"{tmp_path.name}/cat/1.png:1: expected a .txt file, got a picture: folders of pictures "
-        "are checked by `ensue train`, which reads them"
+        f"{tmp_path.name}/cat/1.png:1: expected a .txt file, got a picture: a folder holds .txt "
+        "files alone, or pictures alone"
     ]
 
 

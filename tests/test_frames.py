@@ -332,9 +332,14 @@ def test_several_labels_come_as_lists() -> None:
     )
 
 
-def test_a_frame_without_rows_comes_back_as_it_is(reviewed: Classifier) -> None:
-    empty = pd.DataFrame(reviews()).iloc[:0]
-    assert reviewed.predict(empty).equals(empty)
+def test_a_frame_without_rows_comes_back_with_the_columns_of_answers(reviewed: Classifier) -> None:
+    frame = pd.DataFrame(reviews())
+    for empty in (frame.iloc[:0], pl.from_pandas(frame).clear()):
+        found = reviewed.predict(empty)
+        assert len(found) == 0
+        assert list(found.columns) == list(reviewed.predict(frame[:2]).columns)
+    with pytest.raises(DataError, match="the data frame: expected rows, got none"):
+        Classifier().fit(frame.iloc[:0], text="review", label="stars")
     assert reviewed.predict([]) == []
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 
-from ensue.training.preflight import no_memory
+from ensue import TableModel, cli
+from ensue.errors import OutOfMemory, memory_asked_for, no_memory
+from ensue.tasks.table.task import Tabular
 
 
 @pytest.mark.parametrize(
@@ -21,3 +26,43 @@ from ensue.training.preflight import no_memory
 )
 def test_only_a_lack_of_memory_is_one(error: Exception, expected: bool) -> None:
     assert no_memory(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("you tried to allocate 4503599627370496 bytes. Error code 12", "4.0 PiB"),
+        ("you tried to allocate 1000 bytes", "1000 bytes"),
+        ("CUDA out of memory. Tried to allocate 2.50 GiB.", "2.50 GiB"),
+        ("Unable to allocate 8.00 PiB for an array", "8.00 PiB"),
+        ("out of memory", ""),
+    ],
+)
+def test_the_memory_asked_for_is_named(words: str, asked: str) -> None:
+    assert memory_asked_for(RuntimeError(words)) == asked
+
+
+def too_large(*given: Any) -> torch.nn.Module:
+    return torch.nn.Linear(1 << 30, 1 << 20)
+
+
+def test_a_model_that_memory_has_no_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Trained, loaded, asked for on the command line: the error is one of ours."""
+    rows = [{"area": float(k), "price": k + 0.5} for k in range(20)]
+    model = TableModel(train={"epochs": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(Tabular, "build", too_large)
+        with pytest.raises(OutOfMemory, match=r"not enough memory: 4.0 PiB"):
+            model.fit(rows, target="price")
+    model.fit(rows, target="price").save(tmp_path / "run" / "model")
+    monkeypatch.setattr(Tabular, "build", too_large)
+    with pytest.raises(OutOfMemory, match=r"not enough memory: 4.0 PiB"):
+        TableModel.load(tmp_path / "run")
+    table = tmp_path / "houses.csv"
+    table.write_text("area,price\n" + "".join(f"{k},{2 * k}.5\n" for k in range(99)))
+    with pytest.raises(SystemExit) as ending:
+        cli.main(["train", str(table), "--target", "price", "--run", str(tmp_path / "r")])
+    assert ending.value.code == 2
+    assert "OutOfMemory: there is not enough memory: 4.0 PiB" in capsys.readouterr().err

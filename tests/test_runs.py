@@ -329,8 +329,9 @@ def test_too_few_rows_to_split(tmp_path: Path) -> None:
     path = reviews(tmp_path / "r.csv", 3)
     config, folder = run_of(tmp_path / "a", {"train": [str(path)]})
     assert refused(lambda: train_run(config, folder)) == (
-        f"{path}: no row falls into the validation part: too few rows to be split by their hash. "
-        "Give more rows, another --set data.split_seed=1, or a file with --validation"
+        f"{path}: no row falls into the validation part: too few different rows to be split by "
+        "their hash (equal ones stay in one part). Give more rows, another "
+        "--set data.split_seed=1, or a file with --validation"
     )
 
 
@@ -648,8 +649,8 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
     command = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2_600 << 20, -1)); "
         "from ensue.cli import main; "
-        "main(['train', 'films.csv', '--run', 'r', '--set', 'model.encoder=plain', '--set', "
-        "'model.embedding_size=2000000'])"
+        "main(['train', 'films.csv', '--run', 'r', '--set', "
+        "'model.hidden_size=32768'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", command],

@@ -316,9 +316,9 @@ def test_the_table() -> None:
         "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2
     )
     assert as_text(made(A, B, FAILED, test=test)).splitlines() == [
-        "   model  validation perplexity  parameters    size  epochs    time  tokens/s",
-        "1  a                     120.00       1,000    4 kB       3  12.0 s       900",
-        "2  b                     140.50           –  2.6 MB       –   0.5 s         –",
+        "   model  validation perplexity  parameters    size  epochs  time in all  tokens/s",
+        "1  a                     120.00       1,000    4 kB       3       12.0 s       900",
+        "2  b                     140.50           –  2.6 MB       –        0.5 s         –",
         "c failed: no memory",
         "",
         "a on the test part (50 rows, opened 2 times): perplexity 118.20, "
@@ -396,11 +396,13 @@ def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
     assert code == 0, err
     assert err.startswith("selecting a model among ngram,gru\n")
     assert out.splitlines()[0].split() == [
-        "model", "validation", "perplexity", "parameters", "size", "epochs", "time", "tokens/s",
+        "model", "validation", "perplexity", "parameters", "size", "epochs", "time", "in",
+        "all", "tokens/s",
     ]  # fmt: skip
     assert "on the test part" in out
     code, out, err = ensue(*wanted, "--models", "ngram,gru", "--json")
     assert json.loads(out)["winner"] in ("ngram", "gru")
+    assert ensue(*wanted, "--models", "ngram,gru", "--quiet")[::2] == (0, "")
     assert (tmp_path / "s" / "selection.svg").exists()
     assert "wrote s/selection.json, s/selection.svg" in err
 

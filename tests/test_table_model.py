@@ -254,9 +254,11 @@ def test_gaps_are_refused_or_marked() -> None:
     with pytest.raises(DataError) as error:
         encoded(rows, TableSettings(), rows)
     text = str(error.value)
-    assert text.startswith("2 problems in the table")
+    assert text.startswith("2 columns of the table cannot be read")
     assert "row:2: column 'a': expected a value, got ''; fill it in, leave the row out" in text
     assert "row:3: column 'b': expected a value" in text
+    with pytest.raises(DataError, match=r"row:2: column 'a'.*\(empty in 3 of 5 rows\)"):
+        encoded([rows[0], *[rows[1]] * 3, rows[0]], TableSettings(), rows)
     found = encoded(rows, TableSettings(missing="indicator", min_count=1), rows)
     np.testing.assert_allclose(found["numbers"], [[-1, 0], [0, 1], [1, 0]], atol=1e-6)
     assert found["categories"].ravel().tolist() == [1, 1, 2]
@@ -294,7 +296,7 @@ def test_remarks_are_made() -> None:
     assert "column 'twice' tells the target almost exactly" in told
 
 
-@pytest.mark.parametrize("cell", ["inf", "1e400", "1,5"])
+@pytest.mark.parametrize("cell", ["dear", "1,5"])
 def test_a_column_of_numbers_with_a_cell_that_is_none_is_told(cell: str) -> None:
     rows = with_target("number", houses(60))
     rows = [{**row, "price": cell if k == 7 else f"{k / 7:.2f}"} for k, row in enumerate(rows)]

@@ -5,7 +5,9 @@ next. The command line prints it as it stands and exits with 2; in Python, a cal
 `EnsueError` for all of them, or the built-in error that the kind also is.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 from ensue.escape import readable
@@ -47,6 +49,10 @@ class TrainingError(EnsueError):
     """A training that cannot go on: numbers that are not finite, a batch that does not fit."""
 
 
+class OutOfMemory(EnsueError, MemoryError):
+    """More memory is needed than there is."""
+
+
 class MissingExtra(EnsueError, ImportError):
     """An optional package is needed and not installed."""
 
@@ -62,3 +68,53 @@ def unknown(what: str, got: str, known: Iterable[str]) -> OptionError:
     near = get_close_matches(got.lower(), lowered, n=1)
     guess = f": did you mean {lowered[near[0]]!r}?" if near else "."
     return OptionError(f"unknown {what} {got!r}{guess} Known: {', '.join(names) or 'none'}")
+
+
+# --- memory, as Python, numpy, torch and its allocators put it -----------------------------------
+
+NO_MEMORY = ("not enough memory", "allocate memory", "out of memory")
+ALLOCATED = re.compile(r"allocate ([\d.]+) ?(bytes|[KMGTPE]iB)", re.IGNORECASE)
+
+
+def no_memory(error: BaseException) -> bool:
+    words = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(own in words for own in NO_MEMORY)
+    )
+
+
+def memory_asked_for(error: BaseException) -> str:
+    """What an allocator was asked for at last; "" where it does not say.
+
+    >>> memory_asked_for(RuntimeError("you tried to allocate 8589934592 bytes."))
+    '8.0 GiB'
+    """
+    found = ALLOCATED.search(str(error))
+    if found is None:
+        return ""
+    if found[2].lower() != "bytes":
+        return f"{found[1]} {found[2]}"
+    size, units = float(found[1]), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+    power = min(max(0, int(size).bit_length() - 1) // 10, len(units) - 1)
+    return f"{size / 1024**power:.{int(power > 0)}f} {units[power]}"
+
+
+def out_of_memory(error: BaseException) -> OutOfMemory:
+    """The error of ours for one that means a lack of memory."""
+    asked = memory_asked_for(error)
+    told = f": {asked} more were asked for" if asked else ""
+    return OutOfMemory(
+        f"there is not enough memory{told}. Next: free some, or take a smaller model "
+        "(model.hidden_size) or smaller batches (model.batch_tokens)"
+    )
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Turns a lack of memory into an error of ours."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, EnsueError) or not no_memory(error):
+            raise
+        raise out_of_memory(error) from error

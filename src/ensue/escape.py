@@ -8,6 +8,7 @@ writing from right to left needs; what overrides the direction of all that follo
 from __future__ import annotations
 
 import re
+import shlex
 
 LONGEST_LINE = 1500  # characters of a line of a message
 MOST_LINES, MOST_CHARACTERS = 40, 6000  # of a message: about a screen
@@ -53,6 +54,15 @@ def in_json(text: str) -> str:
     r"""The text of JSON with the control characters that JSON itself allows written out, \u009b: it
     means the same."""
     return text if text.isprintable() else INSIDE_LINES.sub(lambda c: f"\\u{ord(c[0]):04x}", text)
+
+
+def in_shell(word: object) -> str:
+    """A word of a command that is offered to be pasted into a shell.
+
+    >>> print("ensue evaluate", in_shell("run ü x"))
+    ensue evaluate 'run ü x'
+    """
+    return shlex.quote(str(word))
 
 
 def in_markdown(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -129,6 +129,13 @@ def other_cases(cells: Sequence[str]) -> list[Case]:
     return [*found, *(Case("compile", cell, 1, 1, 64, "train") for cell in cells)]
 
 
+def _unknown_word(word: str, patterns: Sequence[str], known: Collection[str]) -> OptionError:
+    files = [own for own in patterns if own.partition(":")[0].endswith(".py")]
+    if files:
+        return OptionError(f"{files[0]}: a file is no case; for its cell use --cell {files[0]}")
+    return unknown("word in the name of a case", word, known)
+
+
 def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
     """The cases with all words of one of the patterns: "LSTM.train", "lengths", "T400.B32"."""
     if not patterns:
@@ -137,7 +144,7 @@ def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
     wanted = [pattern.split(".") for pattern in patterns]
     for word in (word for words in wanted for word in words):
         if word not in known:
-            raise unknown("word in the name of a case", word, known)
+            raise _unknown_word(word, patterns, known)
     for pattern, words in zip(patterns, wanted, strict=True):
         if not any(set(words) <= set(case.words) for case in cases):
             raise OptionError(f"no case has all words of {pattern}; --list prints their names")

@@ -20,14 +20,22 @@ def load_cell(wanted: str) -> Cell:
 
     The file is imported, so its code runs. After a colon stands the name of a class in it,
     or of a cell made in it."""
-    if wanted in CELLS:
-        return CELLS[wanted]()
+    if (known := built_in(wanted)) is not None:
+        return CELLS[known]()
     file, name = split_reference(wanted)
     path = Path(file)
     if path.suffix != ".py" and not path.exists():
         problem = unknown("cell", wanted, CELLS)
         raise OptionError(f"{problem}; or a file of your own, such as mine.py or mine.py:MyCell")
     return cell_in(import_file(path), path, name)
+
+
+def built_in(name: str) -> str | None:
+    """The name of one of Ensue's cells, whatever the case it is written in."""
+    if name in CELLS:
+        return name
+    found = [own for own in CELLS if own.lower() == name.lower()]
+    return found[0] if len(found) == 1 else None
 
 
 def split_reference(text: str) -> tuple[str, str]:

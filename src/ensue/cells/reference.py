@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ensue.cells.cell import Cell
-from ensue.cells.load import cell_in, import_file, split_reference
+from ensue.cells.load import built_in, cell_in, import_file, split_reference
 from ensue.equations import below
 from ensue.errors import EnsueError, OptionError
 
@@ -117,8 +117,8 @@ def as_reference(given: Any) -> str:
         return CellReference.of(given)
     if not isinstance(given, str):
         raise ValueError(f"expected the name of a cell, or a cell, got {given!r}")
-    if given in CELLS:
-        return given
+    if (known := built_in(given)) is not None:
+        return known
     if BY_EQUATIONS.fullmatch(given) or split_reference(given)[0].endswith(".py"):
         return CellReference(given)
     told = unknown("cell", given, CELLS)

@@ -21,7 +21,7 @@ from ensue.cli.commands import load_commands
 from ensue.cli.streams import exit_code, steady_streams
 from ensue.cli.task_options import offer_task_options
 from ensue.cli.usage import HELP, UsageError, usage_message
-from ensue.errors import EnsueError
+from ensue.errors import EnsueError, enough_memory
 from ensue.escape import printable_lines
 
 __all__ = ["app", "load_commands", "main"]
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _ended(words: Sequence[str], debug: bool) -> int:
     """Runs a command; the exit code of whatever it ended with."""
     try:
-        return _ran(words)
+        with enough_memory():
+            return _ran(words)
     except EnsueError as problem:
         if debug:
             print(printable_lines(traceback.format_exc()), end="", file=sys.stderr)

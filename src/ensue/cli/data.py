@@ -44,6 +44,15 @@ Delimiter = Annotated[
         rich_help_panel=READING,
     ),
 ]
+Decimal = Annotated[
+    str,
+    typer.Option(
+        "--decimal",
+        metavar="SIGN",
+        help="Decimal sign of the numbers in CSV and TSV files: . or ,",
+        rich_help_panel=READING,
+    ),
+]
 Header = Annotated[
     str,
     typer.Option(
@@ -112,6 +121,7 @@ class ReadingOptions:
     format: Format = ""
     encoding: Encoding = ""
     delimiter: Delimiter = ""
+    decimal: Decimal = ""
     header: Header = ""
     no_quote: NoQuote = False
 

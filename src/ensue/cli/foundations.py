@@ -1,5 +1,6 @@
 """Foundations: the learning lab, backpropagation, the graph of an expression."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -49,7 +50,7 @@ def lab(
     from ensue.study.foundations.lab_table import as_json, as_text
 
     check_files(json_file, picture)
-    found = run_lab(seed, tuple(numbers("--rates", rates)))
+    found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
     answer(as_text(found))
     if json_file is not None:
         write_json(json_file, as_json(found))
@@ -182,9 +183,18 @@ def numbers(option: str, text: str) -> list[float]:
         ) from None
 
 
+def positive_numbers(option: str, text: str) -> list[float]:
+    found = numbers(option, text)
+    if not found or not all(math.isfinite(own) and own > 0 for own in found):
+        raise OptionError(
+            f"{option}: expected numbers > 0 with commas between, such as 0.01,0.05, got {text!r}"
+        )
+    return found
+
+
 def whole_numbers(option: str, text: str) -> list[int]:
     found = numbers(option, text)
-    if any(number != int(number) for number in found):
+    if not all(map(float.is_integer, found)):
         raise OptionError(
             f"{option}: expected whole numbers with commas between, such as 2,3,1, got {text!r}"
         )

@@ -26,11 +26,12 @@ from ensue.cli.app import (
 from ensue.cli.data import TolerantOptions
 from ensue.cli.grouped import grouped
 from ensue.cli.reading import shown_while
-from ensue.cli.request import Request, Said, check, configured, requested
+from ensue.cli.request import FILES_HELP, Request, Said, check, configured, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import Given, as_asked, with_task_options
 from ensue.data.rows import Tally, watch_reading
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
@@ -72,6 +73,12 @@ def init(wanted: Request, said: Said) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions(Request):
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES", help=f"{FILES_HELP} Without files, the run in --run is resumed."
+        ),
+    ] = None
     allow: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,7 +138,8 @@ def train(wanted: TrainOptions, said: Said) -> None:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
                 test = "" if config.data.has_test else " --test FILE"
-                say(f"next: ensue evaluate {wanted.run}{test}    ensue predict {wanted.run} FILE")
+                run = in_shell(wanted.run)
+                say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
     finally:
         processes.end()
 

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
     from ensue.runs.messages import Say
 
+FILES_HELP = (
+    "Training files; two parallel files as train.en,train.de; or a folder with a subfolder for "
+    "each class."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request(TolerantOptions):
@@ -30,11 +35,7 @@ class Request(TolerantOptions):
 
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILES",
-            help="Training files; two parallel files as train.en,train.de; or a folder with a "
-            "subfolder for each class. Without files, `train` resumes the run in --run.",
-        ),
+        typer.Argument(metavar="FILES", help=FILES_HELP),
     ] = None
     task: Annotated[
         str,

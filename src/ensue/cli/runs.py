@@ -33,7 +33,7 @@ def runs(
     when, time trained, size on the disk.
     """
     from ensue.data.layout import aligned
-    from ensue.escape import printable
+    from ensue.escape import in_shell, printable
     from ensue.runs.run import HEAD, list_runs
 
     if tensorboard is not None:
@@ -41,7 +41,7 @@ def runs(
 
         for name, count in replay(folder, tensorboard).items():
             report(f"{printable(name)}: {count:,} points")
-        say(f"next: tensorboard --logdir {tensorboard}")
+        say(f"next: tensorboard --logdir {in_shell(tensorboard)}")
         return
     found = list_runs(folder)
     if as_json:

@@ -20,13 +20,15 @@ from ensue.cli.app import (
 )
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 
 Models = Annotated[
     str,
     typer.Option(
         "--models",
         metavar="A,B",
-        help="Model families and cells: ngram,window,gru,lstm:hidden_size=400,layers=1. "
+        help="Model families and cells of the task, each with settings of its own: "
+        "gru,lstm:hidden_size=400,layers=1. A name that there is not lists those of the task. "
         "Default: every family, with the cells rnn, gru and lstm.",
     ),
 ]
@@ -57,7 +59,8 @@ def select(wanted: SelectOptions, said: Said) -> None:
             "ensue select corpus.txt --task language --models ngram,lstm --run selection"
         )
     check(wanted, said)
-    say(
+    tell = say if not wanted.quiet else lambda line: None
+    tell(
         f"selecting a model{' among ' + wanted.models if wanted.models else ''}"
     )  # torch takes seconds to load
     from ensue.runs.config import RunConfig
@@ -72,12 +75,12 @@ def select(wanted: SelectOptions, said: Said) -> None:
         configured(wanted, said, teller(wanted.quiet)),
         wanted.models,
         wanted.run,
-        teller(),
+        teller(wanted.quiet),
         watchers,
     )
     answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
-    say(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
+    tell(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if wanted.picture is not None and found.winner:
         write_picture(wanted.picture, found.picture(), wanted.dark)
     if found.winner:
-        say(f"next: ensue predict {wanted.run / found.winner.folder} FILE")
+        tell(f"next: ensue predict {in_shell(wanted.run / found.winner.folder)} FILE")

@@ -12,6 +12,7 @@ from ensue.data.stream import PIECE
 from ensue.errors import DataError, OptionError, unknown
 
 ALL = ("*",)
+DECIMALS = (".", ",")
 # Encodings of names and of Python's own source, not of texts.
 NO_FILES = ("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape")
 
@@ -22,6 +23,7 @@ class ReadOptions:
     that is one row.
 
     delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
+    decimal: of the numbers in tables, "." or ","; with a comma, points stand between thousands.
     header: True where the first line names the columns, otherwise their names.
     columns: those that every row must have.
     used: further ones whose values are checked, where a row has them.
@@ -43,6 +45,7 @@ class ReadOptions:
     encoding: str = "utf-8"
     delimiter: str | None = None
     quote: bool | None = None
+    decimal: str = "."
     header: bool | tuple[str, ...] = True
     columns: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
@@ -76,6 +79,8 @@ class ReadOptions:
                 "delimiter: expected one character, not a quote or a line end, "
                 f"got {self.delimiter!r}"
             )
+        if self.decimal not in DECIMALS:
+            found.append(f"decimal: expected {' or '.join(DECIMALS)}, got {self.decimal!r}")
         if self.longest_line < PIECE:
             found.append(
                 f"longest_line: expected a number of bytes ≥ {PIECE}, got {self.longest_line}"

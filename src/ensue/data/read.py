@@ -118,6 +118,10 @@ class Gathered:
             for row in watched_rows(source(self._add), name):
                 self.kept += 1
                 yield row
+        if not self.kept and not self.count:
+            raise DataError(f"{', '.join(self._sources)}: expected rows, got none")
+        if not self.kept and self.count > 1 and (same := self._problems.same):
+            raise DataError(f"{same}; so it is in all {self.count:,} rows")
         if self.count and not self._skip_bad and (self.kept or self.rejected):
             raise DataError(self._message(self._mend))
         if not self.kept:

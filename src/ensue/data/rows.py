@@ -65,16 +65,25 @@ class Tally:
         self.count = 0
         self._alike: Counter[str] = Counter()
         self._shown: list[tuple[str, Problem]] = []
+        self._reasons: set[str] = set()  # two are kept, to see whether there is but one
         for problem in problems:
             self.add(problem)
 
     def add(self, problem: Problem) -> None:
         self.count += 1
+        if len(self._reasons) < 2:
+            self._reasons.add(problem.reason)
         kind = NUMBER.sub("0", problem.reason)
         if len(self._shown) < MOST_LISTED or kind in self._alike:
             self._alike[kind] += 1
             if self._alike[kind] <= MOST_ALIKE and len(self._shown) < MOST_LISTED:
                 self._shown.append((kind, problem))
+
+    @property
+    def same(self) -> Problem | None:
+        """The first, where all reject a row for the very same reason."""
+        alone = len(self._reasons) == 1
+        return self._shown[0][1] if alone and self._shown[0][1].rejects else None
 
     def lines(self, count: int | None = None) -> list[str]:
         """count: of all problems, where some were not added."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,22 +34,77 @@ def number_of(value: Any) -> float | None:
 
 
 def not_a_number(column: str, value: Any) -> str:
-    guess = ""
+    return f"column {column!r}: expected a finite number, got {value!r}{number_hint(value)}"
+
+
+def number_hint(value: Any) -> str:
+    """What a value may be that is no number, in brackets; "" where nothing is known."""
+    if not isinstance(value, str):
+        return ""
+    if value.strip().lower() in MISSING:
+        return " (a missing value?)"
+    if with_point(value) is not None:
+        return " (a decimal comma?)"
+    return f" ({RANGE})" if is_too_large(value) else ""
+
+
+def is_too_large(value: Any) -> bool:
+    """Whether it is a number, but none to compute with: 1e40, inf."""
     if isinstance(value, str):
-        if value.strip().lower() in MISSING:
-            guess = " (a missing value?)"
-        elif number_of(value.replace(",", ".")) is not None:
-            guess = " (a decimal comma?)"
-        elif len(value) < LONGEST_NUMBER and _is_float(value):
-            guess = f" ({RANGE})"
-    return f"column {column!r}: expected a finite number, got {value!r}{guess}"
+        if len(value) >= LONGEST_NUMBER or not value.isascii() or "_" in value:
+            return False
+        try:
+            value = float(value)
+        except ValueError:
+            return False
+    return isinstance(value, int | float) and abs(value) > LARGEST_NUMBER
 
 
-def _is_float(text: str) -> bool:
-    try:
-        return abs(float(text)) > LARGEST_NUMBER
-    except ValueError:
-        return False
+def is_number(value: Any) -> bool:
+    """Whether a field is meant as a number, also as one that is too large."""
+    return number_of(value) is not None or is_too_large(value)
+
+
+# --- decimal commas ----------------------------------------------------------------------
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+)?,\d+([eE][+-]?\d+)?\s*")
+THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(\.\d{3})+\s*")
+NEARLY_ALL = 0.95
+
+
+def with_point(text: str) -> str | None:
+    """A number with a decimal comma as one with a point; None for anything else.
+
+    >>> with_point("117,53"), with_point("1.234,5"), with_point("1, 2")
+    ('117.53', '1234.5', None)
+    """
+    if "," not in text or not text.isascii() or not DECIMAL_COMMA.fullmatch(text):
+        return None
+    return text.replace(".", "").replace(",", ".")
+
+
+def as_decimal_point(text: str) -> str:
+    """A field of a table whose numbers have decimal commas, and points between thousands."""
+    if "." in text and text.isascii() and THOUSANDS.fullmatch(text):
+        return text.replace(".", "")
+    found = with_point(text)
+    return text if found is None else found
+
+
+def decimal_comma(values: Iterable[Any]) -> str | None:
+    """A number with a decimal comma, where nearly all values that are there are such numbers, or
+    whole ones beside them; one that can be nothing else, if there is such a one."""
+    there = [own for own in values if isinstance(own, str) and own.strip().lower() not in MISSING]
+    commas = [own for own in there if with_point(own) is not None]
+    numbers = len(commas) + sum("." not in own and is_number(own) for own in there)
+    if not commas or numbers < NEARLY_ALL * len(there):
+        return None
+    return next((own for own in commas if not between_thousands(own)), commas[0])
+
+
+def between_thousands(text: str) -> bool:
+    """Whether the comma of a number may stand between thousands, as in 1,234."""
+    return len(text.strip().partition(",")[2]) == 3
 
 
 # --- series ------------------------------------------------------------------------------

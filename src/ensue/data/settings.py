@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -27,6 +27,11 @@ class DataSettings(Table):
     encoding: str = Field("utf-8", description="Character encoding, as Python names it.")
     delimiter: str = Field(
         "", description='Column delimiter of CSV and TSV files; "" is a comma or a tab.'
+    )
+    decimal: Literal[".", ","] = Field(
+        ".",
+        description="Decimal sign of the numbers in CSV and TSV files; with a comma, points stand "
+        "between thousands.",
     )
     header: list[str] = Field(
         [], description="Names of the columns, where no line of the file has them."
@@ -90,6 +95,7 @@ class DataSettings(Table):
             encoding=self.encoding,
             delimiter=self.delimiter or None,
             quote=False if self.no_quote else None,
+            decimal=self.decimal,
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
             others=others,

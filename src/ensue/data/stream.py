@@ -20,6 +20,7 @@ STREAMS = {
     stat.S_IFBLK: "a device",
 }
 PIECE = 1 << 18
+NEAR = 0.75  # likeness of two names, from 0 to 1
 MAGIC = b"\x1f\x8b"
 
 
@@ -38,14 +39,23 @@ def open_file(path: Path) -> BinaryIO:
             )
         return path.open("rb")
     except FileNotFoundError:
-        names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = get_close_matches(path.name, names, n=1)
-        guess = f"did you mean {path.with_name(near[0])}?" if near else "check the name."
+        near = _near_name(path)
+        guess = "check the name." if near is None else f"did you mean {near}?"
         raise DataError(f"{path}: no such file: {guess}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, not a file; use --format folder") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be opened ({error.strerror})") from None
+
+
+def _near_name(path: Path) -> Path | None:
+    """A file beside whose name is nearly this one; endings make no two names alike."""
+    names = [own.name for own in path.parent.iterdir()] if path.parent.is_dir() else []
+    stems: dict[str, list[str]] = {}
+    for name in sorted(names, key=lambda own: Path(own).suffix != path.suffix):
+        stems.setdefault(Path(name).stem, []).append(name)
+    near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR)
+    return path.with_name(stems[near[0]][0]) if near else None
 
 
 def pieces(path: Path) -> Iterator[bytes]:

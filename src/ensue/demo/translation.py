@@ -29,6 +29,7 @@ from ensue.demo.console import (
 from ensue.demo.trial import DemoTrial, lengths_beside
 from ensue.drawing import write
 from ensue.errors import OptionError, RunError
+from ensue.escape import in_shell
 
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
@@ -268,12 +269,12 @@ def _say_next(
     report = out / "report.html"
     report.write_text(page(model, trials, beside, out / "dates"), encoding="utf-8")
     lines = Table.grid(padding=(0, 2))
-    folder = out / "dates"
+    run = in_shell(out / "dates")
     for command, what in (
         (f"{report}", "all of this, and every format"),
-        (f"echo 'le 3 mai 1997' | ensue predict {folder}", "a date of your own"),
-        (f"ensue explain {folder} --text '3. Mai 97'", "where it looks"),
-        (f"ensue evaluate {folder}", "every score of this test"),
+        (f"echo 'le 3 mai 1997' | ensue predict {run}", "a date of your own"),
+        (f"ensue explain {run} --text '3. Mai 97'", "where it looks"),
+        (f"ensue evaluate {run}", "every score of this test"),
         ("ensue train pairs.tsv --task translate", "docs/tutorials/translate.md"),
         ("ensue demo cell", "a cell is its equations"),
     ):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import RunError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, digest, manifest_of, read_listed
 from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
@@ -101,7 +102,7 @@ def sealed_config(folder: RunFolder, place: Path, seal: Seal | None) -> tuple[by
         return text, f"{folder.config}: edited since the run began; no setting differs"
     raise RunError(
         f"{folder.config}: {_listed(changed)}\nNext: {back}, or train with the new settings: "
-        f"`ensue train --run {folder.path} {_allowed(changed)}`, or in another run"
+        f"`ensue train --run {in_shell(folder.path)} {_allowed(changed)}`, or in another run"
     )
 
 
@@ -122,5 +123,5 @@ def _allowed(changed: Mapping[str, str]) -> str:
 def unsealed_line(folder: RunFolder) -> str:
     return (
         f"{folder.path}: {CONFIG} and {DATA} are not sealed, as in every run of version 0.1.0, and "
-        f"are taken as they are; `ensue train --run {folder.path}` seals them"
+        f"are taken as they are; `ensue train --run {in_shell(folder.path)}` seals them"
     )

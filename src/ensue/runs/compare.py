@@ -10,7 +10,7 @@ from typing import Any
 
 from ensue.data.layout import aligned, score_text
 from ensue.errors import OptionError, RunError
-from ensue.escape import printable
+from ensue.escape import in_shell, printable
 from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, read_rows
@@ -59,6 +59,10 @@ class Comparison:
         if math.isnan(low):
             return (
                 f"{found.run} and {first}: no difference can be told, a {found.score} is infinite"
+            )
+        if value == low == high == 0:
+            return (
+                f"{found.run} and {first}: the answers are the same, as far as {found.score} tells"
             )
         if not found.beyond_chance:
             return (
@@ -215,7 +219,7 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
     missing = [run for run, own in zip(runs, every, strict=True) if not own]
     if missing:
         option = " --validation" if part == "validation" else ""
-        commands = "\n".join(f"  ensue evaluate {run.path}{option}" for run in missing)
+        commands = "\n".join(f"  ensue evaluate {in_shell(run.path)}{option}" for run in missing)
         raise RunError(
             f"compare: expected the {part} part of each run evaluated, got none of "
             f"{', '.join(str(run.path) for run in missing)}. Evaluate it first:\n{commands}"
@@ -232,8 +236,8 @@ def _comparable(runs: Sequence[Run], names: Sequence[str], part: str) -> list[Ev
             raise RunError(
                 f"compare: expected one set of rows, got others for {names[0]} and {name}\n"
                 f"{differs}\nNext: evaluate both on one file that neither has learned from, with "
-                f"the same options:\n  ensue evaluate {runs[0].path} --test FILE\n"
-                f"  ensue evaluate {run.path} --test FILE"
+                f"the same options:\n  ensue evaluate {in_shell(runs[0].path)} --test FILE\n"
+                f"  ensue evaluate {in_shell(run.path)} --test FILE"
             )
     raise AssertionError("some run has no evaluation like that of the first")
 

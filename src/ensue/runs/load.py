@@ -9,6 +9,7 @@ from typing import Any
 
 from ensue.cells import Cell
 from ensue.errors import RunError
+from ensue.escape import in_shell
 from ensue.files.attempt import failure_of
 from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
@@ -83,7 +84,8 @@ def not_finished(folder: RunFolder) -> RunError:
     """Why a run has no model yet, and what can be done."""
     _refuse_nothing(folder)
     path, failure, holder = folder.path, failure_of(folder), folder.holder()
-    resume = f"`ensue train --run {path}` resumes it"
+    run = in_shell(path)
+    resume = f"`ensue train --run {in_shell(path)}` resumes it"
     if holder:
         told, resume = f"it is being trained by {holder}", "wait for it"
     elif failure is not None:
@@ -91,8 +93,8 @@ def not_finished(folder: RunFolder) -> RunError:
     else:
         told = "this run is not finished"
     return RunError(
-        f"{path}: {told}; {resume}. Its best weights so far are used by `ensue evaluate {path} "
-        f"--best-so-far`, `ensue predict {path} --best-so-far`, load({str(path)!r}, "
+        f"{path}: {told}; {resume}. Its best weights so far are used by `ensue evaluate {run} "
+        f"--best-so-far`, `ensue predict {run} --best-so-far`, load({str(path)!r}, "
         "best_so_far=True)"
     )
 
@@ -107,9 +109,11 @@ def _refuse_nothing(folder: RunFolder) -> None:
     if failure is not None:
         raise RunError(
             f"{path}: failed: {failure.reason}; nothing was trained. Mend that, then `ensue train "
-            f"--run {path}`"
+            f"--run {in_shell(path)}`"
         )
-    raise RunError(f"{path}: nothing was trained yet; `ensue train --run {path}` trains it")
+    raise RunError(
+        f"{path}: nothing was trained yet; `ensue train --run {in_shell(path)}` trains it"
+    )
 
 
 def _log(message: Message) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ensue.errors import ConfigError, DataError, RunError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, finite, remove, sealed
 from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.caps import HISTORY_FILE
@@ -127,7 +128,7 @@ def _refused(
     allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
     resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
     what = "this command"
-    back = f"`ensue train --run {folder.path}` resumes it with its own settings"
+    back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
         what = "those that the run began with"
         back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
@@ -223,14 +224,16 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
     train = files.part("train")
     for message in rejected_message(files.rejected):
         say(message)
+    if len(train):
+        model.task.check(train, "training")
     held = files.part("validation", like=train)
     for name, part in (("train", train), ("validation", held)):
         if not len(part):
-            what = "groups" if config.data.group else "rows"
+            what = "groups" if config.data.group else "different rows"
             raise DataError(
                 f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
-                f"{what} to be split by their hash. Give more rows, another "
-                "--set data.split_seed=1, or a file with --validation"
+                f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
+                "another --set data.split_seed=1, or a file with --validation"
             )
     return train, held
 

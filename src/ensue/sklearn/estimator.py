@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError, OptionError, unknown
 from ensue.sklearn.held_out import RowLabels, RowNumbers, hold_out
 from ensue.tasks import TASKS
 
@@ -52,6 +52,19 @@ class Estimator(BaseEstimator, ABC):
     random_state: Any
     settings: Mapping[str, Any] | None
     model_: Model[Any, Any, Any]
+
+    def __new__(cls, *given: Any, **parameters: Any) -> Self:
+        """A parameter that there is not is told by the class that was named."""
+        known = cls._get_param_names()
+        for name in parameters:
+            if name not in known:
+                keys = sorted(key for keys in cls._keys.values() for key in keys)
+                raise TypeError(
+                    f"{cls.__name__}: {unknown('parameter', name, known)}. Every other setting is "
+                    f'given by its key: settings={{"{keys[0].partition(".")[0]}.…": …}}'
+                )
+        made: Self = super().__new__(cls)
+        return made
 
     # ------------------------------------------------------------- learning
     def _learn(

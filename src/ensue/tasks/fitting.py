@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ensue.errors import DataError
+from ensue.escape import in_shell
 from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.seal import Seal
 from ensue.training import (
@@ -62,7 +63,9 @@ class Fitting:
             except Exception as error:
                 if begun.yet and self.folder.has_weights():
                     note_failure(self.folder, error)
-                    add_note(error, f"`ensue train --run {self.folder.path}` resumes the run.")
+                    add_note(
+                        error, f"`ensue train --run {in_shell(self.folder.path)}` resumes the run."
+                    )
                 raise
 
 

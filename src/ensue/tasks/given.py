@@ -252,7 +252,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
     found: Answers[Any] = Answers()
     of_rows = task.needs_input
     if given.frame is not None and of_rows and not len(given.frame):
-        return given.frame.data
+        return given.frame.with_columns({name: [] for name in task.answer_names(model)})
     data = given.settings(roles)
     for questions in task.asked_files([given.name], data, model, words, None, given.origin):
         found = found.and_then(answers_of(model, questions.part, words), questions.shown)

@@ -11,7 +11,7 @@ from torch import nn
 from typing_extensions import TypeVar
 
 from ensue.cells import Cell
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError, OptionError, enough_memory
 from ensue.files.seal import Seal
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
@@ -156,7 +156,7 @@ class Model(Generic[S, P, L, A]):
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""
-        with how.attempt() as kept:
+        with how.attempt() as kept, enough_memory():
             return self._fit_parts(train, validation, kept)
 
     def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:

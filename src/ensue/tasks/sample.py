@@ -17,7 +17,7 @@ from ensue.data.read import Gathered
 from ensue.data.recognise.format import format_of
 from ensue.data.roles import columns_of, header_hint, header_is_data
 from ensue.data.rows import Place, Row
-from ensue.data.series import number_of
+from ensue.data.series import between_thousands, decimal_comma, is_number
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 
@@ -61,9 +61,35 @@ class Sample:
         options = data.model_copy(update=plain).read_options(others=True)
         options = replace(options, used=used)
         try:
-            return first_rows(self.data.train, options, LOOKED_AT, self.origin)
+            rows = first_rows(self.data.train, options, LOOKED_AT, self.origin)
         except DataError as problem:
             return problem
+        return self._decimal_commas(rows) or rows
+
+    def _decimal_commas(self, rows: Sequence[Row]) -> DataError | None:
+        """An error where columns hold numbers with a decimal comma and nobody said what they
+        are: read as texts, each would be a class or a category."""
+        data = self.data
+        if "decimal" in data.model_fields_set or data.separator == ",":
+            return None
+        texts = {data.text, data.second}
+        found = {
+            name: value
+            for name in columns_of(rows)
+            if name not in texts
+            and (value := decimal_comma(row.fields.get(name) for row in rows)) is not None
+        }
+        if not found:
+            return None
+        listed = ", ".join(f"{name} ({value!r})" for name, value in found.items())
+        told = [f"{rows[0].place}: {listed}: these look like numbers with a decimal comma"]
+        if self.origin is FILES:
+            told.append("read them with --decimal , (if they are no numbers: --decimal .)")
+        else:
+            told.append("write them with a point")
+        if any(map(between_thousands, found.values())):
+            told.append("where the commas stand between thousands, take them out")
+        return DataError("; ".join(told))
 
     def recognised_by(self, recognise: Callable[[Sample], Guess | None]) -> Guess | None:
         """What a task makes of the data; None where it looks for rows, and they have none: they
@@ -93,12 +119,12 @@ class Sample:
 
     def numeric(self, column: str) -> bool:
         """Whether every value is a number."""
-        return all(number_of(value) is not None for value in self.values(column))
+        return all(map(is_number, self.values(column)))
 
     def different_numbers(self, column: str) -> int | None:
         """How many different numbers a column has, if they hardly repeat: they are no classes."""
         values = self.values(column)
-        different = {str(value) for value in values if number_of(value) is not None}
+        different = {str(value) for value in values if is_number(value)}
         return len(different) if len(different) > max(MOST_CLASSES, len(values) // 2) else None
 
     def header_lines(self) -> list[str]:

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ensue import __version__
-from ensue.errors import EnsueError, RunError
+from ensue.errors import EnsueError, RunError, no_memory, out_of_memory
 from ensue.files.atomic_folder import (
     MANIFEST,
     Damaged,
@@ -141,6 +141,8 @@ def loading(place: Path | str) -> Iterator[None]:
     except (Damaged, SafetensorError) as why:
         raise RunError(f"{place}: this is not a whole model: {why}. Train it again") from None
     except FAULTS as why:
+        if no_memory(why):
+            raise out_of_memory(why) from why
         told = f"{type(why).__name__}: {why}" if str(why) else type(why).__name__
         raise RunError(
             f"{place}: this is not a model that Ensue wrote ({told[:MOST_TOLD]}). Fetch it again, "

@@ -310,6 +310,10 @@ class Task(ABC, Generic[S, P, L]):
         `as_line(shown)`; where its fields are not what a data frame should have, also with
         `as_row()`."""
 
+    def answer_names(self, model: Model[S, P, L]) -> tuple[str, ...]:
+        """The columns that answers add to a data frame; () where only answers tell."""
+        return ()
+
     def time_column(self, settings: S) -> str:
         """The column that answers which are not those of rows begin with: their time."""
         return ""

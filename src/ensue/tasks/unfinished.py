@@ -10,6 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from ensue.errors import RunError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, canonical, digest, remove
 from ensue.tasks.saved import Saved, loading, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
@@ -69,14 +70,14 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
         raise RunError(
             f"{folder.path}: there are no best weights so far: expected {folder.learned.name}/ "
             f"beside the checkpoints, which is written when training begins. Next: `ensue train "
-            f"--run {folder.path}`"
+            f"--run {in_shell(folder.path)}`"
         )
     saved = read_model(folder.learned)
     found = [own for own in map(_newest, folder.members()) if own is not None]
     if not found:
         raise RunError(
             f"{folder.path}: there are no best weights so far: no whole checkpoint was found. "
-            f"Next: `ensue train --run {folder.path}`"
+            f"Next: `ensue train --run {in_shell(folder.path)}`"
         )
     with loading(folder.checkpoints):
         return _so_far(folder, saved, found)

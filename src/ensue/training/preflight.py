@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ensue.errors import RunError, TrainingError
+from ensue.errors import RunError, TrainingError, no_memory
 from ensue.files.disk import free_bytes
 from ensue.files.unfinished import sweep, unfinished
 from ensue.training import checkpoint, gradients
@@ -109,13 +109,6 @@ def try_batch(
     value = float(cost.detach())
     if not math.isfinite(value):
         raise gradients.not_finite_cost(trainee, source, at.update + 1, value, rows, {})
-
-
-def no_memory(error: BaseException) -> bool:
-    words = str(error).lower()
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
-        "not enough memory" in words or "allocate memory" in words
-    )
 
 
 def try_checkpoint(trainee: Trainee, at: Progress, checkpoints: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from ensue.errors import RunError, TrainingError
+from ensue.errors import RunError, TrainingError, no_memory, out_of_memory
 from ensue.files.atomic_folder import Damaged
 from ensue.files.run_folder import RunFolder
 from ensue.files.unfinished import sweep
@@ -16,7 +16,7 @@ from ensue.training import checkpoint, processes
 from ensue.training.facts import RunSettings, check_allowed, check_same, facts
 from ensue.training.history import History, Timing
 from ensue.training.loop import ended, train
-from ensue.training.preflight import no_memory, rehearse
+from ensue.training.preflight import rehearse
 from ensue.training.progress import Progress
 from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Watcher
 from ensue.training.settings import TrainSettings
@@ -142,9 +142,8 @@ def fit(
             if not no_memory(error):
                 raise
             raise TrainingError(
-                f"update {at.update + 1}: there is not enough memory; the last checkpoint stands. "
-                "Next: free some, or train a smaller model (model.hidden_size) on smaller batches "
-                "(model.batch_tokens) in another run"
+                f"update {at.update + 1}: {out_of_memory(error)} in another run; "
+                "the last checkpoint stands"
             ) from error
     at.restore_best(trainee)
     # a checkpoint gives them back by name: the same order, whether the run was resumed or not

@@ -18,6 +18,7 @@ from ensue.data.formats.text import INNER_CR
 from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
+from ensue.data.series import as_decimal_point
 from ensue.errors import DataError
 from ensue.files.caps import COLUMNS
 
@@ -75,6 +76,8 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         if fault:
             on_bad_row(Problem(Place(file, fault_line), fault, lost))
         else:
+            if options.decimal == ",":
+                fields = list(map(as_decimal_point, fields))
             yield Row(Place(file, line), dict(zip(names, fields, strict=True)))
 
 

@@ -14,23 +14,29 @@ from ensue.errors import DataError
 
 ENDINGS = ()  # a folder is known by being one
 TEXTS = (".txt", ".txt.gz")
-PICTURE = ", got a picture: folders of pictures are checked by `ensue train`, which reads them"
+PICTURE = ", got a picture: a folder holds .txt files alone, or pictures alone"
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"text": the file, "label": its folder}, by label and name. Names that begin with a dot
     are passed over, and so are files beside the label folders."""
     require(options.columns, ("text", "label"), Place(str(path), 1))
-    labels = sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
+    labels = [own for own in _inside(path) if own.is_dir()]
+    files = [own for label in labels for own in _inside(label)]
+    if labels and files and not any(map(_is_text, files)):
+        raise DataError(
+            f"{path}: expected a folder for each label, with .txt files inside or with pictures "
+            f"inside (for --task image), got folders without .txt files: {files[0]}"
+        )
     if not labels:
-        tables = sorted(own for own in path.iterdir() if own.suffix in endings())
+        tables = [own for own in _inside(path) if own.suffix in endings()]
         instead = f"; to read a file in it, name the file: {tables[0]}" if tables else ""
         raise DataError(
             f"{path}: expected a folder for each label with .txt files inside "
             f"({path / 'positive' / '1.txt'}), found no folder{instead}"
         )
     for label in labels:
-        texts = sorted(p for p in label.iterdir() if not p.name.startswith("."))
+        texts = _inside(label)
         if not texts:
             on_bad_row(
                 Problem(Place(str(label), 1), "the folder of this label is empty", rejects=0)
@@ -39,9 +45,21 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
             yield from _row(file, options, on_bad_row)
 
 
+def _inside(folder: Path) -> list[Path]:
+    """What a folder holds, by name; names that begin with a dot are passed over."""
+    try:
+        return sorted(own for own in folder.iterdir() if not own.name.startswith("."))
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
+
+
+def _is_text(file: Path) -> bool:
+    return file.name.endswith(TEXTS) and not file.is_dir()
+
+
 def _row(file: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     place = Place(str(file), 1)
-    if file.is_dir() or not file.name.endswith(TEXTS):
+    if not _is_text(file):
         on_bad_row(Problem(place, f"expected a .txt file{PICTURE if is_image(file) else ''}"))
         return
     try:

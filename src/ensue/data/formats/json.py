@@ -34,7 +34,7 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     if not first:
         return
     if first[0][1].lstrip(" \t").startswith("{"):
-        _refuse_one_object(first, Place(str(path), 1))
+        _refuse_one_object(first, path, options)
         yield from jsonl.read(path, options, on_bad_row)
         return
     file, reader = JsonList(path, options), FieldReader(options, on_bad_row, unit="in row")
@@ -51,21 +51,37 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
             yield from reader.row(place, fields, where)
 
 
-def _refuse_one_object(first: list[Line], place: Place) -> None:
+def _refuse_one_object(first: list[Line], path: Path, options: ReadOptions) -> None:
     """The file is one object, which may hold the rows."""
+    place = Place(str(path), 1)
     try:
         fields = jsonl.parsed(first[0][1])
     except Unfit:
         if len(first) > 1 and not first[1][1].lstrip(" \t").startswith("{"):
-            raise Broken(place, f"{EXPECTED}, got one object over several lines") from None
+            told = f"{EXPECTED}, got one object over several lines"
+            raise Broken(place, told + _list_inside(_one_object(path, options))) from None
         return  # a line with a fault, among others
-    lists = [name for name, own in fields.items() if isinstance(own, list) and _objects(own)]
-    if len(first) == 1 and lists:
-        raise Broken(place, f"{EXPECTED}, got one object: write its list {lists[0]!r} alone")
+    if len(first) == 1 and (inside := _list_inside(fields)):
+        raise Broken(place, f"{EXPECTED}, got one object{inside}")
 
 
-def _objects(values: list[Any]) -> bool:
-    return bool(values) and all(isinstance(own, dict) for own in values)
+def _one_object(path: Path, options: ReadOptions) -> dict[str, Any]:
+    """What a file holds; {} where it is no object."""
+    try:
+        return jsonl.parsed(JsonList(path, options).text)
+    except Unfit:
+        return {}
+
+
+def _list_inside(fields: dict[str, Any]) -> str:
+    """Which list of an object, or of an object in it, holds objects: by its name, data.items."""
+    waiting = list(fields.items())
+    for name, own in waiting:
+        if isinstance(own, list) and own and all(isinstance(row, dict) for row in own):
+            return f": write its list {name!r} alone"
+        if isinstance(own, dict):
+            waiting += [(f"{name}.{inner}", value) for inner, value in own.items()]
+    return ""
 
 
 class JsonList:

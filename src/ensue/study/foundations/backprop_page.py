@@ -10,7 +10,14 @@ from torch import Tensor
 from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, RULE, STATES, Colour, Drawing, Point
 from ensue.drawing.theme import PAPER, css_variables
 from ensue.study.foundations.backprop import Backpropagation, LayerTrace
-from ensue.study.foundations.backprop_text import NAMES, SLOPE_TEXTS, first_equation, heading
+from ensue.study.foundations.backprop_text import (
+    NAMES,
+    SLOPE_TEXTS,
+    first_equation,
+    heading,
+    number,
+    signed,
+)
 
 ACROSS, DOWN, RADIUS = 250.0, 104.0, 31.0
 MARGIN = 60.0
@@ -56,7 +63,7 @@ def as_page(found: Backpropagation) -> str:
         f"<figure>{network_picture(found)}</figure>",
         "<h2>Forward</h2>",
         *(_forward(found, layer, k) for k, layer in enumerate(found.layers, 1)),
-        f"<p>The cost is <b>C = {found.cost:.6f}</b>.</p>",
+        f"<p>The cost is <b>C = {number(found.cost)}</b>.</p>",
         "<h2>Backward</h2>",
         *(_backward(found, found.layers[k - 1], k) for k in range(len(found.layers), 0, -1)),
         "<h2>Beside the automatic gradient</h2>",
@@ -79,7 +86,7 @@ def as_page(found: Backpropagation) -> str:
 def _rows(names: Sequence[str], columns: Sequence[tuple[str, Sequence[float]]], kind: str) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in ("", *names))
     body = "".join(
-        f"<tr><td>{escape(name)}</td>" + "".join(f"<td>{v:.6f}</td>" for v in values) + "</tr>"
+        f"<tr><td>{escape(name)}</td>" + "".join(f"<td>{number(v)}</td>" for v in values) + "</tr>"
         for name, values in columns
     )
     return f"<table class='{kind}'><tr>{head}</tr>{body}</table>"
@@ -99,7 +106,7 @@ def _forward(found: Backpropagation, layer: LayerTrace, k: int) -> str:
     weights = [(f"W, from {j + 1}", _list(layer.weight[:, j])) for j in range(len(layer.given))]
     rows = [*weights, ("b", _list(layer.bias)), ("z", _list(layer.z)), ("a", _list(layer.a))]
     table = _rows(_units(len(layer.z)), rows, "forward")
-    given = ", ".join(f"{value:.6g}" for value in _list(layer.given))
+    given = ", ".join(signed(f"{value:.6g}") for value in _list(layer.given))
     return (
         f"<section><h3>Layer {k}</h3>{_equation('', text)}"
         f"<p class='quiet'>given a = ({given})</p>{table}</section>"
@@ -162,11 +169,11 @@ def network_picture(found: Backpropagation) -> str:
 
 def _unit(drawing: Drawing, at: Point, value: float, delta: float | None, colour: Colour) -> None:
     drawing.rectangle(at, 2 * RADIUS, 2 * RADIUS, RADIUS, colour)
-    drawing.words((at[0], at[1]), f"{value:.3f}".replace("-", "−"), 14, INK, weight=600)
+    drawing.words((at[0], at[1]), signed(f"{value:z.3f}"), 14, INK, weight=600)
     if delta is not None:
         below = (at[0], at[1] + RADIUS + 14)
         drawing.rectangle(below, 78, 20, 10, DELTA)
-        drawing.words(below, f"δ {delta:.3f}".replace("-", "−"), 12, DELTA.line, weight=600)
+        drawing.words(below, signed(f"δ {delta:z.3f}"), 12, DELTA.line, weight=600)
 
 
 def _edges(
@@ -185,13 +192,13 @@ def _edges(
     }
     for i, j in pairs:
         weight, slope = float(layer.weight[i, j]), float(layer.weight_gradient[i, j])
-        drawing.begin(f"w = {weight:.6g}, ∂C/∂w = {slope:.6g}")
+        drawing.begin(signed(f"w = {weight:.6g}, ∂C/∂w = {slope:.6g}"))
         thick = 0.8 + 2.2 * abs(weight) / strongest
         drawing.corners(ends[i, j], colours[i, j], thick=thick, radius=0, arrow=False)
         drawing.end()
     for i, j in pairs if len(pairs) <= MOST_EDGES else ():
         (x, y), (to_x, to_y) = ends[i, j]
         at = (x + NEAR * (to_x - x), y + NEAR * (to_y - y))
-        text = f"{float(layer.weight[i, j]):.3g}".replace("-", "−")
+        text = signed(f"{float(layer.weight[i, j]):.3g}")
         drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour(PAPER, PAPER))
         drawing.words(at, text, 12, colours[i, j], weight=600)

@@ -21,10 +21,24 @@ MOST_TERMS = 6  # of a sum that is written out
 
 def number(value: Tensor | float) -> str:
     """
-    >>> number(-0.18877), number(2.0)
-    ('-0.188770', '2.000000')
+    >>> number(-0.18877), number(2.0), number(-1e-9)
+    ('−0.188770', '2.000000', '0.000000')
     """
-    return f"{float(value):.6f}"
+    return signed(f"{float(value):z.6f}")
+
+
+def signed(text: str) -> str:
+    """A number with a true minus."""
+    return text.replace("-", "−")
+
+
+def factor(value: float, digits: str) -> str:
+    """
+    >>> factor(-0.3, ".4g"), factor(0.3, ".4g")
+    ('(−0.3)', '0.3')
+    """
+    text = signed(f"{value:{digits}}")
+    return f"({text})" if value < 0 else text
 
 
 def vector(values: Tensor) -> str:
@@ -67,8 +81,8 @@ def _forward(found: Backpropagation, layer: LayerTrace, k: int) -> list[str]:
         total = f"z{unit + 1}"
         if len(row) <= MOST_TERMS:
             terms = zip(row, layer.given, strict=True)
-            sums = " + ".join(f"{float(w):g}·{float(v):.4g}" for w, v in terms)
-            total += f" = {sums} + {float(layer.bias[unit]):g}".replace("+ -", "− ")
+            sums = " + ".join(f"{float(w):g}·{factor(float(v), '.4g')}" for w, v in terms)
+            total += signed(f" = {sums} + {float(layer.bias[unit]):g}".replace("+ -", "− "))
         lines.append(
             f"    {total} = {number(layer.z[unit])}   a{unit + 1} = {number(layer.a[unit])}"
         )

@@ -42,7 +42,7 @@ class _Panels:
         top = heading(self.drawing, title, *self._lines()) + 34
         left = MARGIN + self.wide + BETWEEN
         self._panel(MARGIN, top, "size of what was learned", _size, _size_ticks)
-        self._panel(left, top, "time to train", _seconds, _time_ticks)
+        self._panel(left, top, "time in all", _seconds, _time_ticks)
         return self.drawing.svg(WIDE, top + HIGH + 64, title)
 
     def _lines(self) -> list[str]:

@@ -154,7 +154,7 @@ def select(
             say(Message(title))
             row = _trained(place, own, say, watch(own.config))
         told = row.failure or f"{found.measure} {row.score:.4f} on validation"
-        say(Message(f"{title}: {told}", warning=True))
+        say(Message(f"{title}: {told}", warning=bool(row.failure)))
         rows.append(row)
         write(place, _so_far(found, rows, before))
     found = found.ranked(rows)

@@ -15,8 +15,8 @@ LEFT = 2  # columns of words; numbers stand at the right
 
 def as_text(selection: Selection) -> str:
     head = (
-        "", "model", f"validation {selection.measure}", "parameters", "size", "epochs", "time",
-        "tokens/s",
+        "", "model", f"validation {selection.measure}", "parameters", "size", "epochs",
+        "time in all", "tokens/s",
     )  # fmt: skip
     rows = [_cells_of(k, row) for k, row in enumerate(selection.rows, 1) if not row.failure]
     lines = _aligned([head, *rows])

@@ -61,6 +61,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     metrics = CLASS_METRICS
     options = OPTIONS
     estimators = ("SequenceClassifier",)
+    classes = True
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -135,6 +136,12 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return replace(model.learned, mixture=fitted)
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
+        return ("labels" if model.model.several else "label", "probability")
+
+    def is_label(self, text: str, model: ClassifierModel) -> bool:
+        return text in model.learned.labels.tokens
+
     def answers(
         self, part: Part, model: ClassifierModel, asked: Asked = NOTHING
     ) -> list[Classified]:

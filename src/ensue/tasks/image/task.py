@@ -189,6 +189,9 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         return replace(model.learned, temperature=found)
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: PictureModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
     def answers(
         self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
     ) -> list[Classified]:

@@ -53,6 +53,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     metrics = STEP_METRICS
     options = OPTIONS
     estimators = ("SequenceLabeller",)
+    classes = True
     content = StepContent()
 
     # ------------------------------------------------------------- recognised
@@ -112,6 +113,9 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return ColumnScores(score, _columns(part, model))
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: LabellerModel) -> tuple[str, ...]:
+        return ("labels", "probabilities")
+
     def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
         labels, probabilities = _predicted(model.networks, _columns(part, model), model)
         sure = probabilities[np.arange(len(labels.values)), labels.values]

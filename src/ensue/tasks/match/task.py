@@ -159,6 +159,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         return ScoredPairs(score, model.learned.columns(part, model.text))
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: MatcherModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
     def answers(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> list[Any]:
         """`Classified` of classes, `Estimated` of a score."""
         if not len(part):

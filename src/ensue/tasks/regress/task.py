@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from ensue.data.series import is_number
 from ensue.metrics.table import NUMBER_METRICS
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
@@ -87,6 +88,12 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return ColumnScores(score, model.learned.columns(part, model.text))
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
+    def is_label(self, text: str, model: RegressorModel) -> bool:
+        return is_number(text)
+
     def answers(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> list[Estimated]:
         if not len(part):
             return []

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.parallel import parallel
+from ensue.data.parallel import parallel, read_any
 from ensue.data.read import Gathered
-from ensue.data.recognise.format import TEXT, format_of
+from ensue.data.recognise.format import LOOKED_AT, TEXT, format_of
 from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of, part_of_line
 from ensue.data.values import Unfit
+from ensue.errors import DataError
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.content import Content
 
 EXAMPLE = "example"
+LABELLED = "labelled"  # the format whose lines begin with a label
+FOREIGN = 0.9  # first words that are no labels of a model: more, and the lines have no labels
+SHOWN = 3  # of them
 
 
 @dataclass
@@ -91,11 +96,28 @@ def asked_rows(
     paths: list[str],
     on_bad_row: Tell | None,
     origin: Origin = FILES,
+    is_label: Callable[[str], bool] = lambda text: True,
 ) -> Iterator[Example]:
     """The rows of files that have no labels, or whose labels are of no interest. A plain text
     file has its one column, whatever that of the run is called; after two parallel files in
-    training, one file alone is plain text."""
+    training, one file alone is plain text. is_label: whether a text can be a label of the model."""
     lines = parallel(data.train)
     for path in paths:
+        if origin.files and data.format == LABELLED:
+            _refuse_texts_alone(path, data, is_label)
         plain = origin.files and ((lines and not parallel([path])) or plain_text(path, data.format))
         yield from Reading(data.asked([path], plain), content, on_bad_row, origin).rows("train")
+
+
+def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str], bool]) -> None:
+    """An error where the first words of the lines are no labels: they would be lost."""
+    options = data.asked([path]).read_options()
+    rows = islice(read_any(path, options, lambda problem: None), LOOKED_AT)
+    words = [row.fields["label"] for row in rows]
+    foreign = [word for word in words if not is_label(word)]
+    if words and len(foreign) > FOREIGN * len(words):
+        shown = ", ".join(map(repr, foreign[:SHOWN]))
+        raise DataError(
+            f"{path}: read as in training, a line begins with a label; the first words here are "
+            f"no labels of this model: {shown}, …; if the lines are texts alone, use --format text"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -18,7 +19,7 @@ from ensue.errors import DataError, EnsueError, OptionError
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.content import Content
-from ensue.tasks.rows.labels import known_rows
+from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
 from ensue.tasks.settings import TextSettings
@@ -66,7 +67,8 @@ class RowTask(Task[S, Part, L]):
     """Each row is a sequence with what is to be learned of it.
 
     content: what of a row is learned from; labelled: whether rows need a label; new_labels:
-    whether labels that training does not have can be answered: texts and numbers can."""
+    whether labels that training does not have can be answered: texts and numbers can; classes:
+    whether labels are classes always, of which there must be two."""
 
     columns: ClassVar[Mapping[str, str]] = {
         "text": "data.text",
@@ -77,6 +79,7 @@ class RowTask(Task[S, Part, L]):
     content: ClassVar[Content] = Content()
     labelled: ClassVar[bool] = True
     new_labels: ClassVar[bool] = False
+    classes: ClassVar[bool] = False
 
     # ------------------------------------------------------------- read
     def files(
@@ -143,7 +146,8 @@ class RowTask(Task[S, Part, L]):
         origin: Origin = FILES,
     ) -> Iterator[Questions[Part]]:
         content = self.asked_content(data, model)
-        rows = asked_rows(content, data, list(paths), on_bad_row, origin)
+        is_label = partial(self.is_label, model=model)
+        rows = asked_rows(content, data, list(paths), on_bad_row, origin, is_label)
         for some in together(rows, AT_ONCE):
             part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
             yield Questions(part, [self.shown_input(row) for row in some])
@@ -151,6 +155,10 @@ class RowTask(Task[S, Part, L]):
     def asked_content(self, data: DataSettings, model: Model[S, Part, L]) -> Content:
         """What of a row is asked about."""
         return self.content
+
+    def is_label(self, text: str, model: Model[S, Part, L]) -> bool:
+        """Whether a text can be a label of a fitted model."""
+        return True
 
     def shown_input(self, example: Example) -> Any:
         """What of a row is shown beside its answer."""
@@ -164,6 +172,8 @@ class RowTask(Task[S, Part, L]):
                 f"the {name} part: expected rows with labels, got {len(part)} rows"
                 + (" with some or all of them missing" + where) * bool(len(part))
             )
+        if self.classes and name == "training":
+            learned_labels(part)
 
     def known_rows(
         self, train: Part, held: Part, model: Model[S, Part, L]

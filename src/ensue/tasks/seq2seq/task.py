@@ -154,6 +154,9 @@ class Seq2SeqTask(Task[S, P, L]):
             bool(asked.get("alignment")),
         )
 
+    def answer_names(self, model: Model[S, P, L]) -> tuple[str, ...]:
+        return ("text", "score")
+
     def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> list[Any]:
         how = self.search(model, asked)
         if how.aligned:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.series import MISSING, not_a_number, number_of
+from ensue.data.series import MISSING, decimal_comma, is_number, not_a_number, number_of
 from ensue.errors import DataError, unknown
 from ensue.tasks.rows.fixed_width import Arrays
 from ensue.tasks.table.cells import Column, Grid
@@ -199,7 +199,7 @@ def _empty(texts: Sequence[str]) -> NDArray[np.bool_]:
 def _all_numbers(column: Column) -> bool:
     """Whether all cells that are not empty are numbers, and some are."""
     there = [text for text in column.texts if text.lower() not in MISSING]
-    return bool(there) and all(number_of(text) is not None for text in there)
+    return bool(there) and all(map(is_number, there))
 
 
 def almost_numbers(grid: Grid, columns: TableColumns, settings: TableSettings) -> list[str]:
@@ -207,6 +207,13 @@ def almost_numbers(grid: Grid, columns: TableColumns, settings: TableSettings) -
     found = []
     for name in (column.name for column in columns.categories):
         column = grid.column(name)
+        comma = decimal_comma(column.texts)
+        if comma is not None and name not in settings.categorical:
+            found.append(
+                f"column {name!r} is read as categories, and its cells look like numbers with a "
+                f"decimal comma ({comma!r}): write them with a point"
+            )
+            continue
         odd = np.array([number_of(t) is None and t.lower() not in MISSING for t in column.texts])
         if name in settings.categorical or odd.all() or odd[column.index].mean() > FEW:
             continue
@@ -226,9 +233,11 @@ def _no_gaps(column: Column, settings: TableSettings) -> None:
 
 def _gap(column: Column, gone: NDArray[np.bool_]) -> DataError:
     place, text = column.first(gone)
+    count, rows = int(gone[column.index].sum()), len(column.index)
+    many = f" (empty in {count:,} of {rows:,} rows)" if count > 1 else ""
     return DataError(
-        f"{place}: column {column.name!r}: expected a value, got {text!r}; fill it in, leave the "
-        "row out, or learn with gaps: model.missing = indicator"
+        f"{place}: column {column.name!r}: expected a value, got {text!r}{many}; fill it in, leave "
+        "the row out, or learn with gaps: model.missing = indicator"
     )
 
 
@@ -237,5 +246,9 @@ def _raise(wrong: Sequence[str]) -> None:
         raise DataError(wrong[0])
     if wrong:
         more = [f"and {len(wrong) - MOST_NAMED} more"] * (len(wrong) > MOST_NAMED)
-        lines = [f"{len(wrong)} problems in the table", *wrong[:MOST_NAMED], *more]
+        lines = [
+            f"{len(wrong)} columns of the table cannot be read",
+            *wrong[:MOST_NAMED],
+            *more,
+        ]
         raise DataError("\n  ".join(lines))

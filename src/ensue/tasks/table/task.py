@@ -157,6 +157,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         return ScoredRows(score, model.learned.arrays(part, model.model))
 
     # ------------------------------------------------------------- asked
+    def answer_names(self, model: RowModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
     def answers(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> list[Any]:
         """`Estimated` of a number, `Classified` of classes. In float64: in float32 the last digits
         depend on which other rows are asked together."""

@@ -69,6 +69,7 @@ class ClassTarget(LabelTarget):
 
     distribution: ClassVar[Distribution] = Categorical()
     kind: ClassVar[str] = "class"
+    answer_names: ClassVar[tuple[str, ...]] = ("label", "probability")
     regression: ClassVar[str] = "softmax"
 
     def encode(self, part: LabelledPart) -> NDArray[np.int64]:
@@ -132,6 +133,7 @@ class SeveralTarget(LabelTarget):
 
     distribution: ClassVar[Distribution] = Bernoulli()
     kind: ClassVar[str] = "several"
+    answer_names: ClassVar[tuple[str, ...]] = ("labels", "probability")
     regression: ClassVar[str] = "logistic"
 
     def encode(self, part: LabelledPart) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.data.series import number_of
+from ensue.data.series import is_number, number_of
 from ensue.errors import unknown
 from ensue.tasks.rows.part import LabelledPart, counts_of
 from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
@@ -33,10 +33,10 @@ def target_kind(train: LabelledPart) -> str:
 def look_like_numbers(texts: Sequence[str]) -> bool:
     """Whether labels are numbers to predict: all of them numbers, and more than a few different
     ones, or some not whole."""
-    values = [number_of(text) for text in texts]
-    if any(value is None for value in values):
+    if not all(map(is_number, texts)):
         return False
-    whole = all(np.float64(value).is_integer() for value in values if value is not None)
+    values = [number_of(text) for text in texts]
+    whole = all(value is not None and np.float64(value).is_integer() for value in values)
     return len(values) > FEW_NUMBERS or not whole
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.series import number_of
+from ensue.data.series import number_hint, number_of
 from ensue.errors import DataError
 from ensue.metrics.answers import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
@@ -43,6 +43,7 @@ class NumberTarget:
     kind: ClassVar[str] = "number"
     regression: ClassVar[str] = "linear"
     metrics: ClassVar[tuple[Metric, ...]] = NUMBER_METRICS
+    answer_names: ClassVar[tuple[str, ...]] = ("value", "low", "high")
     linear_width: ClassVar[int] = 1
 
     @classmethod
@@ -154,5 +155,6 @@ def label_values(part: LabelledPart) -> NDArray[np.float64]:
         text = texts[part.labels.values[row]]
         raise DataError(
             f"{part.names[row]}: what is to be predicted: expected a finite number, got {text!r}"
+            f"{number_hint(text)}"
         )
     return np.asarray(found, np.float64)

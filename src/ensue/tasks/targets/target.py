@@ -49,6 +49,7 @@ class Target(Protocol):
     kind: ClassVar[str]
     regression: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
+    answer_names: ClassVar[tuple[str, ...]]  # what its answers are called in a data frame
 
     @classmethod
     def learn(cls, train: LabelledPart, settings: NumberSettings) -> Self: ...
