@@ -10,7 +10,7 @@ torch.nn gives them, in a namespace of their own: `ensue.layers.LSTM(8, 16)`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINED
     from ensue import cells as cells
