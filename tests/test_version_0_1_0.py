@@ -33,7 +33,10 @@ def differences(was: Any, now: Any, tolerance: float, at: str = "") -> Iterator[
     """Where two JSON values differ by more than the tolerance; keys may have been added."""
     number = not isinstance(was, bool) and isinstance(was, int | float)
     if isinstance(was, dict) and isinstance(now, dict):
+        sure = was.get("low") == was.get("high") in (0, 1)  # 0.1.0 had no doubt in few rows
         for key, own in was.items():
+            if sure and key in ("low", "high"):
+                continue
             yield from differences(own, now.get(key), tolerance, f"{at}.{key}")
     elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         for k, (one, other) in enumerate(zip(was, now, strict=True)):
