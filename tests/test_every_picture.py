@@ -101,7 +101,7 @@ TITLES = {
             "estimate of ∂E[C]/∂z, mean ± deviation"],
     "memory": ["updates", "validation mean squared error", "validation accuracy, %"],
     "reach": ["longest sequence solved, in steps"],
-    "selection": ["size of what was learned", "time to train",
+    "selection": ["size of what was learned", "time in all",
                   "validation perplexity (lower is better)"],
     "bench": ["time beside native's: how many times as long they take",
               "native, share of the limit"],

@@ -142,7 +142,7 @@ def test_a_history_that_does_not_go_on(work: Path, monkeypatch: pytest.MonkeyPat
 def test_a_lock_that_does_not_hold(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     material.Material(work, SUBJECT)
     monkeypatch.setattr(run_folder.fcntl, "flock", lambda file, how: None)
-    assert noticed(starts.STARTS, work, 3) != FINE
+    assert noticed(starts.STARTS, work, 30) != FINE  # who comes first is luck
 
 
 def test_answers_that_depend_on_the_thread(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,8 @@ ANSWERS: list[tuple[Answer, int]] = [
 
 
 def test_every_kind_of_answer_is_in_the_table() -> None:
-    assert {*Answer.__subclasses__()} == {type(answer) for answer, _ in ANSWERS}
+    own = {kind for kind in Answer.__subclasses__() if kind.__module__.startswith("ensue.")}
+    assert own == {type(answer) for answer, _ in ANSWERS}
 
 
 @pytest.mark.parametrize(("answer", "columns"), ANSWERS)
