@@ -204,12 +204,17 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def newest_in_a_copy(stopped: Path, folder: Path) -> Path:
+    """The newest checkpoint of a copy of the run, `folder`/run."""
+    shutil.copytree(stopped, folder / "run")
+    return present(folder / "run" / "checkpoints")[-1]
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_checkpoint_that_is_not_ours_is_refused_in_one_error(
     stopped: Path, tmp_path: Path, what: str
 ) -> None:
-    shutil.copytree(stopped, tmp_path / "run")
-    place = present(tmp_path / "run" / "checkpoints")[-1]
+    place = newest_in_a_copy(stopped, tmp_path)
     rewritten(place, HOSTILE[what])
     message = told(tmp_path / "run", most_updates=12)
     assert message.startswith(f"{place}: this is not a checkpoint that Ensue wrote (")
@@ -250,8 +255,7 @@ def test_tensors_of_a_checkpoint_that_do_not_fit_are_refused(
     stopped: Path, tmp_path: Path, what: str
 ) -> None:
     name, change, expected = MISFITS[what]
-    shutil.copytree(stopped, tmp_path / "run")
-    place = present(tmp_path / "run" / "checkpoints")[-1]
+    place = newest_in_a_copy(stopped, tmp_path)
     files = {own.name: own.read_bytes() for own in place.iterdir()}
     tensors = safetensors.torch.load(files[f"{name}.safetensors"])
     change(tensors)
@@ -279,8 +283,7 @@ def test_a_checkpoint_with_a_number_that_is_not_finite_is_damaged(
 def test_a_checkpoint_without_a_state_is_set_aside(
     stopped: Path, tmp_path: Path, what: str
 ) -> None:
-    shutil.copytree(stopped, tmp_path / "run")
-    place = present(tmp_path / "run" / "checkpoints")[-1]
+    place = newest_in_a_copy(stopped, tmp_path)
     rewritten(place, NO_STATE[what])
     rows: list[Row] = []
     fitted(tmp_path / "run", [rows.append], most_updates=12)

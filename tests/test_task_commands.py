@@ -193,6 +193,25 @@ def test_bad_rows_are_left_out_alike_by_every_command(row: Row, trained: Trained
     assert out.replace("bad-", "") == done(folder, "predict", "run", asked)
 
 
+def table_rows(folder: Path, file: str, *words: str) -> list[dict[str, Any]]:
+    """The table of answers to a file, without the lines that rows stand in."""
+    done(folder, "predict", "run", file, *words, "--keep", "all", "--out", "answers.jsonl")
+    rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    return [{name: own for name, own in row.items() if name != "row"} for row in rows]
+
+
+@law(filed)
+def test_a_table_of_answers_has_a_row_for_each(row: Row, trained: Trained) -> None:
+    folder, asked = trained(row), f"asked{row.data.suffix}"
+    printed = done(folder, "predict", "run", asked).splitlines()
+    rows = table_rows(folder, asked)
+    assert len(rows) == len(printed) > 0
+    assert len({tuple(own) for own in rows}) == 1, "one header"
+    if TASKS[row.task].needs_input:  # a series cannot leave steps out
+        file, _ = spoiled(folder, row, "asked")
+        assert table_rows(folder, file, "--skip-bad") == rows
+
+
 @law(filed)
 def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: Trained) -> None:
     folder = trained(row)

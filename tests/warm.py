@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 HERE = Path(__file__)
@@ -51,12 +50,7 @@ class Warm:
         assert self._server.stdout.readline() == b"ready\n"
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._server is not None
         assert self._server.stdout is not None
         self._server.kill()

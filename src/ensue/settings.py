@@ -204,13 +204,13 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
     return f"{key}: {one['msg']}, got {got!r}"
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
+def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
     """
     >>> unknown_key("raet", ["rate", "seed"])
     'unknown key, did you mean rate?'
     """
     near = get_close_matches(key, list(known), n=1)
-    return f"unknown key, did you mean {near[0]}?" if near else "unknown key."
+    return f"unknown {what}, did you mean {near[0]}?" if near else f"unknown {what}."
 
 
 def known_keys(keys: list[str]) -> str:

@@ -59,7 +59,7 @@ def misplaced(task: Task[Any, Any, Any], given: Given) -> OptionError:
             keys = kinds[table].words.get(word.name, (key,))
             names |= {spelled: (table, keys) for spelled in word.spellings if keys[0] in names}
     if name not in names:
-        near = unknown_key(name, names).replace("key", "setting")
+        near = unknown_key(name, names, "setting")
         return OptionError(f"{called}: {name}: {near} `ensue settings {task.name}` lists all")
     table, keys = names[name]
     put = ", ".join(f"{key!r}: {value!r}" for key in keys)
