@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.networks import DropoutRates
 from ensue.tasks.language.recurrent import RecurrentLanguage
 from ensue.tasks.language.streams import StreamSource
@@ -237,8 +238,8 @@ def main() -> None:
     text, tokens, words = read_text()
     rate = DROPOUT if given.dropout else 0.0
     ours = RecurrentLanguage(
-        words, cell="LSTM", embedding_size=HIDDEN, hidden_size=HIDDEN, layers=LAYERS,
-        tied=given.tied, rates=DropoutRates(input=rate, layers=rate, output=rate),
+        words, Recurrent("LSTM", HIDDEN, HIDDEN, LAYERS, dropout=rate), tied=given.tied,
+        rates=DropoutRates(input=rate, output=rate),
     )  # fmt: skip
     other = Torch(words, given.tied, rate)
     copy_weights(ours, other)

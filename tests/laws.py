@@ -28,6 +28,7 @@ from ensue.cells import (
     GRUResetBefore,
     LeakyRNN,
     MinimalGated,
+    OutputLayer,
     RecurrentDropout,
     RecurrentPerceptron,
     Residual,
@@ -275,6 +276,8 @@ CELL_ROWS = [
         input_size=HIDDEN,
         masked=False,
     ),
+    Row("OutputLayer(LSTM)", lambda: OutputLayer(LSTM())),
+    Row("OutputLayer(Zoneout(Sizes))", lambda: OutputLayer(Zoneout(Sizes()))),
     Row("RecurrentDropout(Sizes)", lambda: RecurrentDropout(Sizes())),
     Row("Zoneout(OneNumber)", lambda: Zoneout(OneNumber())),
     Row("Sizes", Sizes),
@@ -294,6 +297,10 @@ CELL_ROWS = [replace(row, build=cache(row.build)) for row in CELL_ROWS]
 LAYER_ROWS = [
     Row("Recurrent stacked", lambda: Recurrent(GRU(), INPUT, HIDDEN, 2)),
     Row("Recurrent stacked, masks of x", lambda: Recurrent(Masked(), INPUT, HIDDEN, 2)),
+    Row(
+        "Recurrent with output layers",
+        lambda: Recurrent(GRU(), INPUT, HIDDEN, 3, output_layers=True),
+    ),
     Row(
         "Recurrent of different cells",
         lambda: Recurrent([GRUResetBefore(), Zoneout(LSTM()), Sizes()], INPUT, HIDDEN),

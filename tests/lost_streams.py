@@ -42,6 +42,7 @@ ANSWERING = {
     "cell list": ("cell", "list"),
     "cell show": ("cell", "show", "GRU"),
     "graph": ("graph", "x*y"),
+    "flow": ("flow", "--cell", "GRU", "--hidden-size", "2", "--steps", "3", "--updates", "0"),
     "doctor": ("doctor",),
     "data check": ("data", "check", "reviews.csv"),
     "data show": ("data", "show", "reviews.csv"),

@@ -16,9 +16,15 @@ from ensue.bench.timing import RunTiming
 from ensue.cells import LSTM
 from ensue.data.tasks.air_passengers import air_passengers
 from ensue.data.tasks.shapes import shapes
+from ensue.diagnose import FreshNetwork, flow_of_cell
+from ensue.diagnose.flow_picture import draw as draw_flow
 from ensue.layers import Recurrent
 from ensue.study.foundations.backprop import walk_through
 from ensue.study.foundations.backprop_page import network_picture
+from ensue.study.foundations.bptt_page import terms_picture, unrolled_picture
+from ensue.study.foundations.bptt_walk import TimeWalk
+from ensue.study.foundations.depth import picture as draw_depth
+from ensue.study.foundations.depth import through_depth
 from ensue.study.foundations.expression import examine
 from ensue.study.foundations.expression_picture import draw as draw_expression
 from ensue.study.foundations.lab import (
@@ -30,6 +36,7 @@ from ensue.study.foundations.lab import (
     compare_estimators,
     descend,
 )
+from ensue.study.foundations.lab_learning import compare_learning, watch_early_stopping
 from ensue.study.foundations.lab_picture import draw as draw_lab
 from ensue.study.memory.budget import Budget
 from ensue.study.memory.picture import draw as draw_memory
@@ -113,6 +120,8 @@ def lab() -> Lab:
         choose_family(1),
         Networks((3, 5, 10, 20), (0.52, 0.41, 0.22, 0.09), (0.35, 0.12, 0.02, 0.01)),
         compare_estimators(1, draws=500),
+        compare_learning(1),
+        watch_early_stopping(1),
     )
 
 
@@ -163,7 +172,14 @@ PICTURES: dict[str, Callable[[], str]] = {
     "unfolded": lambda: Recurrent("GRU", 2, 3, 2, bidirectional=True).unfolded(4),
     "expression": lambda: draw_expression(examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})),
     "backpropagation": lambda: network_picture(walk_through([2, 3, 1], seed=1)),
+    "through time": lambda: unrolled_picture(TimeWalk(LSTM(), steps=3, hidden_size=2).walked()),
+    "terms": lambda: terms_picture(TimeWalk(LSTM(), steps=3, hidden_size=2).walked(), "U", "U_f"),
+    "depth": lambda: draw_depth(through_depth(10)),
     "lab": lambda: draw_lab(lab()),
+    "flow": lambda: draw_flow(flow_of_cell("LSTM", FreshNetwork(hidden_size=4, steps=30))),
+    "flow without gates": lambda: draw_flow(
+        flow_of_cell("SimpleRNN", FreshNetwork(hidden_size=4, steps=30, gain=2, layers=2))
+    ),
     "memory": lambda: draw_memory(memory_report(100)),
     "reach": lambda: draw_memory(memory_report(10, 50, 150, 400)),
     "selection": lambda: selection().picture(),

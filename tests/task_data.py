@@ -14,7 +14,9 @@ import numpy as np
 from version_0_1_0.toy_data import Sentence, sentences
 
 from ensue.data.pictures.images import write_image
+from ensue.data.tasks.expressions import expressions
 from ensue.data.tasks.shapes import shapes
+from ensue.data.trees.tree import read_tree
 
 Rows = list[Any]
 
@@ -190,9 +192,15 @@ def _series(count: int) -> Rows:
             "sales": round(10 + 0.1 * t + 3 * math.sin(t * 0.9) + draw.gauss(0, 0.2), 3),
             "visitors": round(5 + draw.gauss(0, 1), 3),
             "offer": t % 3,
+            "region": "north",
         }
         for t in range(count)
     ]
+
+
+def _trees(count: int) -> Rows:
+    found = dict.fromkeys(row.strip() for row in expressions("logic", 1, "train", 400, 4))
+    return [*found][:count]
 
 
 def _bars(count: int) -> Rows:
@@ -269,6 +277,10 @@ MATCHED = Data(
     said={"--second": "hypothesis"},
 )
 SCORED = replace(MATCHED, make=_scored)
+WALK_WORDS = Data(
+    lambda count: [(v, f"it {kind} for {len(v)} steps") for v, kind in _walks(count)],
+    altered=_other("it rises", "it falls"),
+)
 WALKS, WALK_STEPS, WALK_ENDS = Data(_walks), Data(_walk_steps), Data(_walk_ends)
 HOUSES = Data(
     _houses,
@@ -282,7 +294,7 @@ HOUSES = Data(
 FLATS = replace(HOUSES, make=_flats, altered=lambda row: {**row, "price": "unheard-of"})
 SERIES = Data(
     _series,
-    ("month", "sales", "visitors", "offer"),
+    ("month", "sales", "visitors", "offer", "region"),
     lambda row: tuple(row.values()),
     answers=0,
     question=lambda row: row,
@@ -291,10 +303,25 @@ SERIES = Data(
     said={
         "--horizon": "3",
         "--time": "month",
+        "--dates": "day-first",
+        "--static": "region",
         "--covariates": "visitors",
         "--known": "offer",
         "--future": "asked.csv",
     },
+)
+TREES = Data(
+    _trees,
+    ("tree",),
+    lambda row: (row,),
+    answers=0,
+    question=lambda row: row,
+    altered=lambda row: row.replace("(T ", "(t ").replace("(F ", "(T ").replace("(t ", "(F "),
+)
+SAID_TREES = Data(
+    lambda count: [(row, read_tree(row).label) for row in _trees(count)],
+    ("tree", "label"),
+    altered=_other("T", "F"),
 )
 BARS = PictureFolders(_bars)
 SCENES = PictureTable(

@@ -151,8 +151,18 @@ CAPTION = {
     "longest": 8,
     "dropout_input": 0.0,
 }
+TREE = {"hidden_size": 4, "embedding_size": 4, "batch_rows": 16}
 TRANSFORMER = {"encoder": "transformer", "heads": 2, "inner_size": 4}
 CONVOLUTION = {"encoder": "convolution", "layers": 2}
+# everything that recurrent layers can do, in rows that are there anyway
+REACH = {
+    "cell": "Zoneout(SimpleRNN(activation='relu'), 0.2)",
+    "layers": 2,
+    "initial_state": "learned",
+    "output_layers": True,
+    "dropout_recurrent": 0.1,
+}
+WAYS = {**REACH, "bidirectional": True, "backward_start": "shared_end"}
 
 TABLE = [
     # the task of one's own
@@ -169,22 +179,25 @@ TABLE = [
     Row("classify", "n-grams of two", data.MOODS,
         SMALL | {"ngrams": 2, "ngram_share": "fitted"}, members=2, classes=True),
     Row("classify", "several", data.TOPICS, SMALL | {"several": True, "bidirectional": False}),
-    Row("classify", "vectors", data.WALKS, SMALL | {"cell": "GRU", "pooling": "mean+attention"},
+    Row("classify", "vectors", data.WALKS,
+        SMALL | WAYS | {"pooling": "last+attention", "final_states": "all"},
         classes=True),
     # numbers of sequences
     Row("regress", "recurrent", data.LENGTHS, SMALL, filed=True, slow=True),
-    Row("regress", "mixture of two", data.LENGTHS, SMALL | {"distribution": "mixture"}, members=2),
+    Row("regress", "mixture of two", data.LENGTHS, SMALL | WAYS | {"distribution": "mixture"},
+        members=2),
     Row("regress", "vectors", data.WALK_ENDS, SMALL | CONVOLUTION),
     # pairs
     Row("match", "class", data.MATCHED, SMALL, filed=True, classes=True, slow=True),
-    Row("match", "by attention", data.MATCHED, SMALL | {"compare": "attention"}, members=2,
+    Row("match", "by attention", data.MATCHED, SMALL | WAYS | {"compare": "attention"}, members=2,
         classes=True),
     Row("match", "score", data.SCORED, SMALL | {"target": "number"}),
     # labels of steps
     Row("label", "stepwise", data.TAGS, LABELLER, {"level": "spaces"}, filed=True, classes=True),
     Row("label", "crf", data.SPANS, LABELLER | {"output": "crf", "legal_only": True},
         train={"watch": "span_f1"}, classes=True),
-    Row("label", "previous", data.TAGS, LABELLER | {"output": "previous", "previous_cell": "GRU"},
+    Row("label", "previous", data.TAGS,
+        LABELLER | WAYS | {"output": "previous", "previous_cell": "LeakyRNN(0.25)"},
         classes=True),
     Row("label", "transformer of two", data.TAGS, LABELLER | TRANSFORMER, members=2, classes=True),
     Row("label", "vectors", data.WALK_STEPS, LABELLER | CONVOLUTION, classes=True),
@@ -201,16 +214,28 @@ TABLE = [
     Row("image", "two", data.BARS, {"blocks": "2x5/2", "hidden": [], "batch_rows": 16,
                                     "norm": "none"}, members=2, classes=True),
     Row("caption", "attention", data.SCENES, CAPTION, filed=True, slow=True),
-    Row("caption", "two", data.SCENES, CAPTION | {"attention": "none"}, members=2),
+    Row("caption", "two", data.SCENES,
+        CAPTION | REACH | {"begin": "zero", "first_word": "zero", "attention": "dot"}, members=2),
+    # trees
+    Row("tree", "ordered", data.TREES, TREE, filed=True),
+    Row("tree", "whole, of two", data.SAID_TREES,
+        TREE | {"combine": "mean", "cell": "Zoneout(GRU, 0.1)"}, members=2, classes=True),
     # texts to texts
     Row("translate", "attention", data.PAIRS, PAIR, filed=True),
     Row("translate", "plain of two", data.PAIRS,
         PAIR | {"attention": "none", "cell": "LSTM", "tied": False}, members=2),
+    Row("translate", "random start", data.PAIRS,
+        PAIR | WAYS | {"bridge": "random", "first_word": "zero", "zoneout": 0.1}),
     Row("translate", "transformer", data.PAIRS,
+        PAIR | {"family": "transformer", "heads": 2, "inner_size": 4}),
+    Row("translate", "vectors", data.WALK_WORDS, PAIR),
+    Row("translate", "transformer of vectors", data.WALK_WORDS,
         PAIR | {"family": "transformer", "heads": 2, "inner_size": 4}),
     # language
     Row("language", "recurrent", data.PROSE, STREAM, filed=True,
         exempt=AS_ONE_TEXT | {SPLIT: "a text has no label beside it, and is its own hash"}),
+    Row("language", "both sides of two", data.PROSE, STREAM | REACH | {"family": "both"},
+        members=2, exempt=AS_ONE_TEXT),
     Row("language", "window of two", data.PROSE, STREAM | {"family": "window"}, members=2,
         exempt=AS_ONE_TEXT),
     Row("language", "transformer", data.PROSE,
@@ -220,13 +245,13 @@ TABLE = [
         {"level": "characters"}, exempt=AS_ONE_TEXT),
     Row("language", "n-grams", data.PROSE, {"family": "ngram", "order": 3}, exempt=SOLVED),
     # series
-    Row("forecast", "direct", data.SERIES, AHEAD, filed=True,
+    Row("forecast", "direct", data.SERIES, AHEAD | {"family": "direct"}, filed=True,
         exempt=ONE_SERIES | {SKIPPED: "a series cannot leave steps out"}),
     Row("forecast", "recurrent of two", data.SERIES,
-        AHEAD | {"family": "recurrent", "covariates": ["visitors"], "output": "mixture"},
+        AHEAD | REACH | {"family": "recurrent", "covariates": ["visitors"], "output": "mixture"},
         members=2, drawn=("low", "high"), exempt=ONE_SERIES),
     Row("forecast", "segments", data.SERIES,
-        AHEAD | {"family": "segment", "segment": 5, "targets": ["sales", "visitors"]},
+        AHEAD | REACH | {"family": "segment", "segment": 5, "targets": ["sales", "visitors"]},
         exempt=ONE_SERIES
         | {MAIN: "several targets are scored by their scaled numbers, one by its own"}),
     Row("forecast", "refitted", data.SERIES,

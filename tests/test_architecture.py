@@ -67,6 +67,7 @@ OPTIONAL = {
     "matplotlib",
     "onnx",
     "onnxruntime",
+    "onnxscript",
     "optuna",
     "pandas",
     "polars",

@@ -7,6 +7,7 @@ import math
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from ensue.study.foundations.backprop import (
     OUTPUTS,
     PROBABILITIES,
     SLOPES,
+    NetworkWalk,
     backpropagate,
     walk_through,
 )
@@ -26,6 +28,7 @@ from ensue.study.foundations.backprop_text import as_text
 from ensue.study.foundations.expression import as_text as graph_text
 from ensue.study.foundations.expression import examine
 from ensue.study.foundations.expression_picture import draw
+from ensue.study.foundations.tensor_expression import examine_tensors
 
 COMBINATIONS = [
     (activation, output, cost)
@@ -280,3 +283,128 @@ def test_wrong_commands_are_told(
         main(words)
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+# --- to the update -----------------------------------------------------------------------------
+
+
+def test_a_minibatch_ends_with_the_update_of_every_weight() -> None:
+    """By autograd on the mean cost of all rows at once."""
+    x, y = [0.5, -1.0, 2.0, 0.3, -0.7, 1.1], [1, 0, 1]
+    found = NetworkWalk(widths=[2, 3, 1], x=x, y=y, rows=3, rate=0.3, seed=4).walked()
+    batch = found.batch
+    assert batch is not None
+    leaves = [own.clone().requires_grad_() for own in batch.before]
+    W1, b1, W2, b2 = leaves
+    rows, wanted = (torch.tensor(v, dtype=torch.float64).view(3, -1) for v in (x, y))
+
+    def cost(W1: torch.Tensor, b1: torch.Tensor, W2: torch.Tensor, b2: torch.Tensor) -> Any:
+        z = (rows @ W1.t() + b1).sigmoid() @ W2.t() + b2
+        return torch.nn.functional.binary_cross_entropy_with_logits(z, wanted)
+
+    value = cost(W1, b1, W2, b2)
+    assert batch.cost == pytest.approx(float(value.detach()), rel=1e-12)
+    for slope, own in zip(torch.autograd.grad(value, leaves), batch.gradient, strict=True):
+        assert torch.allclose(slope, own, atol=1e-12)
+    for before, slope, after in zip(batch.before, batch.gradient, batch.after, strict=True):
+        assert torch.equal(after, before - 0.3 * slope)
+    assert batch.cost_after == pytest.approx(float(cost(*batch.after)), rel=1e-12)
+    assert batch.cost_after < batch.cost
+    text = as_text(found)
+    assert "the mean over a minibatch of 3" in text
+    assert all(f"W1[{i},{j}]" in text for i in (1, 2, 3) for j in (1, 2))
+    assert "One update" in as_page(found)
+
+
+def test_the_drawing_has_its_biases() -> None:
+    from ensue.study.foundations.backprop_page import network_picture
+
+    found = walk_through([1, 2, 1], weights=[1, 1, 0.25, -0.75, 1, 1, 0.5])
+    svg = network_picture(found)
+    assert all(f">b {own}<" in svg for own in ("0.25", "−0.75", "0.5"))
+
+
+# --- vectors and matrices ----------------------------------------------------------------------
+
+SHAPED = {
+    "v @ tanh(U @ x + c)": {"U": [[1.0, 2.0], [0.5, -1.0]], "x": [1.0, -1.0], "v": [1.0, 2.0],
+                            "c": [0.5, -0.5]},
+    "sum(softmax(W @ x) * y)": {"W": [[1.0, 2.0], [0.5, -1.0], [0.1, 0.3]], "x": [1.0, -1.0],
+                                "y": [0.2, 0.3, 0.5]},
+    "sum(A @ B) / 2 - mean(A)**2": {"A": [[1.0, 2.0]], "B": [[3.0], [4.0]]},
+    "x @ x + a*sum(x)": {"x": [1.0, -2.0, 3.0], "a": 0.5},
+    "-log(sigmoid(x @ W @ y))": {"x": [0.3, 0.2], "W": [[1.0, 2.0], [0.5, -1.0]], "y": [1.0, 2.0]},
+    "sum(maximum(x, y) + relu(x) + sqrt(exp(x)) + sin(x) + cos(y) + softplus(x))": {
+        "x": [1.0, -2.0], "y": [0.5, 0.7]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SHAPED)
+def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) -> None:
+    found = examine_tensors(text, SHAPED[text])
+    leaves = {
+        name: torch.tensor(own, dtype=torch.float64, requires_grad=True)
+        for name, own in SHAPED[text].items()
+    }
+    names = (
+        "sin",
+        "cos",
+        "tanh",
+        "sigmoid",
+        "exp",
+        "log",
+        "sqrt",
+        "relu",
+        "maximum",
+        "sum",
+        "mean",
+    )
+    functions: dict[str, Any] = {name: getattr(torch, name) for name in names}
+    functions["softmax"] = lambda v: v.softmax(-1)
+    functions["softplus"] = torch.nn.functional.softplus
+    value = eval(text, functions, dict(leaves))
+    assert found.value == pytest.approx(float(value.detach()), rel=1e-12)
+    slopes = torch.autograd.grad(value, list(leaves.values()))
+    derivatives = found.derivatives()
+    for name, slope in zip(leaves, slopes, strict=True):
+        own = torch.tensor(derivatives[name], dtype=torch.float64)
+        assert own.shape == slope.shape
+        assert torch.allclose(own, slope, atol=1e-12), name
+    ElementTree.fromstring(draw(found))
+    assert "shape" in graph_text(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "message"),
+    [
+        ("W @ x", {"W": [[1, 2]], "x": [1, 2, 3]}, "shapes that multiply, got 1×2 and 3"),
+        ("W @ x", {"W": [[1, 2], [3, 4]], "x": [1, 2]}, "a result that is one number, got shape 2"),
+        ("sum(x + y)", {"x": [1, 2], "y": [1, 2, 3]}, "+: expected equal shapes"),
+        ("sum(x)", {"x": [[1, 2], [3]]}, "a list of rows of equal length"),
+        ("sum(x)", {"x": [[[1]]]}, "x: expected a number, a vector or a matrix"),
+        ("x @ 2", {"x": [1]}, "MatMul: expected vectors or matrices"),
+        ("sum(log(x))", {"x": [1, 0]}, "log of [1.0, 0.0] is not finite"),
+        ("sum(x*y)", {"x": [1]}, "expected a value of y: --at y=…"),
+        ("sum(x)", {"x": [1], "z": 2}, "unknown variable 'z'"),
+        ("summ(x)", {"x": [1]}, "unknown function 'summ'"),
+        ("sum(x, x)", {"x": [1]}, "sum: expected 1 argument, got 2"),
+        ("softmax(W) @ W", {"W": [[1, 2], [3, 4]]}, "softmax: expected a vector"),
+        ("sum(x.T)", {"x": [1]}, "expected numbers, variables, + − * / @ **"),
+    ],
+)  # fmt: skip
+def test_wrong_shapes_are_told(text: str, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(EnsueError) as error:
+        examine_tensors(text, values)
+    assert message in str(error.value)
+
+
+def test_an_expression_may_begin_with_a_minus(capsys: pytest.CaptureFixture[str]) -> None:
+    run("graph", "-log(sigmoid(x))", "--at", "x=-2")
+    out = capsys.readouterr().out
+    assert "−(#2)           2.126928        1.000000" in out
+    assert "-" not in out.removeprefix("-log"), "a true minus everywhere"
+    run("graph", "--at", "x=1", "-tanh(x)")
+    assert "−0.761594" in capsys.readouterr().out
+    at = "U=[[1,2],[0,1]],x=[1,-1],v=[1,2]"
+    run("graph", "-log(sigmoid(v @ tanh(U @ x)))", "--at", at, "--json")
+    assert len(json.loads(capsys.readouterr().out)["derivatives"]["U"][0]) == 2

@@ -68,8 +68,8 @@ def test_the_task_is_found_out_and_told(ensue: Ensue) -> None:
     code, out, err = ensue("train", "train/captions.tsv", "--run", "x", "--dry-run")
     assert code == 0
     assert err.splitlines() == [
-        "text: file",
-        "label: caption",
+        "text: file (an identifier)",
+        "label: caption (texts, 7.8 words on average)",
         "task: caption (pictures with captions)",
         "split: 80 % train, 10 % validation, 10 % test, by the hash of each source",
     ]
@@ -116,11 +116,12 @@ def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
 
 def test_mistakes(ensue: Ensue, walked: Path) -> None:
     assert mistaken(ensue, "explain", "r") == (
-        "OptionError: explain: expected one of --image (caption), --text (translate), got none\n"
+        "OptionError: explain: expected one of --image (caption), --tree (tree), --text "
+        "(translate), got none\n"
     )
     assert mistaken(ensue, "explain", "r", "--image", "a.png", "--text", "a") == (
-        "OptionError: explain: expected one of --image (caption), --text (translate), got --image, "
-        "--text\n"
+        "OptionError: explain: expected one of --image (caption), --tree (tree), --text "
+        "(translate), got --image, --text\n"
     )
     assert mistaken(ensue, "explain", "r", "--text", "a") == (
         "RunError: r: --text: expected a run to translate, got one to caption\n"

@@ -18,6 +18,7 @@ from torch import Tensor
 from ensue.errors import RunError, TrainingError
 from ensue.files import atomic_folder as whole
 from ensue.files.atomic_folder import Damaged
+from ensue.files.checkpoint_state import present
 from ensue.files.exchange import exchanged
 from ensue.files.unfinished import sweep, unfinished
 from ensue.training import checkpoint
@@ -40,7 +41,7 @@ def write(folder: Path, update: int = 3, seed: int = 0, **more: Any) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return [path.name for path in checkpoint.present(folder)]
+    return [path.name for path in present(folder)]
 
 
 def unheard(text: str) -> None:

@@ -22,10 +22,10 @@ from ensue.engine import machine
 from ensue.errors import RunError
 from ensue.files import atomic_folder
 from ensue.files.atomic_folder import MANIFEST, Damaged, canonical, with_manifest
+from ensue.files.checkpoint_state import present
 from ensue.files.opening import append_to, write_all
 from ensue.files.unfinished import sweep
 from ensue.training import RunFolder, Said, TrainSettings, checkpoint, fit
-from ensue.training.checkpoint import present
 from ensue.training.facts import MACHINE, NOT_BIT_EXACT, check_same
 from ensue.training.rows import Row
 

@@ -84,7 +84,7 @@ def test_from_pairs_to_translations(ensue: Ensue, walked: Path) -> None:
         "frequent target",
     ):
         assert words in out
-    assert "The model does not beat the copied source: use that, or train longer." in out
+    assert "the copied source" in out.lower()
     assert "\nThis test part has been opened once.\n" in out
     code, out, _ = ensue("evaluate", run, "--json")
     facts = json.loads(out)
@@ -168,7 +168,8 @@ def test_pairs_are_known_by_their_names_and_split_by_their_sources(
     code, _, err = ensue("train", "a.jsonl", "--run", "r", *settings())
     assert code == 0, err
     assert err.startswith(
-        "text: source\nlabel: target\ntask: translate (pairs of texts)\n"
+        "text: source (texts, 3 words on average)\n"
+        "label: target (short texts, 2 words on average)\ntask: translate (pairs of texts)\n"
         "split: 80 % train, 10 % validation, 10 % test, by the hash of each source\n"
     )
     counts = re.search(r"(\d+) rows to train on, (\d+) to validate on", err)

@@ -349,9 +349,9 @@ def test_a_name_that_does_not_tell_the_format(tmp_path: Path) -> None:
         rows_of(path)
     assert str(error.value) == (
         f"{path}: the name does not tell the format (known: .conll, .conllu, .csv, "
-        ".json, .jsonl, .ndjson, .label, .parquet, .txt, .tsv, each also with .gz); use --format "
-        "with one of conll, conllu, csv, fasttext, folder, json, jsonl, labelled, parquet, text, "
-        "tsv, whole"
+        ".json, .jsonl, .ndjson, .label, .parquet, .txt, .trees, .tree, .mrg, .ptb, .tsv, each "
+        "also with .gz); use --format with one of conll, conllu, csv, fasttext, folder, json, "
+        "jsonl, labelled, parquet, text, trees, tsv, whole"
     )
 
 

@@ -157,6 +157,23 @@ def test_never_silent(file: Path, content: bytes, kept: list[str], problems: lis
     assert outcome(file) == (kept, problems)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030"])
+def test_a_mark_inside_a_line_is_named(file: Path, encoding: str) -> None:
+    """Files were joined, the first of which did not end in a line break; whatever comes before."""
+    before = "eins\nübel"
+    file.write_bytes(f"{before}\ufeffzwei\ndrei\ufeff\nvier\n".encode(encoding))
+    first = len(before.encode(encoding))
+    last = len(f"{before}\ufeffzwei\ndrei".encode(encoding))
+    told = "were files joined? Remove it"
+    assert outcome(file, ReadOptions(encoding=encoding)) == (
+        ["eins", "vier"],
+        [
+            f"a.txt:2: a byte order mark at byte {first}: {told}",
+            f"a.txt:3: a byte order mark at byte {last}: {told}",
+        ],
+    )
+
+
 def test_a_mark_against_the_named_encoding(file: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbfone\n")
     assert outcome(file, ReadOptions(encoding="cp1252"))[1] == [

@@ -297,6 +297,27 @@ def fasttext_textless(rng: random.Random, lines: list[str]) -> tuple[int, str]:
     return 0, "expected a text beside the labels, got none"
 
 
+# --- trees -------------------------------------------------------------------------------
+
+
+def tree_row(rng: random.Random, number: int) -> tuple[list[str], dict[str, Any]]:
+    words = [f"w{rng.randint(0, 9)}" for _ in range(3)]
+    lines = [f"({number} (2 {words[0]})", f"  (NP {words[1]} {words[2]}))"]
+    tree = " ".join(line.strip() for line in lines)
+    fields = {"tree": tree, "text": " ".join(words), "label": str(number)}
+    return (lines if rng.random() < 0.5 else [tree]), fields
+
+
+def tree_open(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[-1] = lines[-1][:-1]
+    return 0, "expected a tree in brackets, got 1 closing bracket missing"
+
+
+def tree_closed(rng: random.Random, lines: list[str]) -> tuple[int, str]:
+    lines[:] = ["(1 (2 a) ()", "  (3 b))"] if rng.random() < 0.5 else ["(1 (2 a) ())"]
+    return 0, "expected a word or a bracket inside of ()"
+
+
 # --- series ------------------------------------------------------------------------------
 
 
@@ -370,6 +391,7 @@ FORMATS = [
         | {"empty": empty_line, **ANY},
         options=ReadOptions(format="fasttext"),
     ),
+    Format("trees", tree_row, {"open": tree_open, "nothing": tree_closed}),
     Format("txt", lambda rng, k: ([line := sentence(rng)], {"text": line}), ANY),
     Format(
         "series.csv",

@@ -328,6 +328,20 @@ def test_messages(call, kind: type[EnsueError], message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_padding_that_a_model_asks_for_is_not_made(subwords: Subwords) -> None:
+    """A file may ask for more than there is memory; the package would end the process."""
+    asked = json.loads(subwords.definition)
+    for length in (1 << 20, 1 << 60):
+        asked["padding"] = {
+            "strategy": {"Fixed": length}, "direction": "Right", "pad_to_multiple_of": None,
+            "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>",
+        }  # fmt: skip
+        asked["truncation"] = {
+            "direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0,
+        }  # fmt: skip
+        assert Subwords(json.dumps(asked)).tokens("the cat") == subwords.tokens("the cat")
+
+
 def test_json_that_is_no_model_is_refused() -> None:
     with pytest.raises(DataError, match=r"^this is not a subword model: "):
         Subwords('{"version": "1.0"}').tokens("a")

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ensue.decoding import BeamSearch, Hypothesis, Sampling, beam, exact, greedy, sample, score
+from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.recurrent import RecurrentLanguage
@@ -20,9 +21,7 @@ WORDS, END = 12, 0
 
 
 def recurrent(cell: str) -> Callable[[], LanguageNetwork]:
-    return lambda: RecurrentLanguage(
-        WORDS, cell=cell, embedding_size=8, hidden_size=10, layers=2, tied=False
-    )
+    return lambda: RecurrentLanguage(WORDS, Recurrent(cell, 8, 10, 2), tied=False)
 
 
 def transformer(context: int) -> Callable[[], LanguageNetwork]:

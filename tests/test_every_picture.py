@@ -96,7 +96,7 @@ def test_the_style_for_dark_readers_makes_the_dark_picture(name: str) -> None:
 
 
 TITLES = {
-    "lab": ["x", "f(x)", "θ of the hypothesis sin θx + x", "mean squared error", "y",
+    "lab": ["x", "f(x)", "slope a of the hypothesis a·x", "mean squared error", "y",
             "units of the hidden layer", "mean squared test error",
             "estimate of ∂E[C]/∂z, mean ± deviation"],
     "memory": ["updates", "validation mean squared error", "validation accuracy, %"],
@@ -175,6 +175,7 @@ def drawing_commands() -> set[str]:
 ASKED: dict[str, list[str]] = {
     "cell show": ["SimpleRNN"],
     "graph": ["x*y"],
+    "flow": ["--cell", "LSTM", "--hidden-size", "3", "--steps", "4", "--updates", "0"],
     "backprop": ["--widths", "1,1,1"],
     "lab": [],
     "memory": ["adding", "--steps", "100"],

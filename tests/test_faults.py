@@ -30,6 +30,7 @@ from trainees import BATCH, ROWS, Judge, Rows, build, state
 from ensue.cells import CELLS
 from ensue.errors import OptionError, RunError, TrainingError
 from ensue.files import lock
+from ensue.files.checkpoint_state import present
 from ensue.training import (
     CheckpointSaved,
     Progress,
@@ -42,7 +43,7 @@ from ensue.training import (
     fit,
     history,
 )
-from ensue.training.checkpoint import newest, present
+from ensue.training.checkpoint import newest
 from ensue.training.facts import differences
 from ensue.training.rows import Row
 

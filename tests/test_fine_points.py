@@ -175,7 +175,7 @@ def test_another_label_is_another_run(
     assert run("train", "t.csv", "--text", "text", "--label", "one", *small)[0] == 0
     code, _, err = run("train", "t.csv", "--text", "text", "--label", "two", *small)
     assert code == 2
-    assert err.rstrip().endswith("for the new ones name another run")
+    assert err.rstrip().endswith("for the new ones name another folder, --run run-2")
     again = ("--allow", "data.label", "--allow", "data", "--allow", "validation")
     code, _, err = run("train", "t.csv", "--text", "text", "--label", "two", *small, *again)
     assert code == 2

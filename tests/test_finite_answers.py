@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ensue.tasks.answers import Answer
-from ensue.tasks.finite_answers import all_finite
+from ensue.tasks.finite_answers import _finite_together, all_finite
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,35 @@ def test_others_are_seen_wherever_they_stand(changed: Any, wrong: float) -> None
 
 def test_nan_is_no_bit() -> None:
     assert not all_finite(Everything(bits=(1.0, math.nan)))
+
+
+@dataclass(frozen=True)
+class Plain(Answer):
+    """What can be told by sums over all answers."""
+
+    label: str = "nan"
+    value: float = 1.0
+    several: tuple[float, ...] = (1.0,)
+    by_name: Mapping[str, float] = field(default_factory=lambda: {"a": 1.0})
+
+    def as_line(self, shown: object) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "changed",
+    [lambda n: {"value": n}, lambda n: {"several": (1.0, n)}, lambda n: {"by_name": {"b": n}}],
+)
+def test_one_among_many_is_seen(changed: Any, wrong: float) -> None:
+    assert _finite_together([Plain()] * 5)
+    assert not _finite_together([Plain(), Plain(**changed(wrong)), Plain()])
+    assert not _finite_together([Plain(**changed(wrong)), Plain(**changed(-wrong))])
+
+
+def test_what_sums_cannot_tell_is_gone_through() -> None:
+    assert not _finite_together([])
+    assert not _finite_together([Plain(value=1e308), Plain(value=1e308)])
+    assert not _finite_together([Plain(), Everything()])
+    assert not _finite_together([Everything()])
+    assert not _finite_together([1.0])

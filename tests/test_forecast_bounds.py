@@ -37,8 +37,8 @@ def found(interval: float, *networks: Even) -> Any:
         paths=PATHS, horizon=HORIZON, outputs=1, difference=0, interval=interval
     )
     windows = SimpleNamespace(settings=settings, batch=lambda some: some)
-    scale = SimpleNamespace(targets=1, to_levels=lambda values, before: values)
-    return rolled(networks, scale, windows, LEVELS, ORIGINS, seed=0)
+    scale = SimpleNamespace(targets=1, to_levels=lambda values, before, owner: values)
+    return rolled(networks, scale, windows, LEVELS, ORIGINS, np.zeros(3, int), seed=0)
 
 
 @pytest.mark.parametrize("interval", [0.5, 0.8, 0.9])

@@ -10,14 +10,15 @@ import pytest
 
 from ensue.data.tasks.air_passengers import air_passengers
 from ensue.data.tasks.series import known_series
-from ensue.tasks.forecast.baselines import repeated, season_error, season_of, solve
+from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
 from ensue.tasks.forecast.intervals import widened, widening
 from ensue.tasks.forecast.metrics import Units, errors
 from ensue.tasks.forecast.networks import LinearForecast
-from ensue.tasks.forecast.part import part_of_table
 from ensue.tasks.forecast.scale import ForecastScale
+from ensue.tasks.forecast.seasons import repeated, season_error, season_of
 from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.forecast.windows import Windows
 
@@ -38,7 +39,8 @@ def numbers_of(count: int) -> list[float]:
 @pytest.mark.parametrize("transform", ["none", "log", "log1p"])
 @pytest.mark.parametrize("lag", [0, 1, 3, 7])
 def test_what_is_done_to_a_series_can_be_undone(transform: str, lag: int) -> None:
-    own = settings_of(targets=["y", "z"], transform=transform, difference=lag, horizon=5)
+    given = {"transform": transform, "difference": lag, "family": "direct"}
+    own = settings_of(targets=["y", "z"], horizon=5, **given)
     columns = {"y": np.exp(rng.normal(0, 1, 40)).tolist(), "z": (5 + rng.random(40)).tolist()}
     series = part_of_table(columns, own).series
     scale = ForecastScale.of(series.until(30), own)
@@ -49,7 +51,7 @@ def test_what_is_done_to_a_series_can_be_undone(transform: str, lag: int) -> Non
     origins = np.array([20, 35])
     ahead = z[origins[None] + np.arange(5)[:, None]]
     before = levels[origins[None] + np.arange(-lag, 0)[:, None]]
-    found = scale.from_levels(scale.to_levels(ahead, before))
+    found = scale.from_levels(scale.to_levels(ahead, before, np.zeros(2, int)))
     np.testing.assert_allclose(found, series.values[origins[None] + np.arange(5)[:, None]], 1e-5)
 
 
@@ -148,7 +150,7 @@ def test_calibrated_intervals_hold_what_they_promise(share: float) -> None:
     for half in (0.0, 0.3, 9.0):  # a point, too narrow, too wide
         low, high = np.full_like(held, -half), np.full_like(held, half)
         by = widening(held, low, high, share)
-        low, high = widened(low, high, by)
+        low, high = widened(low, high, by[:, None])
         inside = ((low <= new) & (new <= high)).mean((1, 2))
         np.testing.assert_allclose(inside, share, atol=0.035)  # each step by itself
 

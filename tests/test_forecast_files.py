@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError
 from ensue.tasks.forecast.draws import ForecastDraws
-from ensue.tasks.forecast.part import joined, part_of_files
+from ensue.tasks.forecast.part import joined
 from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.tables.reading import part_of_files
 from ensue.tasks.forecast.task import TASK, Forecaster
 from ensue.tasks.sample import Sample
 
@@ -33,37 +34,35 @@ MONTHS = "month,sales,price\n1960-01,1,2\n1960-02,3,4\n"
 
 def test_the_label_names_the_targets_and_the_time_is_found(tmp_path: Path) -> None:
     guess = TASK.infer(sample_of(tmp_path, MONTHS, {}, label="sales, price"))
-    assert guess.tables == {"model": {"time": "month", "targets": ["sales", "price"]}}
+    found = guess.tables["model"]
+    assert (found["time"], found["targets"]) == ("month", ["sales", "price"])
     assert guess.data == {"label": ""}
-    named = TASK.infer(sample_of(tmp_path, MONTHS, {"time": "month", "targets": ["price"]}))
+    given = {"time": "month", "targets": ["price"], "horizon": 1, "split": [0.7, 0.1, 0.2]}
+    named = TASK.infer(sample_of(tmp_path, MONTHS, given))
     assert (named.data, named.tables) == ({}, {})
-    alone = TASK.infer(sample_of(tmp_path, "a,b\nx,1\ny,2\n", {}))
-    assert alone.tables == {"model": {"targets": ["b"]}}
+    alone = TASK.infer(sample_of(tmp_path, "a,b\nx,1.5\ny,2\n", {}))
+    assert alone.tables["model"]["targets"] == ["b"]
+    assert "time" not in alone.tables["model"]
 
 
 def test_a_series_is_recognised_by_the_words_of_forecasting(tmp_path: Path) -> None:
-    assert TASK.recognise(sample_of(tmp_path, MONTHS, {}, label="sales")) is None
+    assert TASK.recognise(sample_of(tmp_path, MONTHS, {}, label="sales")) is None  # two rows
     said = TASK.recognise(sample_of(tmp_path, MONTHS, {"horizon": 3}, label="sales"))
     assert said is not None
-    assert said.why == "--horizon given"
+    assert said.why == "--horizon given; a series of 2 steps, a step each month"
     assert said.tables["model"]["targets"] == ["sales"]
 
 
-def test_a_series_leaves_no_step_out(tmp_path: Path) -> None:
-    model = Forecaster(model={"targets": ["sales"]})
-    sample = sample_of(tmp_path, MONTHS, {}, label="sales", skip_bad=True)
-    refused = (
-        lambda: TASK.infer(sample),
-        lambda: TASK.files(sample.data, model),
-        lambda: next(TASK.asked_files([], sample.data, model)),
-    )
-    for asked in refused:
-        with pytest.raises(OptionError) as told:
-            asked()
-        assert str(told.value) == (
-            "--skip-bad: a series cannot leave steps out, for those after them would move; "
-            "fill the cells in"
-        )
+def test_what_is_no_number_is_missing_where_bad_rows_are_skipped(tmp_path: Path) -> None:
+    """The advice of the message can be followed."""
+    own = settings_of(time="month")
+    path = tmp_path / "series.csv"
+    path.write_text("month,y\n1960-01,1\n1960-02,x\n1960-03,3,3\n1960-04,4\n", "utf-8")
+    with pytest.raises(DataError, match="use --skip-bad"):
+        part_of_files([path], own)
+    part = part_of_files([path], own, skip_bad=True)
+    np.testing.assert_array_equal(part.values[:, 0], [1, np.nan, np.nan, 4])
+    assert part.series.times == ("1960-01", "1960-02", "1960-03", "1960-04")
 
 
 # --- read ------------------------------------------------------------------------------------
@@ -86,11 +85,13 @@ def test_a_file_is_read_and_its_faults_have_lines(tmp_path: Path) -> None:
     assert np.isnan(whole.values[2, 0])
     assert longer.names[2] == f"{future}:2"
     path.write_text("month,y,k\n1960-01,1,2\n1960-02,,4\n", "utf-8")
+    np.testing.assert_array_equal(part_of_files([path], own).values, [[1, 2], [np.nan, 4]])
+    path.write_text("month,y,k\n1960-01,1,2\n1960-02,soon,4\n", "utf-8")
     with pytest.raises(DataError) as told:
         part_of_files([path], own)
     assert str(told.value) == (
         f"1 problem in {path}\n"
-        f"  {path}:3: column 'y': expected a finite number, got '' (a missing value?)\n"
+        f"  {path}:3: column 'y': expected a finite number, got 'soon'\n"
         "Fix the lines, or use --skip-bad to leave them out."
     )
 

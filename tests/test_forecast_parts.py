@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ensue.data.time.dates import ISO
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError
-from ensue.tasks.forecast.calendar import calendar, moment_of
-from ensue.tasks.forecast.part import (
-    divided,
-    following,
-    part_of_table,
-)
-from ensue.tasks.forecast.series import leaks, times_ahead
+from ensue.tasks.forecast.calendar import calendar
+from ensue.tasks.forecast.part import divided, following
+from ensue.tasks.forecast.series import times_ahead
 from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.tables.leaks import leaks
+from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.task import Forecaster
 from ensue.training import Said
 
@@ -58,14 +57,14 @@ def test_steps_without_times_are_counted() -> None:
 
 
 def test_neighbours_on_the_calendar_are_near_on_the_circle() -> None:
-    days = [moment_of(f"2021-{month:02}-15", "t", "row:1") for month in range(1, 13)]
+    days = [ISO.read(f"2021-{month:02}-15") for month in range(1, 13)]
     found = calendar(days, ["month"])
     steps = np.linalg.norm(np.roll(found, -1, 0) - found, axis=1)
     np.testing.assert_allclose(steps, steps[0])  # December to January as all others
-    week = calendar([moment_of(f"2021-03-{d:02}", "t", "row:1") for d in (1, 8, 9)], ["weekday"])
+    week = calendar([ISO.read(f"2021-03-{d:02}") for d in (1, 8, 9)], ["weekday"])
     np.testing.assert_allclose(week[0], week[1])
     assert np.linalg.norm(week[0] - week[2]) > 0.5
-    hours = calendar([moment_of("2021-03-01 18:00", "t", "row:1")], ["hour"])
+    hours = calendar([ISO.read("2021-03-01 18:00")], ["hour"])
     np.testing.assert_allclose(hours, [[-1, 0]], atol=1e-12)
 
 
@@ -80,44 +79,41 @@ def fit(columns: dict[str, list[Any]], **given: Any) -> Forecaster:
 DAYS = [f"2020-01-{day:02}" for day in range(1, 31)]
 
 FAULTS: dict[str, tuple[dict[str, list[Any]], dict[str, Any], str]] = {
-    "unsorted": (
-        {"t": [DAYS[1], DAYS[0], *DAYS[2:]], "y": numbers_of(30)},
-        {"time": "t"},
-        "row:2: column 't': '2020-01-01' does not come after '2020-01-02'; sort the rows by time, "
-        "one row for each",
-    ),
     "twice": (
         {"t": [*DAYS[:3], DAYS[2], *DAYS[3:29]], "y": numbers_of(30)},
         {"time": "t"},
-        "row:4: column 't': '2020-01-03' comes twice; sort the rows by time, one row for each",
-    ),
-    "gap": (
-        {"t": [*DAYS[:10], *DAYS[11:]], "y": numbers_of(29)},
-        {"time": "t"},
-        "row:11: column 't': expected 2020-01-11 after '2020-01-10', got '2020-01-12': steps must "
-        "be evenly spaced. Fill the gap, or leave the time out, and rows count as steps",
+        "row:4: column 't': '2020-01-03' comes twice, as row:3 has it too\nkeep one row for each "
+        "time, or name the column that tells several series apart with --group",
     ),
     "no date": (
         {"t": [*DAYS[:29], "soon"], "y": numbers_of(30)},
         {"time": "t"},
-        "row:30: column 't': expected a date such as 1958-11-30, 1958-11-30 06:00 or 1958-11, or "
-        "a number, got 'soon'",
+        "row:30: column 't': expected a date such as 1958-11-30, 30.11.1958, 11/30/1958, 1958-11 "
+        "or 1958Q4, with a time such as 06:00 or not, or a number, got 'soon'",
     ),
     "two ways of writing": (
         {"t": [*DAYS[:29], "30"], "y": numbers_of(30)},
         {"time": "t"},
-        "row:30: column 't': expected a time written as '2020-01-29' before it, got '30'",
+        "row:30: column 't': expected a time written as '2020-01-01', got '30'",
+    ),
+    "day or month": (
+        {"t": ["01/02/2021", "02/02/2021", "03/02/2021"] * 1, "y": numbers_of(3)},
+        {"time": "t"},
+        "row:1: column 't': '01/02/2021' may be 2021-02-01 or 2021-01-02, and no row tells which: "
+        'add --dates day-first or --dates month-first (in Python: model={"dates": '
+        '"day-first"})',
     ),
     "no number": (
-        {"y": [*numbers_of(8), "n/a", "1,5", *numbers_of(20)]},
+        {"y": [*numbers_of(8), "n. a.", "1,5", *numbers_of(20)]},
         {},
-        "row:9: column 'y': expected a finite number, got 'n/a' (a missing value?)\n"
+        "row:9: column 'y': expected a finite number, got 'n. a.'\n"
         "row:10: column 'y': expected a finite number, got '1,5' (a decimal comma?)",
     ),
-    "NaN": (
-        {"y": [*numbers_of(8), math.nan, *numbers_of(20)]},
+    "no value": (
+        {"y": [math.nan] * 27 + numbers_of(3)},
         {},
-        "row:9: column 'y': expected a finite number, got nan",
+        "y: no value at any of the 27 steps of the training part; choose another column, or give "
+        "more rows",
     ),
     "no column": (
         {"x": numbers_of(30)},
@@ -170,8 +166,8 @@ def test_a_series_that_cannot_be_learned_from_says_why(name: str) -> None:
 WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "target known ahead": (
         {"known": ["y"], "family": "direct"},
-        "model: y: expected each column once among targets, covariates and known; a target is read "
-        "as it is, and is never known ahead",
+        "model: y: expected each column once among targets, covariates, known, static and ids; a "
+        "target is read as it is, and is never known ahead",
     ),
     "calendar without time": (
         {"calendar": ["month"], "family": "direct"},
@@ -185,7 +181,7 @@ WRONG_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
     "covariates of a linear model": (
         {"covariates": ["x"]},
         "model: family: linear reads the targets alone, got x beside them; leave these out, or "
-        "take direct or recurrent",
+        "take mixed, direct or recurrent",
     ),
     "split": (
         {"split": [0.7, 0.1]},

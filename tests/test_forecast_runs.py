@@ -186,14 +186,10 @@ def test_only_metrics_of_forecasts_can_be_watched(
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        (
-            "a,b\n1,2\n3,4\n",
-            [],
-            ":2: expected one column of numbers to forecast, got a, b; name it with --target",
-        ),
+        ("a,b\nx,y\nz,w\n", [], ":2: expected a column of numbers to forecast, got none"),
         ("a,b\n1,2\n3,x\n", ["--target", "b"], ":3: column 'b': expected a finite number, got 'x'"),
         ("a,b\n1,2\n3,4\n", ["--target", "c"], "unknown column 'c'"),
-        ("a\n1\n2\n3\n", [], "the training part: expected at least 36 steps"),
+        ("a\n1\n2\n3\n", [], "no step falls into the validation part: the series has 3 steps"),
     ],
 )
 def test_mistakes_are_told(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 import pytest
+import safetensors.numpy
 from hostile import hostile_files, models
+from torch import nn
 
 import ensue
 from ensue.errors import EnsueError
+from ensue.files.atomic_folder import MANIFEST, with_manifest
+from ensue.files.caps import LAYER_WIDTH, LAYERS
 
 SECONDS = 20  # of processor time for one folder
 LONGEST = 4000  # characters of a message
@@ -64,3 +71,66 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     for name, data in files.items():
         (tmp_path / "model" / name).write_bytes(data)
     assert "holds NaN or infinity" in refusal(tmp_path / "model")
+
+
+def with_settings(model: Path, place: Path, **settings: int) -> Path:
+    """The model with other settings, and digests that are right."""
+    files = {own.name: own.read_bytes() for own in model.iterdir() if own.name != MANIFEST}
+    facts = json.loads(files["model.json"])
+    facts["model"] |= settings
+    files["model.json"] = json.dumps(facts).encode()
+    place.mkdir()
+    for name, data in with_manifest(files, {"format": facts["format"]}).items():
+        (place / name).write_bytes(data)
+    return place
+
+
+@pytest.mark.parametrize(
+    "kind", ["classify-words", "label-crf", "language-transformer", "translate-plain"]
+)
+def test_settings_that_ask_for_memory_are_compared_with_the_weights_first(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No weight of the size that the settings tell of is ever made."""
+    monkeypatch.setattr(nn.Module, "register_parameter", only_small(nn.Module.register_parameter))
+    model = next(own for own in models() if own.parent.parent.name == kind)
+    assert refusal(with_settings(model, tmp_path / "same")) == ""
+    place = with_settings(model, tmp_path / "large", hidden_size=LAYER_WIDTH)
+    told = refusal(place)
+    assert told.startswith(f"{place}: the weights of network 1 do not fit the settings")
+    assert re.search(r"expected .*\d{5}.*, got", told)
+
+
+def only_small(plain: Callable[..., None]) -> Callable[..., None]:
+    def register(self: nn.Module, name: str, weight: nn.Parameter | None) -> None:
+        if weight is not None and weight.device.type != "meta":
+            assert weight.numel() < LAYER_WIDTH, name
+        plain(self, name, weight)
+
+    return register
+
+
+def test_weights_are_compared_by_name(tmp_path: Path) -> None:
+    model = next(own for own in models() if own.parent.parent.name == "classify-words")
+    layers = json.loads((model / "model.json").read_bytes())["model"]["layers"]
+    told = refusal(with_settings(model, tmp_path / "more", layers=layers + 1))
+    assert told.endswith("got nothing. Fetch it again, or train it again")
+
+
+def test_more_layers_than_any_network_has_are_refused(tmp_path: Path) -> None:
+    model = next(own for own in models() if own.parent.parent.name == "classify-words")
+    told = refusal(with_settings(model, tmp_path / "more", layers=10**6))
+    assert f"model.layers: expected a number ≤ {LAYERS}" in told
+
+
+@pytest.mark.parametrize("name", ["mean", "spread", "unit"])
+def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None:
+    model = next(own for own in models() if own.parent.parent.name == "forecast-members")
+    files = {own.name: own.read_bytes() for own in model.iterdir() if own.name != MANIFEST}
+    arrays = safetensors.numpy.load(files["arrays.safetensors"])
+    arrays[f"scale.{name}"] = arrays[f"scale.{name}"][:0]
+    files["arrays.safetensors"] = safetensors.numpy.save(arrays)
+    (tmp_path / "model").mkdir()
+    for file, data in with_manifest(files, {"format": 1}).items():
+        (tmp_path / "model" / file).write_bytes(data)
+    assert "the scale does not fit the columns" in refusal(tmp_path / "model")

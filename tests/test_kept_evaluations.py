@@ -227,7 +227,7 @@ def test_a_run_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(run) == "Run('a')"
     assert "state       finished" in str(run)
     assert refused(lambda: Run("deep")) == (
-        "deep: there is no run here; train one with `ensue train`"
+        "deep: there is no run here; train one: `ensue train FILE --run deep`"
     )
     assert refused(lambda: Run.below("gone")) == "gone: there is no such folder"
 

@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ElementTree
 from functools import lru_cache
 
 import pytest
+import torch
 
+from ensue.errors import OptionError
 from ensue.study.foundations import lab as experiments
 from ensue.study.foundations.lab import (
     Lab,
@@ -16,6 +18,11 @@ from ensue.study.foundations.lab import (
     compare_costs,
     compare_estimators,
     descend,
+)
+from ensue.study.foundations.lab_learning import (
+    compare_learning,
+    divergence,
+    watch_early_stopping,
 )
 from ensue.study.foundations.lab_picture import draw
 from ensue.study.foundations.lab_table import as_json, as_text
@@ -30,6 +37,8 @@ def small_lab() -> Lab:
         choose_family(1),
         Networks((3, 10), (0.5, 0.2), (0.3, 0.1)),
         compare_estimators(1, draws=500),
+        compare_learning(1),
+        watch_early_stopping(1),
     )
 
 
@@ -55,14 +64,54 @@ def test_another_valley_is_told() -> None:
     assert found == "lands in another valley, at -1.424"
 
 
-def test_the_expected_cost_is_least_at_the_truth() -> None:
+def test_a_negative_rate_finds_no_valley() -> None:
+    found = descend(-0.01)
+    assert experiments.curvature(found.places[-1]) < 0
+    assert "maximum" in found.ending
+    assert "valley" not in found.ending
+
+
+def test_the_minima_of_the_two_costs_lie_apart() -> None:
+    """The family a·x does not contain the truth; the expected minimum is ∫x·f / ∫x²."""
     found = compare_costs(1)
-    assert found.best("expected") == pytest.approx(10.0)
-    assert min(found.expected) == pytest.approx(1e-4)  # the noise is left
-    assert found.best("empirical") == pytest.approx(10.0, abs=0.3)
-    assert found.expected != found.empirical
-    assert compare_costs(2).empirical != found.empirical
+    truth = 3 * ((math.sin(10) - 10 * math.cos(10)) / 100 + 1 / 3)
+    assert found.best("expected") == pytest.approx(truth, abs=0.01)
+    assert min(found.expected) > 0.1, "no line is the truth"
+    apart = [abs(own - truth) for own in found.minima]
+    assert len(apart) == 20
+    assert sum(own > 0.05 for own in apart) > 12
+    assert found.best("empirical") == pytest.approx(found.minima[0], abs=0.01)
     assert compare_costs(2).expected == found.expected
+
+
+def test_sgd_is_there_sooner_and_early_stopping_keeps_the_best() -> None:
+    own = compare_learning(1)
+    first = own.seen.index(64)
+    assert own.stochastic[first] < own.descent[first]
+    assert own.descent[-1] == pytest.approx(own.least, rel=0.01)
+    for seed in (1, 2, 3):
+        found = watch_early_stopping(seed)
+        before = [
+            v for u, v in zip(found.updates, found.validation, strict=True) if u <= found.stopped
+        ]
+        assert found.kept == min(before)
+        assert found.best < found.stopped < found.updates[-1]
+        assert found.validation[-1] > found.kept, "it overfits afterwards"
+
+
+def test_divergence_is_that_of_torch_and_may_be_infinite() -> None:
+    p, q = [0.2, 0.3, 0.5], [0.4, 0.4, 0.2]
+    found = divergence(p, q)
+    a, b = (torch.tensor(own, dtype=torch.float64) for own in (p, q))
+    kl = torch.nn.functional.kl_div(b.log(), a, reduction="sum")
+    assert found.forward == pytest.approx(float(kl), rel=1e-12)
+    assert found.forward == pytest.approx(found.cross_entropy - found.entropy, rel=1e-12)
+    assert math.isinf(divergence([0.5, 0.5], [1, 0]).forward)
+    assert divergence([1, 0], [0.5, 0.5]).forward == pytest.approx(math.log(2))
+    with pytest.raises(OptionError, match="expected as many probabilities as p, 2, got 1"):
+        divergence([1, 0], [1])
+    with pytest.raises(OptionError, match="q: expected numbers ≥ 0, not all 0"):
+        divergence([1, 0], [1, -1])
 
 
 def test_validation_chooses_and_only_the_winner_is_tested() -> None:

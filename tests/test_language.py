@@ -297,7 +297,7 @@ def test_keys_of_version_0_1_0_are_read() -> None:
     assert "norm_place" not in LanguageSettings.of(given, "model").table()
 
 
-@pytest.mark.parametrize("family", TASK.families)
+@pytest.mark.parametrize("family", sorted({*TASK.families} - {"both"}))  # later than 0.1.0
 def test_models_of_version_0_1_0_answer_and_are_saved_as_they_were(
     family: str, tmp_path: Path
 ) -> None:
@@ -319,6 +319,9 @@ def test_models_of_version_0_1_0_answer_and_are_saved_as_they_were(
     was, facts = (json.loads((place / "model.json").read_text()) for place in (before, now))
     was["model"]["norm"] = was["model"].pop("norm_place")
     was["train"]["device"] = "auto"
+    usual = LanguageSettings().table()
+    new = {key: usual[key] for key in facts["model"].keys() - was["model"].keys()}
+    was["model"] |= new  # settings of later versions change nothing
     assert facts == {**was, "ensue": facts["ensue"], "format": 2}  # its manifest seals a run
 
 

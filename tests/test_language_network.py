@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from ensue.cells import CELLS, RecurrentDropout
 from ensue.errors import OptionError, ShapeError
+from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.convolution import ConvolutionLanguage
-from ensue.tasks.language.networks import DropoutRates
+from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates
 from ensue.tasks.language.recurrent import RecurrentLanguage
 from ensue.tasks.language.streams import StreamBatch
 from ensue.tasks.language.transformer import TransformerLanguage
@@ -22,9 +24,15 @@ WORDS = 30
 DROPPED = DropoutRates(word=0.2, input=0.2, layers=0.2, recurrent=0.2, attention=0.2, output=0.2)
 
 
-def recurrent(**own: Any) -> RecurrentLanguage:
-    given = {"cell": "LSTM", "embedding_size": 6, "hidden_size": 6, "layers": 2, **own}
-    return RecurrentLanguage(WORDS, **given)
+def layers(cell: str = "LSTM", hidden_size: int = 6, rates: DropoutRates = NO_DROPOUT) -> Recurrent:
+    dropped = RecurrentDropout(CELLS[cell](), rates.recurrent)
+    return Recurrent(dropped, 6, hidden_size, 2, dropout=rates.layers)
+
+
+def recurrent(
+    cell: str = "LSTM", hidden_size: int = 6, tied: bool = True, rates: DropoutRates = NO_DROPOUT
+) -> RecurrentLanguage:
+    return RecurrentLanguage(WORDS, layers(cell, hidden_size, rates), tied=tied, rates=rates)
 
 
 def window(**own: Any) -> WindowLanguage:

@@ -142,8 +142,10 @@ def test_well_known_columns_are_recognised(header: str, tmp_path: Path) -> None:
 
 def test_columns_of_other_names_are_named_or_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "p.csv", "left,right,verdict")
+    found = infer({"train": [path]}, "match", []).config.data
+    assert (found.text, found.second, found.label) == ("left", "right", "verdict")
     with pytest.raises(DataError, match="Name them with --text and --second"):
-        infer({"train": [path]}, "match", [])
+        infer({"train": [path], "text": "left"}, "match", [])
     given = {"train": [path], "text": "left", "second": "right", "label": "verdict"}
     assert infer(given, None, []).config.task == "match"
 

@@ -453,6 +453,42 @@ def test_a_broken_compiler(
     assert ("it hurts" in str(caught.value)) == (what == "fails")
 
 
+def test_a_compiler_that_hangs_is_given_up(
+    here: Callable[..., None],
+    said: Callable[[], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "slow-c++"
+    path.write_text("#!/bin/sh\nexec sleep 600\n")
+    path.chmod(0o700)
+    here(path)
+    monkeypatch.setattr(cache, "COMPILER_SECONDS", 0.2)
+    assert run_layer(GRUResetBefore())[1] == ["eager"]
+    (line,) = said()
+    assert f"{path} did not end within 0 seconds" in line
+    assert line.endswith("running eager")
+
+
+def test_no_zig_of_the_current_folder_is_run(tmp_path: Path) -> None:
+    """Neither when it is looked for, nor as the compiler."""
+    (tmp_path / "ziglang.py").write_text("open('ran', 'w')\n")
+    script = (
+        "import subprocess\n"
+        "from ensue.engine.native.cache import NoCompiler, compiler\n"
+        "try: subprocess.run([*compiler(), '--version'], capture_output=True)\n"
+        "except NoCompiler: pass\n"
+    )
+    clean = {key: own for key, own in os.environ.items() if key not in ("CXX", "PYTHONSAFEPATH")}
+    subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**clean, "PATH": str(tmp_path)},
+        check=True,
+    )
+    assert not (tmp_path / "ran").exists()
+
+
 @needs_native
 def test_a_compiler_that_warns_and_takes_options(
     here: Callable[..., None],

@@ -508,7 +508,7 @@ REFUSED = {
     ),
     "bridge: unknown": (
         {"bridge": "state"},
-        "model.bridge: expected one of states, zero, got 'state', did you mean 'states'?",
+        "model.bridge: expected one of states, zero, random, got 'state', did you mean 'states'?",
     ),
     "attend_output: unknown": (
         {"attend_output": "contxt", "attention": "general"},

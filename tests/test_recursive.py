@@ -72,6 +72,53 @@ def test_children_are_summed_or_averaged(combine: str, share: float) -> None:
     assert_close(y, h, **TIGHT)
 
 
+@pytest.mark.parametrize("cell", [SimpleRNN(), LSTM(), GRU()], ids=["rnn", "lstm", "gru"])
+def test_ordered_children_have_a_matrix_for_their_place(cell: Cell) -> None:
+    """By a walk over the tree in plain Python: first, between and last; an only child is first."""
+    tree = randomised(Recursive(cell, INPUT, HIDDEN, combine="ordered"))
+    parents = [-1, 0, 0, 0, 0, 2, 2, 5, 4]
+    x = torch.randn(len(parents), INPUT, requires_grad=True)
+    step = cell.on_tensors(dict(tree.inner.way().parameters)).step
+
+    def state(node: int) -> tuple[Tensor, ...]:
+        below = [state(k) for k, parent in enumerate(parents) if parent == node]
+        parts = [torch.zeros(1, HIDDEN) for _ in cell.parts]
+        for k, child in enumerate(below):
+            place = 0 if k == 0 else 2 if k == len(below) - 1 else 1
+            parts[0] = parts[0] + child[0] @ tree.places[place].T
+            parts[1:] = [old + new for old, new in zip(parts[1:], child[1:], strict=True)]
+        new = step(x[node : node + 1], *parts)
+        return new if isinstance(new, tuple) else (new,)
+
+    y, _ = tree(x, torch.tensor(parents))
+    wanted = torch.cat([state(node)[0] for node in range(len(parents))])
+    assert_close(y, wanted, **TIGHT)
+    inputs = [x, *tree.parameters()]
+    assert_close(
+        torch.autograd.grad(y.square().sum(), inputs),
+        torch.autograd.grad(wanted.square().sum(), inputs),
+        **TIGHT,
+    )
+
+
+def test_the_gradient_over_a_forest_is_that_of_finite_differences() -> None:
+    tree = randomised(Recursive(LSTM(), 2, 3, combine="ordered"))
+    parents = torch.tensor([-1, 0, 0, 0, 2, 2, -1, 6])
+    x = torch.randn(8, 2, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: tree(x, parents)[0], (x,))
+
+
+def test_summed_children_cannot_tell_their_order_and_ordered_ones_can() -> None:
+    """a − b and b − a: the same root by construction, whatever the weights."""
+    x = torch.randn(4, INPUT)
+    swapped = x[[0, 3, 2, 1]]
+    parents = torch.tensor([-1, 0, 0, 0])
+    for combine, same in (("sum", True), ("mean", True), ("ordered", False)):
+        tree = randomised(Recursive(LSTM(), INPUT, HIDDEN, combine=combine))
+        roots = [tree(own, parents)[0][0] for own in (x, swapped)]
+        assert torch.allclose(*roots, atol=1e-12) == same, combine
+
+
 def test_the_order_of_nodes_does_not_matter() -> None:
     tree = randomised(Recursive(LSTM(), INPUT, HIDDEN))
     parents = torch.tensor([2, 2, 5, 5, 5, -1, 7, -1])  # two trees
@@ -98,7 +145,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "combine": (
         lambda: Recursive(GRU(), INPUT, HIDDEN, combine="max"),
         OptionError,
-        """combine: expected "sum" or "mean", got 'max'""",
+        """combine: expected "sum", "mean" or "ordered", got 'max'""",
     ),
     "cycle": (
         lambda: Recursive(GRU(), INPUT, HIDDEN)(torch.zeros(3, INPUT), torch.tensor([1, 2, 0])),

@@ -12,6 +12,7 @@ from ensue.errors import DataError, OptionError, ShapeError
 from ensue.layers.feedforward import MLP
 from ensue.tasks.baselines.features import (
     Constant,
+    CrossPolynomial,
     FeatureColumn,
     Features,
     MonthDistance,
@@ -247,3 +248,16 @@ def test_enough_random_features_fit_every_training_row() -> None:
     assert isinstance(own.network, MLP)
     with pytest.raises(OptionError, match=r"scale: expected a number > 0, got 0"):
         RandomFeatures(1, 2, 1, scale=0)
+
+
+def test_cross_terms_are_learned_by_the_closed_form() -> None:
+    """y = x₀·x₁ − x₁², which powers of single columns cannot be."""
+    x = torch.randn(60, 2, dtype=torch.float64, generator=torch.manual_seed(1))
+    y = x[:, :1] * x[:, 1:] - x[:, 1:] ** 2
+    crossed = CrossPolynomial([0, 1], 2)
+    assert crossed.width == 5
+    model = Regression(2, 1, features=crossed).double()
+    model.solve(x, y)
+    assert model.weight[0].tolist() == pytest.approx([0, 0, 0, 1, -1], abs=1e-9)
+    with pytest.raises(OptionError, match="expected a degree ≥ 1 and one column or more"):
+        CrossPolynomial([], 2)

@@ -24,7 +24,7 @@ from ensue.runs.data_files import digest_of
 from ensue.runs.infer import infer
 from ensue.runs.load import load_run
 from ensue.runs.openings import OPENINGS
-from ensue.runs.train import settle, suggest_rate, train_run
+from ensue.runs.train import complete, settle, suggest_rate, train_run
 from ensue.tasks import TASKS
 from ensue.training import RunFolder
 
@@ -144,8 +144,8 @@ def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
     _, messages = infer({"train": [str(path)]}, None, [])
     assert not any(own.warning for own in messages)
     assert [own.text for own in messages] == [
-        "text: review",
-        "label: stars",
+        "text: review (texts, 6 words on average)",
+        "label: stars (2 different numbers)",
         "task: classify (one label for each row)",
         "split: 80 % train, 10 % validation, 10 % test, by the hash of each row",
     ]
@@ -310,7 +310,7 @@ def test_both_parts_cannot_be_opened_at_once(tmp_path: Path) -> None:
     config, folder = run_of(tmp_path / "a", {"train": [str(reviews(tmp_path / "r.csv"))]})
     train_run(config, folder)
     assert refused(lambda: evaluate_run(folder, ["t.csv"], "validation")) == (
-        "--test and --validation: expected one of them, got both"
+        "--test and --validation: expected one of them, got both; leave one out"
     )
 
 
@@ -488,17 +488,17 @@ def test_settings_by_name() -> None:
 def test_the_same_settings_continue_and_others_are_refused(tmp_path: Path) -> None:
     data = {"train": [str(reviews(tmp_path / "r.csv"))]}
     config, folder = run_of(tmp_path / "a", data)
-    before = folder.config.read_bytes()
     assert settle(folder, config) == config
     first = train_run(config, folder)
-    other = infer(data, "classify", [*SMALL, "train.rate=0.5", "model.cell=GRU"]).config
+    before = folder.config.read_bytes()
+    other = complete(infer(data, "classify", [*SMALL, "train.rate=0.5", "model.cell=GRU"]).config)
     assert refused(lambda: settle(folder, other)) == (
         f"{folder.config}: 2 settings differ from this command\n"
         "  model.cell: was 'LSTM', now 'GRU'\n"
         "  train.rate: was 0.001, now 0.5\n"
         f"Next: `ensue train --run {folder.path}` resumes it with its own settings; "
-        "for the new ones name another run, or resume with them: --allow model.cell "
-        "--allow train.rate"
+        f"for the new ones name another folder, --run {folder.path}-2, or resume with them: "
+        "--allow model.cell --allow train.rate"
     )
     assert folder.config.read_bytes() == before
     again = train_run(config, folder)
@@ -513,7 +513,7 @@ def test_a_run_of_another_task_is_refused_in_one_line(tmp_path: Path) -> None:
     other = infer(data, "language", SMALL).config
     assert refused(lambda: settle(folder, other)) == (
         f"{folder.path}: this folder holds a run to classify, and this command is one to "
-        "language; name another folder with --run"
+        f"language; name another folder: --run {folder.path}-2"
     )
 
 
@@ -564,7 +564,7 @@ def test_a_second_process_is_refused_before_any_data_is_read(tmp_path: Path) -> 
 
 def test_what_is_no_run(tmp_path: Path) -> None:
     assert refused(lambda: load_run(RunFolder(tmp_path))) == (
-        f"{tmp_path}: there is no run here; train one with `ensue train`"
+        f"{tmp_path}: there is no run here; train one: `ensue train FILE --run {tmp_path}`"
     )
     _, folder = run_of(tmp_path / "a", {"train": [str(reviews(tmp_path / "r.csv"))]})
     assert refused(lambda: load_run(folder)) == (

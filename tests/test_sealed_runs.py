@@ -141,7 +141,7 @@ def test_an_edit_is_taken_over_where_it_is_allowed(folder: Path, ensue: Ensue) -
         "RunError: a/config.toml: 1 setting differs from those that the run began with\n"
         "  train.epochs: was 2, now 3\n"
         "Next: put the file back (a/model/config.toml is as it was); for the new ones name another "
-        "run, or resume with them: --allow train.epochs\n"
+        "folder, --run a-2, or resume with them: --allow train.epochs\n"
     )
     assert ensue("train", "--run", "a", "--allow", "train.epochs", "--quiet")[0] == 0
     assert ensue("evaluate", "a")[::2] == (0, "")
@@ -275,13 +275,15 @@ def test_a_run_of_0_1_0_says_so_in_a_line_and_is_sealed_by_training(
 
 def test_the_rule_of_the_split_has_a_version(folder: Path) -> None:
     config = RunConfig.read(folder / "a" / CONFIG)
-    assert config.tables()["data"]["split_version"] == 1
-    assert DataSettings.of({"train": ["a.csv"]}, "data").split_version == 1
+    assert config.tables()["data"]["split_version"] == 2
+    assert DataSettings.of({"train": ["a.csv"]}, "data").split_version == 2
     with pytest.raises(ConfigError) as caught:
-        DataSettings.of({"train": ["a.csv"], "split_version": 2}, "data")
+        DataSettings.of({"train": ["a.csv"], "split_version": 3}, "data")
     assert str(caught.value) == (
-        "data.split_version: expected 1, got 2; use the Ensue that wrote it"
+        "data.split_version: expected 1 or 2, got 3; use the Ensue that wrote it"
     )
+    text = (folder / "a" / CONFIG).read_text().replace("split_version = 2\n", "")
+    assert RunConfig.of_text(text.encode(), folder / "a" / CONFIG).data.split_version == 1
 
 
 # --- openings of the test part ---------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reviews import refused
 from run_verbs import evaluate_run, texts_to
+from sealed import flipped
 
 from ensue.cells import CELLS
 from ensue.cli import main
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
+from ensue.files.atomic_folder import unsealed
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
@@ -98,7 +103,8 @@ def test_all_stop_early_unless_somebody_says_otherwise(tmp_path: Path) -> None:
 
 
 MISTAKES = [
-    ("ngram,lsmt", OptionError, "unknown model 'lsmt': did you mean 'lstm'? Known: convolution, "),
+    ("ngram,lsmt", OptionError, "unknown model 'lsmt': did you mean 'lstm'? Known: both, "
+     "convolution, "),
     ("lstm", OptionError, "--models: expected two models or more to select from, got lstm; "
      "`ensue train` trains one"),
     ("lstm,gru,LSTM", OptionError,
@@ -163,7 +169,8 @@ def test_from_a_text_to_a_tested_winner(config: RunConfig, tmp_path: Path) -> No
     assert found.test is not None
     assert openings[0]["perplexity"] == found.test.value
     assert found.test.baselines["unigrams"] > found.test.value
-    assert json.loads((place / "selection.json").read_text()) == found.as_json()
+    kept = unsealed((place / "selection.json").read_bytes(), "selection.json")
+    assert kept == json.loads(json.dumps(found.as_json()))
     assert (place / "selection.svg").read_text() == found.picture()
     assert heard[0] == "1 of 4: ngram:order=1"
 
@@ -268,14 +275,71 @@ def test_a_selection_is_of_the_same_data_and_settings(config: RunConfig, tmp_pat
     with pytest.raises(RunError) as caught:
         select(config, "ngram:order=2,ngram", place)
     assert str(caught.value) == (
-        f"{place / 'selection.json'}: this is not a file that Ensue wrote; move it away, or name "
-        "another --run"
+        f"{place / 'selection.json'}: this is not what Ensue wrote; put it back as it was, or move "
+        "it away and the models are ranked anew, or name another --run"
     )
     with pytest.raises(OptionError) as option:
         select(config, "ngram,gru", place / "ngram")
     assert str(option.value) == (
         f"{place / 'ngram'}: this is the folder of one run; name another one with --run"
     )
+
+
+def test_what_was_selected_is_sealed(config: RunConfig, tmp_path: Path) -> None:
+    """Scores in it decide which model is tested: one flipped bit is refused, wherever it is."""
+    place, names = tmp_path / "s", "ngram:order=2,ngram"
+    found = select(config, names, place)
+    file, draw = place / "selection.json", random.Random(1)
+    whole = file.read_bytes()
+    for at in (whole.index(b'"score"') + 10, *(draw.randrange(len(whole)) for _ in range(60))):
+        flipped(file, at, draw.randrange(8))
+        assert "selection.json: this is not what Ensue wrote" in refused(
+            lambda: select(config, names, place)
+        )
+        file.write_bytes(whole)
+    assert select(config, names, place) == found
+    file.unlink()  # as the message says
+    assert results(select(config, names, place))[1][0].score == found.rows[0].score
+
+
+def test_a_selection_of_an_earlier_version_is_taken_and_sealed(
+    config: RunConfig, tmp_path: Path
+) -> None:
+    place, names, heard = tmp_path / "s", "ngram:order=2,ngram", list[str]()
+    found = select(config, names, place)
+    file = place / "selection.json"
+    file.write_text(json.dumps({**found.as_json(), "format": 1}, indent=1) + "\n")
+    assert select(config, names, place, texts_to(heard.append)) == found
+    assert heard[0] == (
+        f"{file}: not sealed, as versions up to 0.2.0 wrote it, and taken as it is; it is sealed "
+        "now"
+    )
+    assert unsealed(file.read_bytes(), file.name)["format"] == 2
+    newer = {key: own for key, own in json.loads(file.read_text()).items() if key != "sha256"}
+    file.write_text(json.dumps(newer))  # of a newer version, without its seal
+    assert "this is not what Ensue wrote" in refused(lambda: select(config, names, place))
+
+
+def test_a_score_that_is_no_number_is_a_failure_and_can_be_kept(
+    config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = selection.train_run
+
+    def endless(own: RunConfig, folder: RunFolder, *more: Any) -> Any:
+        trained = plain(own, folder, *more)
+        if folder.path.name != "ngram":
+            return trained
+        return replace(
+            trained, outcomes=[replace(trained.outcomes[0], scores={"perplexity": math.inf})]
+        )
+
+    monkeypatch.setattr(selection, "train_run", endless)
+    found = select(config, "ngram,ngram:order=2", tmp_path / "s")
+    assert found.rows[-1].failure == "perplexity on validation is not a finite number"
+    assert found.test is not None
+    endless_test = replace(found.test, baselines={"unigrams": math.inf})
+    selection.write(tmp_path / "s", replace(found, test=endless_test))
+    assert select(config, "ngram,ngram:order=2", tmp_path / "s").test == endless_test
 
 
 def test_without_a_test_part_nothing_is_opened(config: RunConfig, tmp_path: Path) -> None:
@@ -425,6 +489,5 @@ def test_files_must_be_named(ensue: Ensue) -> None:
     code, _, err = ensue("select", "--models", "ngram,gru")
     assert code == 2
     assert err.splitlines()[-1] == (
-        "OptionError: select: name the files to learn from: "
-        "ensue select corpus.txt --task language --models ngram,lstm --run selection"
+        "OptionError: select: name the files to learn from: `ensue select FILE --run run`"
     )

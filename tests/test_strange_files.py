@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import commands_in
 
 from ensue.data.stream import open_file
 from ensue.data.tasks.write import write_task
-from ensue.errors import DataError, OptionError, RunError
+from ensue.errors import DataError, RunError
+from ensue.files.atomic_folder import with_manifest, write_folder
 from ensue.files.disk import write_whole
 from ensue.files.opening import append_to, open_plain, read_plain
 from ensue.files.run_folder import RunFolder
@@ -125,13 +129,16 @@ def test_a_file_that_was_half_written_by_a_killed_process_goes(run: RunFolder) -
     assert sorted(os.listdir(run.path)) == ["config.toml"]
 
 
-def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(tmp_path: Path) -> None:
-    place = tmp_path / "kept.jsonl"
+def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ensue.data.tasks.expressions.MOST_ATTEMPTS", 1)
+    place = tmp_path / "kept.trees"
     place.write_text("mine\n")
-    with pytest.raises(OptionError, match="its answer is a number"):
-        write_task("counting", place, rows=3)
+    with pytest.raises(DataError, match="too few different trees"):
+        write_task("logic", place, rows=100)
     assert place.read_text() == "mine\n"
-    assert os.listdir(tmp_path) == ["kept.jsonl"]
+    assert os.listdir(tmp_path) == ["kept.trees"]
 
 
 def test_what_a_message_quotes_cannot_drive_the_terminal() -> None:
@@ -153,10 +160,26 @@ def test_the_epoch_of_a_run_is_not_read_through_something_strange(
     run: RunFolder, kind: str
 ) -> None:
     for step, epoch in (("step-000001", 1), ("step-000002", 2)):
+        state = json.dumps({"scalars": {"epoch": epoch, "position": 0}})
+        write_folder(run.checkpoints / step, with_manifest({"state.json": state.encode()}, {}))
         place = run.checkpoints / step / "state.json"
-        place.parent.mkdir(parents=True)
-        place.write_text(f'{{"scalars": {{"epoch": {epoch}, "position": 0}}}}')
     assert _saved_epoch(run) == 2
     place.unlink()
     STRANGE[kind][0](place)
     assert _saved_epoch(run) == 1
+
+
+def test_a_model_behind_a_link_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = Path(__file__).parent / "version_0_1_0" / "classify-words" / "run"
+    shutil.copytree(old, tmp_path / "run")
+    (tmp_path / "run" / "model").rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / "model").symlink_to("../elsewhere")
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    told = "run/model: expected a folder, got a link to ../elsewhere; nothing was read or written"
+    assert told in ensue("runs")[2]
+    for words in (("evaluate", "run"), ("predict", "run")):
+        code, out, err = ensue(*words)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"RunError: {told}")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import lost_streams
 import pytest
 
+from ensue import cli
 from ensue.cli import streams
 from ensue.cli.app import answer, report
 from ensue.cli.streams import Output, exit_code, nobody_reads
@@ -118,3 +119,16 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
     os.close(writer)
     assert os.waitpid(child, 0)[1] == 0
     assert out.lost is None
+
+
+@pytest.mark.parametrize("moment", ["load_commands", "offer_task_options"])
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, moment, interrupt)
+    with pytest.raises(SystemExit) as ending:
+        cli.main(["--help"])
+    assert ending.value.code == 130

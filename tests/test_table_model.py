@@ -99,7 +99,7 @@ def values(answers: list[Any]) -> list[float]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns_and_says_what_it_must_beat(kind: str) -> None:
     found = fitted(kind).evaluate(with_target(kind, houses(150, 1)))
-    plain, linear = found.baselines.values()
+    plain, linear, *_ = found.baselines.values()
     score = found.scores[found.main].value
     sign = 1 if found.higher_is_better else -1
     assert sign * score > sign * plain
@@ -507,12 +507,18 @@ def test_tables_are_recognised(tmp_path: Path) -> None:
     assert guess.tables == {"model": {"target": "number"}}
     assert TASK.infer(sample(label="price", group="town")).why == "price from 2 columns"
     assert TASK.recognise(sample(label="town")) is not None, "all others are numbers"
-    assert TASK.recognise(sample()) is None, "nobody said what to predict"
+    asked = TASK.recognise(sample())
+    assert asked is not None
+    assert asked.others, "nobody said what to predict"
+    assert [own.data["label"] for own in TASK.infer(sample()).readings] == [
+        own.data["label"] for own in asked.readings
+    ]
     assert TASK.recognise(sample(label="price", text="town")) is None, "it is a text"
     assert TASK.infer(sample(label="town", separator=";")).tables["model"]["target"] == "several"
     assert TASK.infer(sample(label="town")).tables["model"]["target"] == "auto"
+    (tmp_path / "alone.csv").write_text("town\nA\nB\nA\n")
     with pytest.raises(DataError, match="name it with --label"):
-        TASK.infer(sample())
+        TASK.infer(Sample(DataSettings(train=[str(tmp_path / "alone.csv")])))
 
 
 def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:

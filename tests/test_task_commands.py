@@ -328,7 +328,9 @@ def test_options_of_a_task_are_honoured_by_each_command(
         for option in options(row, verb):
             with monkeypatch.context() as patch:
                 patch.setattr(type(task), method, spied(getattr(type(task), method), asked))
-                command(folder, verb, "run", *words, *given(option, row))
+                # files of the steps ahead follow those that are read
+                read = [f"validation{row.data.suffix}"] if option.kind == "files" else words
+                command(folder, verb, "run", *read, *given(option, row))
             assert asked.pop() == {option.word: value(option, row)}
 
 

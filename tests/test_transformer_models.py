@@ -49,7 +49,7 @@ def test_a_classifier_sees_the_order_of_words() -> None:
     model = Classifier(model=settings, train={"epochs": 15, "rate": 0.01, "patience": 15})
     model.fit(orders(160), orders(20))
     assert model.evaluate(orders(40)).scores["accuracy"].value > 0.85
-    assert model.summary().startswith("Classifier: 1 × transformer of 16, 2 heads\n")
+    assert model.summary().startswith("Classifier: 1 × transformer of 16, 2 heads, together with")
 
 
 def test_features_of_any_scale_enter_alike() -> None:

@@ -15,6 +15,7 @@ from reviews import SMALL, refused, reviews
 
 from ensue import Classifier, Run, load
 from ensue.errors import TrainingError
+from ensue.files.checkpoint_state import present
 from ensue.files.run_folder import RunFolder
 from ensue.runs.load import Loading, open_run
 from ensue.training import Update, checkpoint, loop
@@ -76,15 +77,46 @@ def test_a_stopped_run_is_used_by_its_best_weights(
     line = f"run: the best weights so far: update {best['update']}, {scores}. What is fitted"
     code, out, err = ensue("evaluate", "run", "--best-so-far", "--validation", "--json")
     assert (code, err.startswith(line)) == (0, True)
-    assert json.loads(out)["scores"]["accuracy"]["value"] == best["scores"]["accuracy"]
+    assert json.loads(out)["baselines"]["network alone"] == best["scores"]["accuracy"]
     code, out, err = ensue("predict", "run", "--best-so-far", stdin=b"a good film\n")
     assert (code, err.startswith(line), out.split("\t")[2]) == (0, True, "a good film\n")
-    newest = checkpoint.present(RunFolder("run").checkpoints)[-1]
+    newest = present(RunFolder("run").checkpoints)[-1]
     weights = checkpoint.read(newest).tensors["best"]
     (network,) = load("run", best_so_far=True).networks
     assert all(torch.equal(own, weights[name]) for name, own in network.state_dict().items())
     assert Run("run").state == "stopped, epoch 2 of 3"
     assert "stopped, epoch 2 of 3" in ensue("runs")[1]
+
+
+def test_whole_lines_cut_off_the_end_of_a_history_are_noticed(
+    ensue: Ensue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best validation of a run that is not finished is read there, and the lines that are left
+    follow one another."""
+    stopped(ensue, monkeypatch)
+    path = Path("run/history.jsonl")
+    whole = path.read_bytes()
+    *kept, _ = whole.splitlines(keepends=True)
+    told = (
+        f"run/history.jsonl: its first {len(whole):,} bytes are not those that the checkpoint saw "
+        f"({len(b''.join(kept)):,} bytes found). Put the file back as it was, or start in another "
+        "run folder"
+    )
+    path.write_bytes(b"".join(kept))
+    assert told in ensue("runs")[2]
+    for words in (["evaluate", "run", "--validation"], ["predict", "run"]):
+        assert ensue(*words, "--best-so-far") == (2, "", f"RunError: {told}\n")
+    for read in (
+        lambda: Run("run").best,
+        Run("run").history,
+        lambda: load("run", best_so_far=True),
+    ):
+        assert refused(read) == told
+    path.unlink()
+    assert refused(Run("run").history).endswith("run folder")
+    path.write_bytes(whole + b'{"row": "upda')  # a kill while a line was written
+    assert Run("run").best is not None
+    assert ensue("runs")[2] == ""
 
 
 def test_a_run_that_was_evaluated_so_far_goes_on_to_the_same_end(
@@ -133,7 +165,7 @@ def test_without_what_was_learned_beside_the_weights_there_is_no_model(
         "checkpoints, which is written when training begins. Next: `ensue train --run run`\n"
     )
     os.rename("learned", "run/learned")
-    for place in checkpoint.present(RunFolder("run").checkpoints):
+    for place in present(RunFolder("run").checkpoints):
         (place / "state.json").unlink()
     assert ensue("predict", "run", "--best-so-far")[2] == (
         "RunError: run: there are no best weights so far: no whole checkpoint was found. Next: "

@@ -131,7 +131,8 @@ def test_a_finished_run_stays_as_it_is(folder: Path, ensue: Ensue, with_files: b
     printed(ensue, "train", *given, "--run", "run", *allowed(run))
     assert learned(run) == before
     now = summary(run / "model")
-    assert now.keys() == weights.keys()
+    assert now.keys() - weights.keys() <= {"arrays/shifts"}  # quantiles, which came later
+    assert weights.keys() <= now.keys()
     for name, own in weights.items():
         tolerance = SOLVED if name.startswith("arrays/linear") else ANSWERED
         assert list(differences(own, now[name], tolerance, name)) == []

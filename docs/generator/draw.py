@@ -84,6 +84,7 @@ PICTURES: dict[str, tuple[str, ...]] = {
     "minimal": (f"python {MINIMAL_PY}", "cell show mine.py:Minimal --picture minimal.svg"),
     "unfolded": (f"python {UNFOLDED}",),
     "lab": ("lab --picture lab.svg",),
+    "flow": ("flow --cell LSTM --hidden-size 32 --steps 60 --updates 0 --picture flow.svg",),
     "graph": ("graph 'sin(x*y) + x' --at x=1.5,y=2 --picture graph.svg",),
 }
 

@@ -15,9 +15,11 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINED
     from ensue import cells as cells
     from ensue import data as data
+    from ensue import diagnose as diagnose
     from ensue import drawing as drawing
     from ensue import equations as equations
     from ensue import errors as errors
+    from ensue import export as export
     from ensue import layers as layers
     from ensue import sklearn as sklearn
     from ensue import tasks as tasks
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.cells import LayerNormLSTM as LayerNormLSTM
     from ensue.cells import LeakyRNN as LeakyRNN
     from ensue.cells import MinimalGated as MinimalGated
+    from ensue.cells import OutputLayer as OutputLayer
     from ensue.cells import PeepholeLSTM as PeepholeLSTM
     from ensue.cells import RecurrentDropout as RecurrentDropout
     from ensue.cells import RecurrentPerceptron as RecurrentPerceptron
@@ -92,6 +95,9 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.tasks.translate.answer import Translated as Translated
     from ensue.tasks.translate.settings import PairSettings as PairSettings
     from ensue.tasks.translate.task import Translator as Translator
+    from ensue.tasks.tree.answer import TreeAnswer as TreeAnswer
+    from ensue.tasks.tree.settings import TreeSettings as TreeSettings
+    from ensue.tasks.tree.task import TreeClassifier as TreeClassifier
     from ensue.training import TrainSettings as TrainSettings
 
     # Each can be used wherever an estimator is asked for, with the answers that it gives.
@@ -106,6 +112,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
         type[Estimator[Estimated]],
         type[Estimator[Classified | Estimated]],
         type[Estimator[Translated]],
+        type[Estimator[TreeAnswer]],
     ] = (
         Captioner,
         Classifier,
@@ -117,6 +124,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
         Regressor,
         TableModel,
         Translator,
+        TreeClassifier,
     )
 
 # Where each public name is defined.
@@ -138,6 +146,7 @@ _DEFINED = {
         "LayerNormLSTM",
         "RecurrentDropout",
         "Residual",
+        "OutputLayer",
         "Zoneout",
     ),
     "equations": (
@@ -191,15 +200,20 @@ _DEFINED = {
     "tasks.translate.answer": ("Explained", "Translated"),
     "tasks.translate.settings": ("PairSettings",),
     "tasks.translate.task": ("Translator",),
+    "tasks.tree.answer": ("TreeAnswer",),
+    "tasks.tree.settings": ("TreeSettings",),
+    "tasks.tree.task": ("TreeClassifier",),
     "training": ("TrainSettings",),
 }
 _PUBLIC = {name: module for module, names in _DEFINED.items() for name in names}
 NAMESPACES = (
     "cells",
     "data",
+    "diagnose",
     "drawing",
     "equations",
     "errors",
+    "export",
     "layers",
     "sklearn",
     "tasks",

@@ -6,7 +6,7 @@ next. The command line prints it as it stands and exits with 2; in Python, a cal
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -35,6 +35,20 @@ class OptionError(EnsueError, ValueError):
 
 class DataError(EnsueError, ValueError):
     """Data that cannot be read, or cannot be learned from."""
+
+
+class Undecided(DataError):
+    """Data that can be read in several ways, and nobody said which. choices: the words that choose
+    each, by what it is; on the command line they follow those of the command."""
+
+    def __init__(self, told: str, choices: Mapping[str, str], call: str = "{}") -> None:
+        self.told, self.choices = told, dict(choices)
+        super().__init__(self.asked(call))
+
+    def asked(self, call: str) -> str:
+        """The question, with a command for each answer. call: how each is written."""
+        listed = [f"  {call.format(words)}\n      {what}" for what, words in self.choices.items()]
+        return "\n".join([self.told, *listed])
 
 
 class ConfigError(EnsueError, ValueError):

@@ -26,7 +26,7 @@ from ensue.data.pictures.images import read_image
 from ensue.data.pictures.png import encode_png
 from ensue.data.read import read, read_parallel, read_series
 from ensue.data.rows import Problem, Row
-from ensue.data.show import show
+from ensue.data.show import Preview
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary, count_tokens
 from ensue.runs.config import RunConfig
@@ -109,6 +109,7 @@ def _columnar() -> tuple[Clean, Clean]:
     return tuple(parquets), (out.getvalue(),)
 
 
+TREES: Clean = (b"(3 (2 It) (4 (2 is) (3 good)))\n(1 (0 no)\n  (1 way))\n",)
 CLEAN: dict[str, Clean] = {
     "csv": CSV,
     "tsv": TSV,
@@ -120,6 +121,7 @@ CLEAN: dict[str, Clean] = {
     "whole": TEXT,
     "labelled": LABELLED,
     "fasttext": LABELLED,
+    "trees": TREES,
 }
 
 # --- reading all of a file -----------------------------------------------------------------
@@ -162,7 +164,9 @@ def _check(path: Path) -> None:
 
 
 def _show(path: Path) -> None:
-    show(path, ReadOptions())
+    shown = Preview.of(path, ReadOptions())
+    shown.as_text()
+    shown.tokens()
 
 
 def _infer(path: Path) -> None:

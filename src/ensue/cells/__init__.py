@@ -7,7 +7,7 @@ from ensue.cells.gated import GRU, MGU, GRUGateThroughReset, GRUResetBefore, Min
 from ensue.cells.initialise import SCHEMES, initialise
 from ensue.cells.lstm import LSTM, LSTM1997, CoupledLSTM, LayerNormLSTM, PeepholeLSTM
 from ensue.cells.simple import LeakyRNN, RecurrentPerceptron, SimpleRNN
-from ensue.cells.wrappers import RecurrentDropout, Residual, Wrapper, Zoneout
+from ensue.cells.wrappers import OutputLayer, RecurrentDropout, Residual, Wrapper, Zoneout
 
 CELLS: dict[str, Callable[[], Cell]] = {
     cell.__name__: cell
@@ -27,6 +27,9 @@ CELLS: dict[str, Callable[[], Cell]] = {
         LayerNormLSTM,
     )
 }
+WRAPPERS: dict[str, Callable[..., Cell]] = {
+    wrapper.__name__: wrapper for wrapper in (Zoneout, RecurrentDropout, Residual, OutputLayer)
+}
 
 __all__ = [
     "CELLS",
@@ -35,6 +38,7 @@ __all__ = [
     "LSTM1997",
     "MGU",
     "SCHEMES",
+    "WRAPPERS",
     "Cell",
     "CoupledLSTM",
     "GRUGateThroughReset",
@@ -42,6 +46,7 @@ __all__ = [
     "LayerNormLSTM",
     "LeakyRNN",
     "MinimalGated",
+    "OutputLayer",
     "PeepholeLSTM",
     "RecurrentDropout",
     "RecurrentPerceptron",

@@ -12,6 +12,7 @@ from types import ModuleType
 
 from ensue.cells import CELLS
 from ensue.cells.cell import Cell
+from ensue.cells.expression import cell_of_text, has_options
 from ensue.errors import OptionError, unknown
 
 
@@ -22,6 +23,8 @@ def load_cell(wanted: str) -> Cell:
     or of a cell made in it."""
     if (known := built_in(wanted)) is not None:
         return CELLS[known]()
+    if has_options(wanted):
+        return cell_of_text(wanted)
     file, name = split_reference(wanted)
     path = Path(file)
     if path.suffix != ".py" and not path.exists():

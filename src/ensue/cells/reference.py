@@ -103,10 +103,22 @@ def cell_of_source(source: bytes, reference: CellReference, shown: str) -> CellR
     return CellReference(reference, cell, source)
 
 
+def _with_options(text: str) -> str:
+    """A cell with its options, spelt as settings keep it; `ValueError` where it cannot be made."""
+    from ensue.cells.expression import canonical, cell_of_text
+
+    try:
+        cell_of_text(text)
+        return canonical(text)
+    except EnsueError as problem:
+        raise ValueError(str(problem)) from None
+
+
 def as_reference(given: Any) -> str:
     """What settings hold of a cell: a built-in one by its name; `ValueError` for anything else
     that names no cell."""
     from ensue.cells import CELLS
+    from ensue.cells.expression import has_options
     from ensue.errors import unknown
 
     if isinstance(given, CellReference):
@@ -119,6 +131,8 @@ def as_reference(given: Any) -> str:
         raise ValueError(f"expected the name of a cell, or a cell, got {given!r}")
     if (known := built_in(given)) is not None:
         return known
+    if has_options(given):
+        return _with_options(given)
     if BY_EQUATIONS.fullmatch(given) or split_reference(given)[0].endswith(".py"):
         return CellReference(given)
     told = unknown("cell", given, CELLS)

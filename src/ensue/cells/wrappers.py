@@ -1,4 +1,4 @@
-"""Cells made from a cell: recurrent dropout, zoneout, residual."""
+"""Cells made from a cell: recurrent dropout, zoneout, residual, an output layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self, TypeGuard
 
 from ensue.cells.cell import Cell, as_tuple
-from ensue.equations import Mask, Matrix
+from ensue.equations import Mask, Matrix, Vector
 from ensue.equations.declare import Gates, Parameter
 from ensue.errors import OptionError
 
@@ -60,9 +60,12 @@ class Wrapper(Cell):
 
     def add_mask(self, name: str, mask: Mask) -> str:
         """Declares a mask under a name that the inner cell does not use, and returns the name."""
-        while name in self.cell.declarations:
+        return self._add(name, mask)
+
+    def _add(self, name: str, declared: Parameter | Mask) -> str:
+        while name in (*self.cell.declarations, *self.cell.parts):
             name += "2"
-        setattr(self, name, mask)
+        setattr(self, name, declared)
         return name
 
     def step(self, x: Any, *state: Any) -> Any:
@@ -173,3 +176,25 @@ class Residual(Wrapper):
 
     def output(self, x: Any, *state: Any) -> Any:
         return x + self.cell.output(x, *state)
+
+
+class OutputLayer(Wrapper):
+    """An output layer: what the layer above sees is V·h' + d, the state is untouched.
+
+    V is as wide as it is high. Between recurrent layers it is an option of `Recurrent`.
+
+    >>> print(OutputLayer(SimpleRNN()).equations())
+    s  = W·x + U·h + b
+    h' = tanh(s)
+    y  = V·h' + d
+    """
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell)
+        part = cell.parts[0]
+        size = cell.size_of(part)
+        self.matrix = self._add("V", Matrix(part, "", size))
+        self.shift = self._add("d", Vector("", size))
+
+    def output(self, x: Any, *state: Any) -> Any:
+        return getattr(self, self.matrix) @ self.cell.output(x, *state) + getattr(self, self.shift)

@@ -21,8 +21,8 @@ from ensue.cli.commands import load_commands
 from ensue.cli.streams import exit_code, steady_streams
 from ensue.cli.task_options import offer_task_options
 from ensue.cli.usage import HELP, UsageError, usage_message
-from ensue.errors import EnsueError, enough_memory
-from ensue.escape import printable_lines
+from ensue.errors import DataError, EnsueError, Undecided, enough_memory
+from ensue.escape import in_shell, printable_lines
 
 __all__ = ["app", "load_commands", "main"]
 
@@ -40,14 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if rest[:1] == [HELP]:  # `ensue help train`
         rest = [*rest[1:], "--help"]
     with steady_streams() as out:
-        load_commands(rest)
-        offer_task_options()
         sys.exit(exit_code(_ended(rest, debug), out))
 
 
 def _ended(words: Sequence[str], debug: bool) -> int:
-    """Runs a command; the exit code of whatever it ended with."""
+    """Loads and runs a command; the exit code of whatever it ended with."""
     try:
+        load_commands(words)
+        offer_task_options()
         with enough_memory():
             return _ran(words)
     except EnsueError as problem:
@@ -74,6 +74,9 @@ def _ran(words: Sequence[str]) -> int:
         return app(words, prog_name="ensue", standalone_mode=False) or 0
     except UsageError as problem:
         raise usage_message(problem, words) from None
+    except Undecided as problem:
+        command = " ".join(["ensue", *map(in_shell, words)]).replace("{", "{{").replace("}", "}}")
+        raise DataError(problem.asked(f"{command} {{}}")) from None
 
 
 def code_of_signal(problem: Exception) -> int | None:

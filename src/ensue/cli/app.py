@@ -41,10 +41,14 @@ class App(typer.Typer):
         )
 
     def command(  # type: ignore[override]
-        self, name: str | None = None, *, examples: str | None = None
+        self,
+        name: str | None = None,
+        *,
+        examples: str | None = None,
+        cls: type[Command] = Command,
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
         """examples: a command and what it does on each line, two spaces between them."""
-        return super().command(name, cls=Command, epilog=examples)
+        return super().command(name, cls=cls, epilog=examples)
 
 
 app = App("Neural sequence models: train, test and use them.", EPILOG)

@@ -56,6 +56,15 @@ class ShowOptions:
     code: Annotated[bool, typer.Option("--code", help="Print only the C++ code of its kernel.")] = (
         False
     )
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="LANGUAGE",
+            help="Print only what it is in this language: c, javascript, onnx, cpp, latex, mathml "
+            "or text.",
+        ),
+    ] = None
     picture: Picture = None
     dark: Dark = False
     as_json: AsJson = False
@@ -79,7 +88,9 @@ def show_cell(options: ShowOptions) -> None:
     facts: dict[str, object] = asdict(found)
     if options.code:
         facts["code"] = kernel_code(cell, *sizes)
-    if options.as_json:
+    if options.target is not None:
+        answer(in_language(cell, *sizes, options.target))
+    elif options.as_json:
         answer(as_json_text(facts))
     elif options.code:
         answer(str(facts["code"]), end="")
@@ -93,3 +104,24 @@ def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:
     from ensue.engine.native.emission.source import write_source
 
     return write_source(sequence_program(cell.equations(input_size, hidden_size))).text
+
+
+def in_language(cell: "Cell", input_size: int, hidden_size: int, name: str) -> str:
+    """The cell as it is printed or exported, by the name of the language."""
+    from ensue.errors import unknown
+    from ensue.export.stack import stack_of
+    from ensue.export.targets import TARGETS, as_text
+    from ensue.layers import Recurrent
+
+    equations = cell.equations(input_size, hidden_size, training=False)
+    printed = {
+        "cpp": lambda: kernel_code(cell, input_size, hidden_size),
+        "latex": equations.latex,
+        "mathml": equations.mathml,
+        "text": equations.text,
+    }
+    if name in printed:
+        return printed[name]()
+    if name not in TARGETS:
+        raise unknown("language", name, [*TARGETS, *printed])
+    return as_text(stack_of(Recurrent(cell, input_size, hidden_size)), name)

@@ -1,7 +1,7 @@
 """`ensue data …`: check files before training on them."""
 
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,13 +215,13 @@ class ShowOptions(ReadingOptions):
 @grouped
 def show_data(options: ShowOptions) -> None:
     """Show the first rows as they are read, and as tokens."""
-    from ensue.data.show import show
-    from ensue.runs.infer import tokens_shown
+    from ensue.data.show import Preview
 
-    reading, width = options.read_options(), shutil.get_terminal_size().columns
-    answer(show(options.file, reading, options.rows, width))
+    found = Preview.of(options.file, options.read_options(), options.rows)
+    width = shutil.get_terminal_size().columns
+    answer(found.as_text(width))
     answer("")
-    answer(tokens_shown(options.file, reading, options.text, options.rows, width))
+    answer(found.tokens(options.text, width))
 
 
 @data.command("make")
@@ -230,19 +230,25 @@ def make_data(
         str,
         typer.Argument(
             metavar="NAME",
-            help="dates, shapes, counting, 'temporal order', copy, parity or dyck.",
+            help="dates, shapes, arithmetic, logic, counting, adding, 'temporal order', copy, "
+            "parity or dyck.",
         ),
     ],
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="dates: .conll or .tsv; shapes: a folder; the others: .jsonl."
+            metavar="FILE",
+            help="dates: .conll or .tsv; shapes: a folder; arithmetic, logic: .trees; the others: "
+            ".jsonl.",
         ),
     ],
     rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of rows.")] = 1000,
     steps: Annotated[
         int, typer.Option("--steps", min=1, metavar="N", help="Length of a sequence.")
     ] = 20,
+    depth: Annotated[
+        int, typer.Option("--depth", min=1, max=12, metavar="N", help="Greatest depth of a tree.")
+    ] = 6,
     part: Annotated[
         str,
         typer.Option(
@@ -256,5 +262,39 @@ def make_data(
     """Write a built-in data set to a file, to try the other commands on."""
     from ensue.data.tasks.write import write_task
 
-    about = write_task(task, file, rows=rows, steps=steps, part=part, seed=seed)
+    about = write_task(task, file, rows=rows, steps=steps, depth=depth, part=part, seed=seed)
     report(f"{file}: {rows:,} rows; {about}")
+
+
+@data.command("ngrams")
+def count_ngrams(
+    files: Annotated[list[str], typer.Argument(metavar="FILES", help="Files of text.")],
+    held_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--held-out", metavar="FILE", help="Text to hold out; else a tenth of the files."
+        ),
+    ] = None,
+    order: Annotated[
+        int, typer.Option("--order", min=1, max=10, metavar="N", help="Greatest n.")
+    ] = 5,
+    level: Annotated[
+        str,
+        typer.Option("--level", metavar="NAME", help="What a token is: spaces, words, characters."),
+    ] = "spaces",
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="TEXT", help="Count what follows these words."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count n-grams: how many, how many unseen, bytes, perplexity by n.
+
+    Plain maximum likelihood says 0, and a perplexity of infinity, where an n-gram was never seen;
+    beside it stands smoothing.
+    """
+    from ensue.tasks import TASKS
+
+    counts = next(own.counts for own in TASKS.values() if own.counts is not None)
+    found = counts.study(files, held_out or [], order=order, level=level, after=after)
+    answer(as_json_text(asdict(found)) if as_json else found.as_text())

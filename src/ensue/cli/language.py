@@ -1,4 +1,4 @@
-"""Texts that go on from a prompt: generate and suggest."""
+"""Texts that go on from a prompt, and words for a blank: generate, suggest, fill."""
 
 import sys
 from collections.abc import Sequence
@@ -14,12 +14,13 @@ from ensue.cli.grouped import grouped
 from ensue.cli.learning import TrustCell, trusted
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.errors import OptionError, RunError
-from ensue.escape import printable
+from ensue.escape import in_shell, printable
 
 if TYPE_CHECKING:
-    from ensue.tasks.generation import Generates, Suggestion
+    from ensue.tasks.generation import Filled, Generates, Suggestion
     from ensue.tasks.model import Model
 
+MOST_TOKENS = 100  # of a line
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a language model.")]
 
 
@@ -32,7 +33,10 @@ def load_generating(
 
     _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
     if model.task.generates is None:
-        raise RunError(f"{run}: expected a language model, got a model to {model.task.name}")
+        raise RunError(
+            f"{run}: expected a language model, got a model to {model.task.name}; train one: "
+            f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
+        )
     return model, model.task.generates
 
 
@@ -44,9 +48,15 @@ class GenerateOptions:
     ] = ""
     count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="Number of texts.")] = 1
     tokens: Annotated[
-        int,
-        typer.Option("--tokens", metavar="N", min=1, help="Maximum length of a text, in tokens."),
-    ] = 100
+        int | None,
+        typer.Option(
+            "--tokens",
+            metavar="N",
+            min=1,
+            help="Number of tokens: texts go on over line ends. Without it, a text is a line of "
+            f"at most {MOST_TOKENS}.",
+        ),
+    ] = None
     temperature: Annotated[
         float,
         typer.Option(
@@ -101,7 +111,8 @@ def generate(options: GenerateOptions) -> None:
         options.top_p,
         options.width,
         options.seed,
-        options.tokens,
+        options.tokens or MOST_TOKENS,
+        on=options.tokens is not None,
     )
     model, generates = load_generating(options.run, options.device, options.trust_cell)
     writer = generates.writer(model, options.prompt)
@@ -154,3 +165,54 @@ def suggest(
         sys.stdout.flush()
         if nobody_reads():
             return
+
+
+@app.command()
+def fill(
+    run: RunArgument,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT", help="A text with one blank, ___; without it, lines of standard input."
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", min=1, help="Number of fillers.")
+    ] = 5,
+    device: Device = "auto",
+    trust_cell: TrustCell = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a blank, ___, from what stands on both sides of it.
+
+    Ranks words by both sides, and beside them by what stands before alone; then says how much each
+    word of the text surprises. For language models with model.family = both.
+    """
+    from ensue.runs.load import load_run
+    from ensue.training import RunFolder
+
+    _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
+    fills = model.task.fills
+    if fills is None:
+        raise RunError(
+            f"{run}: expected a language model, got a model to {model.task.name}; train one: "
+            f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
+        )
+    for line in input_lines() if text is None else [text]:
+        found = fills.fill(model, line, count)
+        if as_json:
+            answer(as_json_text(_as_json(found)))
+        else:
+            answer(found.as_text())
+        if nobody_reads():
+            return
+
+
+def _as_json(found: "Filled") -> dict[str, Any]:
+    words = zip(found.words, found.bits, found.bits_before, strict=True)
+    return {
+        "text": found.text,
+        "fillers": dict(found.fillers),
+        "before_alone": dict(found.before_alone),
+        "words": [{"word": w, "bits": b, "bits_before": alone} for w, b, alone in words],
+    }

@@ -62,12 +62,13 @@ BestSoFar = Annotated[
 def init(wanted: Request, said: Said) -> None:
     """Write the complete configuration of a run, without training."""
     check(wanted, said)
-    from ensue.runs.train import settle
+    from ensue.runs.train import complete, settle
     from ensue.training import RunFolder
 
     folder = RunFolder(wanted.run)
     with folder.locked():
-        settle(folder, configured(wanted, said, teller()), say=teller())
+        config = complete(configured(wanted, said, teller()), teller())
+        settle(folder, config, say=teller())
     report(str(folder.config))
 
 
@@ -114,7 +115,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
     """
     check(wanted, said)
     with shown_while(LOADING):
-        from ensue.runs.train import attempted, suggest_rate, train_run
+        from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
 
@@ -126,7 +127,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
         with nullcontext() if looks_only else holding(folder):
             config = configured(wanted, said, tell, wanted.trust_cell)
             if wanted.dry_run:
-                answer(config.text_of(), end="")
+                answer(complete(config, tell).text_of(), end="")
                 return
             if wanted.find_rate:
                 answer(str(suggest_rate(config, tell)))

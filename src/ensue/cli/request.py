@@ -15,6 +15,7 @@ from ensue.cli.help import DATA, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
 from ensue.cli.words import refuse_clashes, with_words
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 from ensue.runs.known_settings import known_settings
 from ensue.setting_words import Words
 from ensue.tasks.options import TRAIN, Option
@@ -89,6 +90,19 @@ class Request(TolerantOptions):
     run: Annotated[
         Path, typer.Option("--run", "--out", "--output", metavar="FOLDER", help="Run folder.")
     ] = Path("run")
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Train for about a minute only.", rich_help_panel=SETTINGS),
+    ] = False
+    best: Annotated[
+        bool,
+        typer.Option(
+            "--best",
+            help="Train for hours: several networks, longer. `ensue settings TASK` shows what both "
+            "set.",
+            rich_help_panel=SETTINGS,
+        ),
+    ] = False
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,6 +121,13 @@ class Request(TolerantOptions):
             rich_help_panel=SETTINGS,
         ),
     ] = ""
+
+    @property
+    def recipe(self) -> str:
+        """quick, best, or "" for the default."""
+        if self.quick and self.best:
+            raise OptionError("--quick and --best: expected one of them; leave one out")
+        return "quick" * self.quick + "best" * self.best
 
     def keys(self) -> dict[str, Any]:
         """The keys of [data] that were given, the files to train on aside."""
@@ -145,8 +166,9 @@ def requested(command: Callable[..., None]) -> Callable[..., None]:
 
 def check(wanted: Request, said: Said) -> None:
     """What can be seen to be wrong at once, before torch is loaded and files are read."""
+    recipe = wanted.recipe
     if not wanted.files:
-        _refuse_resuming(wanted, said)
+        _refuse_resuming(wanted, said, recipe)
         return
     task = task_of(said.options, TRAIN, wanted.task)
     refuse_clashes(said.words, _keys(wanted, said), wanted.settings or [], task)
@@ -164,7 +186,7 @@ def _refuse_missing(paths: Sequence[str]) -> None:
             open_file(path)  # the error names the nearest file that there is
 
 
-def _refuse_resuming(wanted: Request, said: Said) -> None:
+def _refuse_resuming(wanted: Request, said: Said, recipe: str) -> None:
     from ensue.files.run_folder import RunFolder
 
     path = RunFolder(wanted.run).config
@@ -173,10 +195,11 @@ def _refuse_resuming(wanted: Request, said: Said) -> None:
             f"{wanted.run}: there is no run here; name the files to train on: "
             "ensue train reviews.csv --text review --label stars --run r1"
         )
-    if wanted.settings or wanted.task or wanted.keys() or said:
+    if wanted.settings or wanted.task or wanted.keys() or said or recipe:
         raise OptionError(
             f"{wanted.run}: without files the run goes on as {path} says; "
-            "change that file, or name the files too"
+            f"change that file, name the files too, or resume it: `ensue train --run "
+            f"{in_shell(wanted.run)}`"
         )
 
 
@@ -208,7 +231,7 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
     task = task_of(said.options, TRAIN, wanted.task)
     data = {**wanted.keys(), **_resolved(wanted)}
     settings = [*as_settings(said.options), *_device_setting(wanted), *(wanted.settings or [])]
-    config, messages = infer(data, task or None, settings, said.words)
+    config, messages = infer(data, task or None, settings, said.words, wanted.recipe)
     check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
     for message in messages:
         say(message)

@@ -56,7 +56,7 @@ def select(wanted: SelectOptions, said: Said) -> None:
     if not wanted.files:
         raise OptionError(
             "select: name the files to learn from: "
-            "ensue select corpus.txt --task language --models ngram,lstm --run selection"
+            f"`ensue select FILE --run {in_shell(wanted.run)}`"
         )
     check(wanted, said)
     tell = say if not wanted.quiet else lambda line: None

@@ -108,6 +108,9 @@ def settings_page(found: TaskSettings) -> Page:
         for name, table in found.tables.items()
     }
     column = widest(own for listed in rows.values() for own in listed)
+    if found.recipes and len(found.tables) > 1:
+        page.heading("Recipes", "what --quick and --best set, unless it is given otherwise")
+        page.entries([(f"--{name}", as_words(own)) for name, own in found.recipes.items()], column)
     for name, listed in rows.items():
         page.heading(f"[{name}]" if name else "Above all tables", found.about[name])
         page.entries(listed, column)
@@ -136,6 +139,10 @@ def setting_page(known: TaskSettings, name: str, setting: Setting) -> Page:
 def flags_of(known: TaskSettings) -> dict[str, str]:
     """The words that stand for settings, by the keys of these."""
     return {key: WORDS[word].flag for word, keys in known.words.items() for key in keys}
+
+
+def as_words(recipe: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} = {shown_value(value)}" for key, value in recipe.items())
 
 
 def _named(setting: Setting) -> str:

@@ -14,9 +14,10 @@ from ensue.data.layout import aligned, cut
 from ensue.data.options import ReadOptions
 from ensue.data.read import read
 from ensue.data.recognise.format import format_of
-from ensue.data.roles import SAMPLE, Roles, guess_roles, header_hint, header_is_data
+from ensue.data.roles import SAMPLE, Roles, columns_of, guess_roles, header_hint, header_is_data
 from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
+from ensue.data.time.check import series_lines
 from ensue.data.values import NO_LABEL
 from ensue.escape import printable
 
@@ -124,8 +125,23 @@ def check(
                 part.add(row, report.parts)
         part.rejected = rejected.count
         report.parts.append(part)
+    if text is None and label is None:
+        hints += _series(next(iter(parts.values()), ()), look)
     report.warnings = [*hints, *_warnings(report.parts)]
     return report
+
+
+def _series(paths: Sequence[Path | str], options: ReadOptions) -> list[Finding]:
+    """Of a table with dates and numbers, what forecasting would make of it."""
+    sample = _first(paths, options)
+    if not sample or not series_lines(_columns(sample)):
+        return []
+    every = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
+    return [Finding("series", line) for line in series_lines(_columns(list(every)))]
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    return {name: [row.fields.get(name) for row in rows] for name in columns_of(rows)}
 
 
 def _first(paths: Sequence[Path | str], options: ReadOptions) -> list[Row]:

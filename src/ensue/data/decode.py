@@ -127,8 +127,9 @@ def _one_by_one(block: bytes, encoding: str, number: int, offset: int) -> Iterat
             text = line.decode(encoding)
             if "\0" in text:
                 fault = f"a NUL byte at byte {offset + line.find(0)}: the line is not text"
-            elif text.startswith(BOM):
-                fault = f"a byte order mark at byte {offset}: were files joined? Remove it"
+            elif BOM in text:
+                at = offset + len(text[: text.index(BOM)].encode(encoding))
+                fault = f"a byte order mark at byte {at}: were files joined? Remove it"
         except UnicodeDecodeError as error:
             fault = _undecodable(line, encoding, error, offset)
             text = line.decode(encoding, "replace")

@@ -9,19 +9,29 @@ import numpy as np
 
 from ensue.data.layout import cut
 from ensue.data.options import require
+from ensue.data.recognise.columns import VALUES, WRITTEN, Column, Kind, column_of
 from ensue.data.rows import Row
 
 TEXTS = ("form", "tokens", "text", "features", "review", "sentence", "source")
+TEXT_NAMES = ("comment", "body", "message", "content", "question", "tweet", "document", "title")
 LABELS = ("label", "upos", "tag", "tags", "class", "category", "sentiment", "stars", "rating")
+# What is predicted in tables that many know.
+TARGETS = ("target", "y", "outcome", "response", "churn", "species", "survived", "fraud")
 SAMPLE = 200  # rows that a guess looks at
 MANY_WORDS = 8  # no name of a column has as many
 NAME_WIDTH = 30
+FAR_LONGER = 2.0  # times the words of every other text: this is the one that is meant
 
 
 class Roles(NamedTuple):
+    """texts, labels: the columns that may be meant, the likeliest first; several are equally
+    plausible."""
+
     text: str
     label: str | None
     guessed: bool
+    texts: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -29,14 +39,65 @@ class Roles(NamedTuple):
 
 
 def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Roles:
-    """The fields named, or else those that look like it among the first rows: by name, then the
-    longest values as text and the fewest different ones, two or more, as label."""
+    """The fields named, or else those that look like it among the first rows: by name, then by
+    what they hold. Dates and identifiers are neither."""
     names = columns_of(rows)
     require([name for name in (text, label) if name is not None], names, rows[0].place)
     names = [name for name in names if 2 * len(_values(rows, name)) >= len(rows)] or names
-    found = text or _text_of(rows, [name for name in names if name != label])
-    others = [name for name in names if name != found]
-    return Roles(found, label or _label_of(rows, others), text is None or label is None)
+    columns = {name: column_of(rows, name) for name in names}
+    others = [own for own in columns.values() if own.name != label]
+    texts = [text] if text else _texts(others, label is not None)
+    found = texts[0] if texts else _longest(rows, [name for name in names if name != label])
+    left = [own for own in others if own.name not in (found, *texts)]
+    labels = [label] if label else _labels(left, len(rows))
+    first = labels[0] if labels else None
+    return Roles(found, first, text is None or label is None, tuple(texts), tuple(labels))
+
+
+def _texts(columns: Sequence[Column], labelled: bool) -> list[str]:
+    """One, or several that are equally plausible. labelled: the label is none of the columns."""
+    named = {own.name: own.kind for own in columns}
+    for name in TEXTS:
+        if name in named and named[name] in (*WRITTEN, Kind.CATEGORY, Kind.CONSTANT):
+            return [name]
+    for kinds in ((Kind.TEXT, Kind.STEPS), (Kind.TOKENS,), (Kind.NAME,)):
+        found = sorted((own for own in columns if own.kind in kinds), key=lambda own: -own.words)
+        if len(found) > 1 and found[0].words >= FAR_LONGER * found[1].words:
+            found = found[:1]
+        if kinds == (Kind.TOKENS,):  # of tokens and their tags, those of more kinds
+            found = sorted(found, key=lambda own: -own.different)[:1]
+        known = [own for own in found if own.name.lower() in (*TEXTS, *TEXT_NAMES)]
+        if found:
+            return [own.name for own in (known if len(known) == 1 else found)]
+    words = [own for own in columns if own.kind is Kind.CATEGORY and own.words]
+    return [words[0].name] if len(words) == 1 and len(columns) <= (1 if labelled else 2) else []
+
+
+def _longest(rows: Sequence[Row], names: Sequence[str]) -> str:
+    lengths = {name: sum(map(_size, _values(rows, name))) for name in names}
+    return max(lengths, key=lengths.__getitem__, default=next(iter(rows[0].fields)))
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, str | list | np.ndarray) else 0
+
+
+def _labels(columns: Sequence[Column], rows: int) -> list[str]:
+    """One, or several that are equally plausible. A file may be sorted by its label: one with such
+    a name may be the same in the first rows."""
+    known = {own.name: own for own in columns if own.kind is not Kind.OTHER}
+    named = [name for name in LABELS if name in known]
+    if named:
+        return sorted(named, key=lambda name: known[name].different == 1)[:1]
+    wanted = [own for own in columns if own.kind in (*VALUES, Kind.NAME, Kind.TOKENS)]
+    few = [
+        own.name
+        for own in wanted
+        if own.different > 1 and (own.kind is Kind.TOKENS or own.different <= max(2, rows // 2))
+    ]
+    if few:
+        return sorted(few, key=lambda name: known[name].different)
+    return [own.name for own in wanted if own.kind is Kind.NUMBER]
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
@@ -47,33 +108,6 @@ def columns_of(rows: Sequence[Row]) -> list[str]:
 def _values(rows: Sequence[Row], name: str) -> list[Any]:
     """Those that are there."""
     return [value for row in rows if (value := row.fields.get(name)) is not None]
-
-
-def _text_of(rows: Sequence[Row], names: Sequence[str]) -> str:
-    for name in TEXTS:
-        if name in names:
-            return name
-    lengths = {name: sum(map(_size, _values(rows, name))) for name in names}
-    return max(lengths, key=lengths.__getitem__, default=next(iter(rows[0].fields)))
-
-
-def _size(value: Any) -> int:
-    return len(value) if isinstance(value, str | list | np.ndarray) else 0
-
-
-def _label_of(rows: Sequence[Row], names: Sequence[str]) -> str | None:
-    kinds = {}
-    for name in names:
-        values = _values(rows, name)
-        if values and all(isinstance(value, str | int | float) for value in values):
-            kinds[name] = len(set(values))
-    # A file may be sorted by its label: one with such a name may be the same in the first rows.
-    named = sorted((name for name in LABELS if name in names), key=lambda n: kinds.get(n) == 1)
-    if named:
-        return named[0]
-    most = max(2, len(rows) // 2)  # beyond that, values hardly repeat
-    few = {name: count for name, count in kinds.items() if 1 < count <= most}
-    return min(few, key=few.__getitem__) if few else None
 
 
 def header_is_data(rows: Sequence[Row]) -> bool:

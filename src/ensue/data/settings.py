@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
-from ensue.data.split import SHARES
+from ensue.data.split import SHARES, SPLIT_VERSION
 from ensue.settings import Expected, Table
 
 
@@ -48,15 +48,18 @@ class DataSettings(Table):
     group: str = Field("", description="Column whose equal values stay in the same part.")
     split_seed: int = Field(0, ge=0, description="Another number splits the rows otherwise.")
     split_version: int = Field(
-        1, description="Version of the rule that splits the rows; 1 is that of version 0.1.0."
+        SPLIT_VERSION,
+        description="Version of the rule that splits the rows: 1 is that of version 0.1.0; 2 "
+        "spreads blank texts over the parts.",
     )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
 
     @field_validator("split_version")
     @classmethod
     def _known_version(cls, version: int) -> int:
-        if version != 1:
-            raise ValueError(f"expected 1, got {version}; use the Ensue that wrote it")
+        if not 1 <= version <= SPLIT_VERSION:
+            known = " or ".join(map(str, range(1, SPLIT_VERSION + 1)))
+            raise ValueError(f"expected {known}, got {version}; use the Ensue that wrote it")
         return version
 
     def files(self, part: str) -> list[str]:

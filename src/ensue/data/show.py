@@ -1,47 +1,89 @@
-"""The first rows of a file as the reader sees them."""
+"""The first rows of a file as the reader sees them, and as tokens."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ensue.data.layout import aligned, cut, width_of
-from ensue.data.options import ReadOptions
-from ensue.data.read import read
+from ensue.data.options import ReadOptions, needed_columns
+from ensue.data.read import Gathered, read
 from ensue.data.recognise.format import format_of
+from ensue.data.roles import columns_of, guess_roles
 from ensue.data.rows import Problem, Row
 from ensue.data.series import number_of
+from ensue.data.tokenise import Tokeniser
 from ensue.escape import printable, short_line
 
 MOST_FIELDS = 100
+SEPARATOR = "·"  # of tokens
 LEAST = 8  # cells of a column, however narrow the terminal
 
 
-def show(path: Path | str, options: ReadOptions, count: int = 5, width: int = 80) -> str:
-    """Fields with their kinds, a preview of the first rows within the width, and the problems met
-    on the way to them."""
-    problems: list[Problem] = []
-    options = replace(options, format=format_of(Path(path), options.format))
-    rows: list[Row] = []
-    for row in read(path, options, problems.append):
-        rows.append(row)
-        if len(rows) >= count:
-            break
-    blocks = [[f"{path}: {options.format}, {_read_so_far(len(rows))}"]]
-    if rows:
-        names = list(dict.fromkeys(name for row in rows for name in row.fields))
-        kinds = [[name, _kind(rows, name)] for name in names[:MOST_FIELDS]]
-        listed = [cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)]
-        more = len(names) - len(kinds)
-        blocks.append([*listed, *([f"and {more:,} more"] if more else [])])
-        blocks.append(_preview(rows, names, width))
-    if problems:
-        found = [f"  {short_line(str(problem))}" for problem in problems[:count]]
-        blocks.append([f"problems on the way: {len(problems)}", *found])
-    return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
+@dataclass(frozen=True)
+class Preview:
+    """The first sound rows of a file, and the problems met on the way to them."""
+
+    path: str
+    options: ReadOptions
+    count: int
+    rows: list[Row]
+    problems: list[Problem]
+
+    @classmethod
+    def of(cls, path: Path | str, options: ReadOptions, count: int = 5) -> Preview:
+        problems: list[Problem] = []
+        options = replace(options, format=format_of(Path(path), options.format))
+        rows = list(islice(read(path, options, problems.append), count))
+        return cls(str(path), options, count, rows, problems)
+
+    def as_text(self, width: int = 80) -> str:
+        """Fields with their kinds, a preview of the rows within the width, and the problems."""
+        rows, problems = self.rows, self.problems
+        blocks = [[f"{self.path}: {self.options.format}, {_read_so_far(len(rows))}"]]
+        if rows:
+            names = columns_of(rows)
+            kinds = [[name, _kind(rows, name)] for name in names[:MOST_FIELDS]]
+            listed = [cut(line, width) for line in aligned([["field", "kind"], *kinds], left=2)]
+            more = len(names) - len(kinds)
+            blocks.append([*listed, *([f"and {more:,} more"] if more else [])])
+            blocks.append(_preview(rows, names, width))
+        if problems:
+            found = [f"  {short_line(str(problem))}" for problem in problems[: self.count]]
+            blocks.append([f"problems on the way: {len(problems)}", *found])
+        return "\n\n".join("\n".join(map(printable, block)) for block in blocks)
+
+    def tokens(self, text: str = "", width: int = 80) -> str:
+        """What a model sees of the rows: their tokens, one row a line. text: the column, "" for
+        the one that looks like it. DataError where there is no sound row, or no such column."""
+        rows = self._with(text)
+        name = guess_roles(rows, text or None, None).text
+        tokeniser = Tokeniser("words", lower=True, breaks="space")
+        lines = [f"as tokens ({name}, level words; {SEPARATOR} stands between them)"]
+        for row in rows:
+            value = row.fields.get(name, "")
+            if not isinstance(value, str | list):
+                return (
+                    f"{name}: sequences of numbers are taken as they are, scaled by the training "
+                    "part"
+                )
+            tokens = tokeniser(value) if isinstance(value, str) else value
+            line = f"  {len(tokens):>5}  {SEPARATOR.join(map(str, tokens))}"
+            lines.append(line if len(line) <= width else line[: width - 1] + "…")
+        return "\n".join(map(printable, lines))
+
+    def _with(self, text: str) -> list[Row]:
+        """The rows with all their columns; those that are sound in this one."""
+        if self.rows and not text and not needed_columns(self.options):
+            return self.rows
+        how = replace(self.options, used=(text,) if text else (), others=True)
+        source = {self.path: partial(read, self.path, how)}
+        return list(islice(iter(Gathered(source, skip_bad=True)), self.count))
 
 
 def _read_so_far(count: int) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ensue.errors import DataError, OptionError
 
+FIRST_VERSION, SPLIT_VERSION = 1, 2  # of the rule by which rows are split: the first, and today's
 SHARES: Mapping[str, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 MOST_NAMED = 5
 CYCLE = 10  # blocks that are dealt out together
@@ -33,6 +34,17 @@ def fraction(content: str, seed: int = 0) -> float:
 def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -> str:
     """The part that a row of this content belongs to, whatever other rows there are."""
     return _part_at(fraction(content, seed), shares)
+
+
+def hashed_content(content: str, place: str, version: int) -> str:
+    """What decides the part of a row. Blank rows are all alike, and by their content would fall
+    into one part: since version 2 it is their place in the file that decides.
+
+    >>> hashed_content("  ", "r.csv:7", 2)
+    '  \\nr.csv:7'
+    """
+    blank = version > FIRST_VERSION and not content.strip()
+    return f"{content}\n{place}" if blank else content
 
 
 def _part_at(at: float, shares: Mapping[str, float]) -> str:

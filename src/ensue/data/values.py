@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -188,5 +187,8 @@ def _possible(fields: Mapping[str, Any], used: Mapping[str, Any]) -> Iterator[tu
         elif value is None:
             yield name, None
         else:
-            with suppress(Unfit):
-                yield name, kind_of(value)[1]
+            try:
+                kept = kind_of(value)[1]
+            except Unfit:
+                continue
+            yield name, kept

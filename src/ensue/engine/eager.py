@@ -5,7 +5,7 @@ Tensors are (time, batch, features); state is a tuple of (batch, features), one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -57,7 +57,10 @@ def sort_rows(recurrence: Recurrence) -> tuple[Recurrence, Rows]:
     return ordered, rows
 
 
-def steps(recurrence: Recurrence, rows: Rows) -> Iterator[tuple[int, State, Tensor, State]]:
+Step = tuple[int, State, Tensor, State]  # rows alive, old state, output, new state
+
+
+def steps(recurrence: Recurrence, rows: Rows) -> Iterator[Step]:
     """For each t: (rows alive, old state, output, new state), of sorted rows alive at t."""
     cell, parameters, x, state, _, masks, _ = recurrence
     width = cell.equations(*recurrence.sizes).output.width
@@ -89,10 +92,15 @@ def eager(
 def eager_engine(recurrence: Recurrence) -> tuple[Tensor, State]:
     """`eager` of one value, in the order of time."""
     ordered, rows = sort_rows(recurrence)
+    return assembled(ordered, rows, steps(ordered, rows))
+
+
+def assembled(ordered: Recurrence, rows: Rows, made: Iterable[Step]) -> tuple[Tensor, State]:
+    """Outputs and final state of all steps, rows in their own order again."""
     state, batch = ordered.state, ordered.x.shape[1]
     outputs: list[Tensor] = []
     ended: list[State] = []  # states of rows that have ended, shortest rows first
-    for alive, _, y, new in steps(ordered, rows):
+    for alive, _, y, new in made:
         ended.append(tuple(s[alive:] for s in state))
         outputs.append(pad(y, (0, 0, 0, batch - alive)))
         state = new

@@ -30,6 +30,7 @@ from ensue.engine.native.native import (
     why_not_native,
     with_kernel,
 )
+from ensue.engine.recording import record, recorder
 from ensue.engine.recurrence import Recurrence, State, Tensors
 from ensue.engine.rows import reverse_time
 from ensue.engine.torch_kernels import torch_kernel, why_not_torch
@@ -113,6 +114,9 @@ def run(
     recurrence = Recurrence(cell, parameters, x, state, lengths, masks, reverse)
     if torch.compiler.is_compiling():
         return _in_graph(recurrence, engine)
+    if (unrolled := recorder()) is not None:
+        check_given(cell.equations(*recurrence.sizes), recurrence)
+        return record(recurrence, unrolled)
     sizes = recurrence.sizes
     if in_forward_mode():
         engine = "eager" if engine == "auto" else engine

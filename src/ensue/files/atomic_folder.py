@@ -48,6 +48,11 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def or_infinite(value: float | None) -> float:
+    """A number that `finite` has written."""
+    return math.inf if value is None else float(value)
+
+
 def digest(value: bytes) -> str:
     return sha256(value).hexdigest()
 

@@ -50,6 +50,11 @@ class RunFolder:
         files = [own for own in self._named() if own not in folders]
         refuse_strange(dict.fromkeys(files, stat.S_IFREG) | dict.fromkeys(folders, stat.S_IFDIR))
 
+    def check_weights(self) -> None:
+        """The same for what a model is read from."""
+        read = [self.checkpoints, self.learned, self.model, self.path / MEMBERS]
+        refuse_strange(dict.fromkeys(read, stat.S_IFDIR))
+
     def _named(self) -> list[Path]:
         """Every name of the folder that a run uses."""
         return [own for own in vars(self).values() if isinstance(own, Path) and own != self.path]

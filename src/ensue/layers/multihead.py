@@ -133,8 +133,8 @@ class MultiHead(nn.Module):
 
 def _grouped(queries: Tensor, memory: Tensor) -> Tensor:
     """(rows, queries, width) → (batch, each·queries, width), batch the rows of the memory."""
-    each = len(queries) // max(len(memory), 1)
-    return queries.reshape(len(memory), each * queries.shape[1], queries.shape[2])
+    each = queries.shape[0] // max(memory.shape[0], 1)
+    return queries.reshape(memory.shape[0], each * queries.shape[1], queries.shape[2])
 
 
 def _joined(context: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
 def placed(x: Tensor, first: int = 0, period: int | None = None) -> Tensor:
     """x (time, batch, width) with the sinusoids of its steps, which stand at first, first + 1, …,
     counted modulo `period` if one is given."""
-    positions = torch.arange(first, first + len(x), device=x.device)
+    positions = torch.arange(first, first + x.shape[0], device=x.device)
     if period is not None:
         positions = positions % period
     return x + sinusoids(positions, x.shape[-1], x.dtype)[:, None]

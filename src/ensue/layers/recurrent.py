@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from ensue.cells import CELLS, Cell, initialise
+from ensue.cells import CELLS, Cell, OutputLayer, initialise
+from ensue.cells.expression import cell_of_text
 from ensue.cells.reference import CellReference
 from ensue.engine.recurrence import State, Tensors
 from ensue.engine.rows import check_lengths
@@ -92,7 +93,8 @@ class Recurrent(nn.Module):
     backward_start: where the backward direction begins — "zero", "forward_end" (the forward
     direction's end state) or "shared_end" (its state at the last step is the forward one); but for
     "zero", a backward state that is given or learned is not used.
-    initial: "zero" or "learned". max_length: cut (at the "end" or "start") or pad x to it.
+    initial: "zero" or "learned". output_layers: an `OutputLayer`, V·h + d, between each two layers.
+    max_length: cut (at the "end" or "start") or pad x to it.
     engine: "auto", or one of ensue.engine.ENGINES by name.
 
     >>> layer = Recurrent("GRU", 8, 16, num_layers=2)
@@ -114,12 +116,15 @@ class Recurrent(nn.Module):
         batch_first: bool = False,
         initial: str = "zero",
         init: str = "standard",
+        output_layers: bool = False,
         max_length: int | None = None,
         cut: str = "end",
         engine: str = "auto",
     ) -> None:
         super().__init__()
         cells = _cells(cell, num_layers)
+        if output_layers:
+            cells = [*map(OutputLayer, cells[:-1]), cells[-1]]
         _check(input_size, hidden_size, dropout, initial, backward_start, engine)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, len(cells)
         self.bidirectional, self.backward_start = bidirectional, backward_start
@@ -214,6 +219,10 @@ class Recurrent(nn.Module):
         """Masks for x (time, batch, input), one entry for each layer and direction."""
         return _drawn(self.ways, x)
 
+    def masks_at(self, masks: Sequence[Masks | None], at: int, size: int = 1) -> list[Masks | None]:
+        """Those of `size` steps from step `at` on."""
+        return [_slice_masks(w.cell, m, at, size) for w, m in zip(self.ways, masks, strict=True)]
+
     # ---------------------------------------------------------------- other ways to run it
     def pieces(
         self,
@@ -235,7 +244,7 @@ class Recurrent(nn.Module):
         for at in range(0, x.shape[0], size):
             piece = x[at : at + size]
             rest = None if lengths is None else (lengths - at).clamp(0, piece.shape[0])
-            own = [_slice_masks(w.cell, m, at, size) for w, m in zip(ways, masks, strict=True)]
+            own = self.masks_at(masks, at, size)
             y, new = self._run(ways, piece, state, rest, own)
             yield y.transpose(0, 1) if self.batch_first else y, new
             state = detach(new)
@@ -294,9 +303,7 @@ def as_cell(cell: object) -> Cell:
         assert found is not None
         return found
     if isinstance(cell, str):
-        if cell not in CELLS:
-            raise unknown("cell", cell, CELLS)
-        return CELLS[cell]()
+        return CELLS[cell]() if cell in CELLS else cell_of_text(cell)
     if isinstance(cell, type) and issubclass(cell, Cell):
         raise OptionError(f"cell: expected a cell, got the class; write {cell.__name__}()")
     if not isinstance(cell, Cell):

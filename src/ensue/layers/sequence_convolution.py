@@ -49,7 +49,7 @@ class SequenceConvolution(nn.Module):
             )
         front = x.new_zeros(self.before, *x.shape[1:]) if past is None else past
         whole = torch.cat([front, x, x.new_zeros(self.behind, *x.shape[1:])])
-        seen = [whole[j * self.dilation :][: len(x)] for j in range(self.size)]
+        seen = [whole[j * self.dilation :][: x.shape[0]] for j in range(self.size)]
         return linear(torch.cat(seen, -1), self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -90,7 +90,7 @@ class GatedConvolutions(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """x (time, batch, width); nothing is seen of padding, and y is zero there."""
-        real = step_mask(lengths.to(x.device), len(x))[..., None]
+        real = step_mask(lengths.to(x.device), x.shape[0])[..., None]
         for norm, layer in zip(self.norms, self.layers, strict=True):
             x = x + dropout(glu(layer(norm(x) * real)), self.dropout, self.training)
         found: Tensor = self.last(x) * real

@@ -115,7 +115,7 @@ class EncoderBlocks(nn.Module):
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """y (time, batch, width), zero beyond a row's end."""
-        real = step_mask(lengths.to(x.device), len(x)).t()  # (batch, time)
+        real = step_mask(lengths.to(x.device), x.shape[0]).t()  # (batch, time)
         y, seen = x.transpose(0, 1).contiguous(), real[:, None, None]
         for block in self.layers:
             y, _, _ = block(y, None, seen)

@@ -17,6 +17,7 @@ from ensue.data.read import read
 from ensue.data.rows import Row
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import finite
 from ensue.files.disk import disk_errors, refuse_target, replacing
 from ensue.runs.predict import Answered
@@ -147,7 +148,10 @@ WRITERS: dict[str, Callable[[Rows, BinaryIO], None]] = {
 def check_table_file(path: Path) -> None:
     """OptionError where no table can be written there, before anything is computed."""
     if path.suffix not in WRITERS:
-        raise OptionError(f"--out: expected a file that ends in {', '.join(WRITERS)}, got {path}")
+        raise OptionError(
+            f"--out: expected a file that ends in {', '.join(WRITERS)}, got {path}; use "
+            f"--out {in_shell(path.with_suffix('.csv'))}"
+        )
     refuse_target(path)
     if path.suffix == ".parquet":
         try:

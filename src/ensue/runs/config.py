@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from ensue.data.settings import DataSettings
+from ensue.data.split import FIRST_VERSION
 from ensue.errors import ConfigError, RunError, unknown
 from ensue.files.opening import read_plain
 from ensue.runs.paths import located, portable, with_cell_paths, with_paths
@@ -28,13 +29,15 @@ from ensue.training import TrainSettings
 
 TABLES = ("data", "text", "model", "train")
 AnyTask = Task[Any, Any, Any]
+Told = Mapping[str, frozenset[str]]
 Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults of a task
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """task: its name; members: how many networks, whose mean answers; renamed: a line for each
-    key that an older version called otherwise."""
+    key that an older version called otherwise; told: the keys of each table that were given, the
+    others being defaults. A configuration file tells all of them."""
 
     task: str
     members: int
@@ -43,6 +46,7 @@ class RunConfig:
     model: Table
     train: TrainSettings
     renamed: tuple[str, ...] = field(default=(), compare=False)
+    told: Told = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> RunConfig:
@@ -57,16 +61,18 @@ class RunConfig:
         kinds = tables_of(task)
         found: dict[str, Any] = {}
         renamed: list[str] = []
+        told: dict[str, frozenset[str]] = {}
         for key, (kind, defaults) in kinds.items():
             table = given.pop(key, {})
             if not isinstance(table, dict):
                 wrong.append(f"{key}: expected a table, [{key}], got {table!r}")
                 continue
             today = kind.upgraded(table)
+            told[key] = frozenset(today)
             renamed += _renamed_lines(kind, key, table, today)
             values = {**defaults, **today}
-            if "watch" in defaults and (told := not_watched(task, values["watch"])):
-                wrong.append(told)
+            if "watch" in defaults and (unknown_score := not_watched(task, values["watch"])):
+                wrong.append(unknown_score)
                 values["watch"] = defaults["watch"]
             try:
                 found[key] = kind.model_validate(values)
@@ -75,7 +81,7 @@ class RunConfig:
         wrong += [_unknown_table(key, kinds) for key in given]
         if wrong:
             raise ConfigError(listed(wrong))
-        return cls(name, members, **found, renamed=tuple(renamed))
+        return cls(name, members, **found, renamed=tuple(renamed), told=told)
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
@@ -89,7 +95,7 @@ class RunConfig:
     def of_text(cls, text: bytes, path: Path) -> RunConfig:
         """The same of what the file at this path holds."""
         try:
-            config = cls.of(tomllib.loads(text.decode()))
+            config = cls.of(_of_its_version(tomllib.loads(text.decode())))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         except RecursionError:
@@ -98,7 +104,8 @@ class RunConfig:
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
         find = partial(located, folder=path.parent)
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
-        return replace(config, data=data, model=model)
+        told = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
+        return replace(config, data=data, model=model, told=told)
 
     def tables(self) -> dict[str, Any]:
         """As TOML holds it; `of` reads it back."""
@@ -125,12 +132,33 @@ class RunConfig:
         """What the task says of itself."""
         return TASKS[self.task]
 
+    def kinds(self) -> Kinds:
+        """Its tables, with the defaults that its task has otherwise."""
+        return tables_of(self.description)
+
     def new_model(self) -> Model[Any, Any, Any]:
         """Not fitted yet."""
         kind, members = self.description.model_class, self.members
         found = kind(self.text, self.model, self.train, members=members)
         found.roles = self.data.roles()
+        found.told = {name: self.told.get(name, frozenset()) for name in found.told}
         return found
+
+    def changed(self, tables: Mapping[str, Mapping[str, Any]]) -> RunConfig:
+        """With these values, by table and key."""
+        new: dict[str, Any] = {}
+        for name, values in tables.items():
+            old: Table = getattr(self, name)
+            new[name] = type(old).of({**dict(old), **values}, name)
+        return replace(self, **new)
+
+
+def _of_its_version(tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a file, with the rule of splitting that held when files did not name it."""
+    data = tables.get("data")
+    if isinstance(data, dict):
+        data.setdefault("split_version", FIRST_VERSION)
+    return tables
 
 
 def tables_of(task: AnyTask) -> Kinds:

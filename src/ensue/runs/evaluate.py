@@ -65,7 +65,7 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     config, model = run.config, run.model
     part_name, test = request.part, list(request.test)
     if test and part_name != "test":
-        raise OptionError("--test and --validation: expected one of them, got both")
+        raise OptionError("--test and --validation: expected one of them, got both; leave one out")
     data = config.data.model_copy(update={**request.reading, **({"test": test} if test else {})})
     if part_name == "test" and not data.has_test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")

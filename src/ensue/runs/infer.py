@@ -8,23 +8,21 @@ from os.path import abspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ensue.data.options import ReadOptions
 from ensue.data.parallel import sides_of
-from ensue.data.roles import guess_roles
+from ensue.data.recognise.columns import VALUES, WRITTEN, Kind
 from ensue.data.settings import DataSettings
-from ensue.data.tokenise import Tokeniser
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
-from ensue.escape import printable
 from ensue.runs.config import RunConfig, changed
-from ensue.runs.known_settings import known_settings
+from ensue.runs.known_settings import known_settings, shown_value
 from ensue.runs.messages import Message
 from ensue.runs.paths import with_cell_paths
 from ensue.setting_words import Words
 from ensue.tasks import TASKS
+from ensue.tasks.questions import decided, undecided
+from ensue.tasks.recipes import recipe_of
 from ensue.tasks.rows.recognise import roles_of
-from ensue.tasks.sample import Guess, Sample, first_rows
+from ensue.tasks.sample import Guess, Sample
 
-SEPARATOR = "·"
 NO_WORDS: Words = {}
 
 
@@ -40,9 +38,11 @@ def infer(
     task: str | None,
     settings: Sequence[str],
     words: Words = NO_WORDS,
+    recipe: str = "",
 ) -> Inferred:
     """data: the keys of [data] that were given; settings: `table.key=value` each; words: values
-    for settings by the words that stand for them, whatever the task calls these."""
+    for settings by the words that stand for them, whatever the task calls these; recipe: quick or
+    best, for what neither of them says."""
     said = changed({}, settings)
     data = {**data, **said.get("data", {})}
     given = DataSettings.of(data, "data")
@@ -50,16 +50,15 @@ def infer(
         raise ConfigError(str(unknown("task", task, TASKS)))
     _refuse_twice(given)
     sample = Sample(given, said)
-    name, guess = (task, TASKS[task].infer(sample)) if task else _recognised(sample)
+    name, guess = _named(sample, task) if task else _recognised(sample)
     hints = sample.header_lines() if "rows" in vars(sample) else []
-    lines = [f"{k}: {_told(v)}" for k, v in guess.data.items() if v and not getattr(given, k)]
-    if task is None:
-        lines.append(f"task: {name} ({guess.why})")
-    for table, keys in guess.tables.items():
-        lines += [f"{table}.{key}: {_told(value)}" for key, value in keys.items()]
+    lines = _decisions(sample, guess, "" if task else name)
     tables = {"task": name, "data": {**data, **guess.data}, **guess.tables}
     in_words = known_settings(name).as_settings(words)
-    config = RunConfig.of(changed(tables, [*in_words, *settings]))
+    more = recipe_of(TASKS[name], recipe, said.get("model"))
+    effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
+    lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
+    config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))
     config = replace(config, model=with_cell_paths(config.model, abspath))
     split = config.description.split_line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in hints]
@@ -67,25 +66,74 @@ def infer(
     return Inferred(config, [*messages, *map(Message, lines), *[Message(split)] * bool(split)])
 
 
+def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
+    """A line for each thing that was found out, with what was seen. task: if nobody named it."""
+    found = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
+    lines = [
+        f"{key}: {_told(value)}{_seen(sample, value)}" for key, value in found.items() if value
+    ]
+    if task:
+        lines.append(f"task: {task} ({guess.why})")
+    for table, keys in guess.tables.items():
+        lines += [
+            f"{table}.{key}: {_told(value)}{_seen(sample, value)}" for key, value in keys.items()
+        ]
+    if found and "kinds" in vars(sample):
+        kinds = (Kind.IDENTIFIER, Kind.DATE)
+        used = str([*guess.data.values(), *guess.tables.values()])
+        left = [own for own in sample.kinds.values() if own.kind in kinds]
+        told = [f"{own.name} ({own.kind})" for own in left if repr(own.name) not in used]
+        lines += [f"not used: {', '.join(told)}"] * bool(told)
+    return lines
+
+
+def _seen(sample: Sample, name: Any) -> str:
+    """What was seen of a column that was found."""
+    if not isinstance(name, str) or "kinds" not in vars(sample) or name not in sample.kinds:
+        return ""
+    return f" ({sample.kinds[name].seen})"
+
+
+def _named(sample: Sample, task: str) -> tuple[str, Guess]:
+    return task, decided(sample, TASKS[task], TASKS[task].infer(sample))
+
+
 def _recognised(sample: Sample) -> tuple[str, Guess]:
-    """The first task that recognises the data."""
-    for name in TASKS:
-        guess = sample.recognised_by(TASKS[name].recognise)
-        if guess is not None:
+    """The first task that is sure of the data, or the only reading that there is; an error with a
+    command for each where there are several."""
+    found = [
+        (name, guess)
+        for name in TASKS
+        if (guess := sample.recognised_by(TASKS[name].recognise)) is not None
+    ]
+    for name, guess in found:
+        if guess.sure and not guess.others:
             return name, guess
-    raise _nothing_recognised(sample)
+    readings = [(name, own) for name, guess in found for own in guess.readings]
+    if not readings:
+        raise _nothing_recognised(sample)
+    if len(readings) > 1:
+        raise undecided(sample, [(TASKS[name], own) for name, own in readings])
+    return readings[0]
 
 
 def _nothing_recognised(sample: Sample) -> EnsueError:
     """Why no task fits, as far as the columns tell."""
+    label, rows = sample.data.label, sample.rows
     try:
         roles_of(sample)
     except EnsueError as problem:
-        return problem
-    return DataError(
-        f"{sample.rows[0].place}: no column looks like a text among {', '.join(sample.columns)}; "
-        "say what is to be predicted with --label, and the others are read as a table"
-    )
+        told = problem
+    else:
+        told = sample.no_text()
+    beside = [own for own in sample.kinds.values() if own.name != label]
+    if label in sample.columns and not any(own.kind in (*WRITTEN, *VALUES) for own in beside):
+        listed = ", ".join(f"{own.name} ({own.kind})" for own in beside) or "none"
+        return DataError(
+            f"{rows[0].place}: no column to predict {label} from, got {listed}; if one of them is "
+            "to be learned from all the same, name it with --text"
+        )
+    return told
 
 
 def _refuse_twice(data: DataSettings) -> None:
@@ -107,21 +155,3 @@ def _told(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def tokens_shown(path: str, options: ReadOptions, text: str, count: int, width: int) -> str:
-    """What a model sees of the first rows: their tokens, one row a line."""
-    rows = first_rows([path], replace(options, used=(text,) if text else (), others=True), count)
-    name = guess_roles(rows, text or None, None).text
-    tokeniser = Tokeniser("words", lower=True, breaks="space")
-    lines = [f"as tokens ({name}, level words; {SEPARATOR} stands between them)"]
-    for row in rows:
-        value = row.fields.get(name, "")
-        if not isinstance(value, str | list):
-            return (
-                f"{name}: sequences of numbers are taken as they are, scaled by the training part"
-            )
-        tokens = tokeniser(value) if isinstance(value, str) else value
-        line = f"  {len(tokens):>5}  {SEPARATOR.join(map(str, tokens))}"
-        lines.append(line if len(line) <= width else line[: width - 1] + "…")
-    return "\n".join(map(printable, lines))

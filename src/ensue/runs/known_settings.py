@@ -36,7 +36,7 @@ class Setting:
 class TaskSettings:
     """tables: the settings of each, by key; about: a sentence on each table; words: the settings
     that each word of the command line stands for, where it stands for any; instead: the setting to
-    name where it stands for none."""
+    name where it stands for none; recipes: what --quick and --best set."""
 
     task: str
     sentence: str
@@ -44,6 +44,7 @@ class TaskSettings:
     tables: Mapping[str, Mapping[str, Setting]]
     words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[str, Setting]]:
         """Every setting by its full key, "train.rate"."""
@@ -133,4 +134,6 @@ def _of_facts(task: str) -> TaskSettings:
         table, _, key = name.rpartition(".")
         tables[table][key] = replace(tables[table][key], **changes)
     about = {name: found[name]["about"] for name in TABLES}
-    return TaskSettings(task, own["sentence"], about, tables, own["words"], own["instead"])
+    return TaskSettings(
+        task, own["sentence"], about, tables, own["words"], own["instead"], own["recipes"]
+    )

@@ -57,7 +57,11 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
     """A run's configuration, which is the one that the model follows from, and the model. say: is
     told where the weights are from, if the run is not finished, and of a run without a seal."""
     if not folder.config.exists():
-        raise RunError(f"{folder.path}: there is no run here; train one with `ensue train`")
+        raise RunError(
+            f"{folder.path}: there is no run here; train one: "
+            f"`ensue train FILE --run {in_shell(folder.path)}`"
+        )
+    folder.check_weights()
     best = None
     if how.best_so_far and (folder.learned.is_dir() or not folder.model.is_dir()):
         _refuse_nothing(folder)

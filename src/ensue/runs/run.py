@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import tomllib
@@ -15,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ensue.data.layout import local_time, score_text, size_text, time_text
 from ensue.data.parallel import BETWEEN, sides_of
 from ensue.errors import EnsueError, RunError
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, unsealed
 from ensue.files.attempt import failure_of
 from ensue.files.caps import HISTORY_FILE
 from ensue.files.chain import Lines
+from ensue.files.checkpoint_state import history_seen, newest_scalars, read_history
 from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.files.seal import seal_folder, seal_in, sealed_config
@@ -95,7 +96,10 @@ class Run:
     def __init__(self, folder: Path | str) -> None:
         self.folder = RunFolder(folder)
         if not self.folder.config.is_file():
-            raise RunError(f"{self.path}: there is no run here; train one with `ensue train`")
+            raise RunError(
+                f"{self.path}: there is no run here; train one: "
+                f"`ensue train FILE --run {in_shell(self.path)}`"
+            )
 
     @classmethod
     def below(cls, folder: Path | str = ".") -> list[Run]:
@@ -128,6 +132,7 @@ class Run:
 
     def _config_text(self) -> bytes:
         """As it was sealed; while the run is trained its files are exchanged."""
+        self.folder.check_weights()
         place = None if self.folder.holder() else seal_folder(self.folder)
         if place is None:
             return read_plain(self.folder.config)
@@ -149,11 +154,14 @@ class Run:
     # ------------------------------------------------------------- how it went
     def history(self, member: int = 1) -> list[dict[str, Any]]:
         """The rows of history.jsonl, updates and evaluations in their order, of a network."""
-        place, known = self._network(member).history, self._ended().get("histories", [])
-        if len(known) >= member and digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
-            list(_lines(place))  # names the line, if it can be told
+        folder, known = self._network(member), self._ended().get("histories", [])
+        place, seen = folder.history, history_seen(folder.checkpoints)
+        rows = list(_lines(place))  # names the line that was changed, if it can be told
+        if len(known) < member:
+            read_history(place, seen)
+        elif digest(read_plain(place, HISTORY_FILE)) != known[member - 1]:
             raise RunError(f"{place}: changed since the training ended. Put it back as it was")
-        return list(_lines(place))
+        return rows
 
     def timing(self, member: int = 1) -> list[dict[str, Any]]:
         """The rows of timing.jsonl: when each of those was written, in every life of the run."""
@@ -174,7 +182,7 @@ class Run:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
             return list(ended.get("networks", []))
-        rows = [list(_lines(own.history)) for own in self.folder.members()]
+        rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]
 
@@ -260,6 +268,7 @@ class Run:
     # ------------------------------------------------------------- to be looked at
     def summary(self, name: str = "") -> RunSummary:
         """name: what it is called, by default its folder's name."""
+        self.folder.check_weights()
         tests = [own for own in self.evaluations() if own.part == "test"]
         tested = None
         if tests:
@@ -329,14 +338,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def _saved_epoch(folder: RunFolder) -> int:
     """The epoch of the newest checkpoint, the first is 1; 0 where none can be read. The history has
     only some of the updates."""
-    found = 0
-    for path in folder.checkpoints.glob("step-*/state.json"):
-        try:
-            at = json.loads(read_plain(path))["scalars"]
-            found = max(found, int(at["epoch"]) + (at["position"] > 0))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, RunError):
-            continue  # resuming says what is wrong with it
-    return found
+    at = newest_scalars(folder.checkpoints)
+    try:
+        return int(at["epoch"]) + int(at["position"] > 0)
+    except (KeyError, TypeError, ValueError):
+        return 0  # resuming says what is wrong with it
 
 
 def seconds_trained(folder: Path) -> float:

@@ -72,7 +72,7 @@ def comparison_html(found: Comparison) -> str:
         (
             own.run,
             own.score,
-            span(*own.interval, (-reach[own.score], reach[own.score])),
+            span(*own.interval, (-(wide := reach[own.score] or 1.0), wide)),
             own.interval.value,
             between(own.interval.low, own.interval.high),
         )

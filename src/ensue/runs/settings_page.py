@@ -31,6 +31,13 @@ They stand for a setting, whatever a task calls it; a task without such a settin
 and names what comes closest.
 
 """
+RECIPES_HEAD = """
+## Recipes
+
+`--quick` is about a minute of training, `--best` hours: less and more effort than the default. They
+set what is not given otherwise; in Python, `Classifier(recipe="quick")`.
+
+"""
 COLUMNS = ("key", "default", "expected", "meaning")
 
 
@@ -38,6 +45,7 @@ def as_markdown() -> str:
     known = {task: known_settings(task) for task in ROOMS}
     some = next(iter(known.values()))
     parts = [BEGINNING, WORDS_HEAD, _table(("word", "sets", "of"), _words(known))]
+    parts += [RECIPES_HEAD, _table(("recipe", "sets", "of"), _recipes(known))]
     for name in some.tables:
         if name == MODEL:
             continue
@@ -70,6 +78,22 @@ def _words(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
                 (flags, keys, "every task" if len(tasks) == len(known) else ", ".join(tasks))
             )
     return found
+
+
+def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
+    """For each recipe, what it sets for each task."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for task, own in known.items():
+        for name, recipe in own.recipes.items():
+            told = ", ".join(f"`{key}={shown_value(value)}`" for key, value in recipe.items())
+            found.setdefault((name, told), []).append(task)
+    names = dict.fromkeys(name for name, _ in found)
+    return [
+        (f"`--{name}`", told, ", ".join(tasks))
+        for name in names
+        for (own, told), tasks in found.items()
+        if own == name
+    ]
 
 
 def _shared(key: str, tables: Mapping[str, Mapping[str, Setting]]) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ def describe(task: AnyTask) -> TaskSettings:
         tables,
         _words(task.settings, tables),
         {word: f"{MODEL}.{key}" for word, key in task.settings.instead.items()},
+        {name: dict(own) for name, own in task.recipes.items()},
     )
 
 
@@ -119,6 +120,7 @@ def _task_facts(name: str, shared: Mapping[str, Mapping[str, Setting]]) -> dict[
         "sentence": found.sentence,
         "words": {word: list(keys) for word, keys in found.words.items()},
         "instead": dict(found.instead),
+        "recipes": dict(found.recipes),
         "changes": changes,
         "model": _table_facts(found.about[MODEL], found.tables[MODEL]),
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from ensue.errors import ConfigError, DataError, RunError
@@ -29,6 +31,7 @@ from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
+from ensue.tasks.model_settings import Tables, adapt
 from ensue.tasks.saved import write_model
 from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
@@ -39,6 +42,8 @@ POINTS = 5  # every fifth point of a curve is printed
 MEANING = tuple(
     f"data.{key}" for key in ("text", "second", "label", "separator", "sequence", "features")
 )
+MOST_ALLOWED = 3  # more settings than that are another run
+OTHER_RUN = ("data.train", "data.validation", "members")
 ELSEWHERE = "train.device"  # a run goes on wherever it is
 AnyModel = Model[Any, Any, Any]
 
@@ -74,14 +79,38 @@ def settle(
         began = _began_with(folder, there, say) if folder.has_weights() else None
         if began is not None:
             differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
-            known = {*allow} - {*MEANING} | {ELSEWHERE}
-            if refused := [line for key, line in differs.items() if key not in known]:
-                raise _refused(folder, differs, refused, _same(folder, there, config))
+            _refuse(folder, differs, allow, _same(folder, there, config))
         if there is None or not _same(folder, there, config):
             if began not in (None, there):
                 say(Message(f"{folder.config}: edited by hand; written anew", warning=True))
             write_whole(folder.config, config.text_of(folder.path).encode())
         return config
+
+
+def _refuse_other_reading(folder: RunFolder, config: RunConfig, allow: Collection[str]) -> None:
+    """As `settle`, before any data is read: where [data] differs, which follows from no file, the
+    files may not be readable in the other way."""
+    there = read_plain(folder.config) if folder.config.exists() else None
+    began = _began_with(folder, there, nobody) if folder.has_weights() else None
+    if began is None:
+        return
+    given = {f"{table}.{key}" for table, keys in config.told.items() for key in keys}
+    differs = _differences(folder, RunConfig.of_text(began, folder.config), config)
+    known = {key: line for key, line in differs.items() if key in given or _of_data(key)}
+    if any(map(_of_data, known)):
+        _refuse(folder, known, allow, _same(folder, there, config))
+
+
+def _of_data(key: str) -> bool:
+    return key.startswith("data.")
+
+
+def _refuse(
+    folder: RunFolder, differs: Mapping[str, str], allow: Collection[str], edited: bool
+) -> None:
+    known = {*allow} - {*MEANING} | {ELSEWHERE}
+    if refused := [line for key, line in differs.items() if key not in known]:
+        raise _refused(folder, differs, refused, edited)
 
 
 def _began_with(folder: RunFolder, there: bytes | None, say: Say) -> bytes | None:
@@ -107,11 +136,7 @@ def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
 
 def _differences(folder: RunFolder, there: RunConfig, config: RunConfig) -> dict[str, str]:
     """By key, the settings that the folder has otherwise; a run of another task is refused."""
-    if there.task != config.task:
-        raise RunError(
-            f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
-            f"{config.task}; name another folder with --run"
-        )
+    _refuse_another_task(folder, there, config)
     before, now = there.flat(), config.flat()
     return {
         key: f"  {key}: was {before.get(key)!r}, now {now.get(key)!r}"
@@ -120,13 +145,24 @@ def _differences(folder: RunFolder, there: RunConfig, config: RunConfig) -> dict
     }
 
 
+def _refuse_another_task(folder: RunFolder, there: RunConfig, config: RunConfig) -> None:
+    if there.task != config.task:
+        raise RunError(
+            f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
+            f"{config.task}; name another folder: --run {in_shell(free_name(folder))}"
+        )
+
+
 def _refused(
     folder: RunFolder, differs: Mapping[str, str], refused: Sequence[str], edited: bool
 ) -> RunError:
     """edited: the file says the same as the command, so that it is not as the run began."""
     many = "1 setting differs" if len(refused) == 1 else f"{len(refused)} settings differ"
-    allowed = " ".join(f"--allow {key}" for key in differs if key != ELSEWHERE)
-    resume = "" if {*differs} & {*MEANING} else f", or resume with them: {allowed}"
+    keys = [key for key in differs if key != ELSEWHERE]
+    resume = ""
+    if len(keys) <= MOST_ALLOWED and not {*keys} & {*MEANING, *OTHER_RUN}:
+        allowed = " ".join(f"--allow {key}" for key in keys)
+        resume = f", or resume with them: {allowed}"
     what = "this command"
     back = f"`ensue train --run {in_shell(folder.path)}` resumes it with its own settings"
     if edited:
@@ -134,8 +170,16 @@ def _refused(
         back = f"put the file back ({seal_folder(folder)}/{CONFIG} is as it was)"
     return RunError(
         f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"
-        f"Next: {back}; for the new ones name another run{resume}"
+        f"Next: {back}; for the new ones name another folder, "
+        f"--run {in_shell(free_name(folder))}{resume}"
     )
+
+
+def free_name(folder: RunFolder) -> Path:
+    """A folder beside this one that is not there yet."""
+    path = folder.path
+    names = (path.with_name(f"{path.name}-{k}") for k in count(2))
+    return next(own for own in names if not own.exists())
 
 
 # --- training ----------------------------------------------------------------------------------
@@ -170,12 +214,17 @@ def train_run(
     device_of(config.train.device)  # told before any data is read
     first = processes.team().first
     with holding(folder):
+        config = _as_begun(folder, config)
+        if first:
+            _refuse_other_reading(folder, config, allow)
+        facts = data_facts(folder, config) if first else b""  # of the files as they are read
+        model = config.new_model()
+        train, held = read_parts(config, model, say)
+        config = config.changed(adapt(model, train, lambda line: say(Message(line))))
         seal = {}
         if first:
             settle(folder, config, allow, say)
-            seal = {CONFIG: read_plain(folder.config), DATA: data_facts(folder, config)}
-        model = config.new_model()
-        train, held = read_parts(config, model, say)
+            seal = {CONFIG: read_plain(folder.config), DATA: facts}
         rows = {"train": len(train), "validation": len(held)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
@@ -189,6 +238,34 @@ def train_run(
         if first:
             _write(folder, trained, seal, say)
     return trained
+
+
+def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:
+    """A run that an older version began goes on with its defaults, which may have changed since:
+    what the command does not say stands in its configuration, and rows are split as they were."""
+    if not folder.config.exists() or not folder.has_weights():
+        return config
+    try:
+        there = RunConfig.read(folder.config)
+    except ConfigError:
+        return config
+    _refuse_another_task(folder, there, config)  # before its files are read for this task
+    text = read_plain(folder.config).decode("utf-8", "replace")
+    if "split_version" not in config.told.get("data", ()):
+        config = config.changed({"data": {"split_version": there.data.split_version}})
+    tables = {name: kind for name, (kind, _) in config.kinds().items() if name != "data"}
+    keys = [key for kind in tables.values() for key in kind.model_fields]
+    if all(f"\n{key} = " in text for key in keys):
+        return config
+    kept = {
+        name: {
+            key: value
+            for key, value in dict(getattr(there, name)).items()
+            if key not in config.told.get(name, ())
+        }
+        for name in tables
+    }
+    return replace(config.changed(kept), told=there.told)
 
 
 def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
@@ -238,10 +315,23 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
     return train, held
 
 
-def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
-    """A learning rate for this model and data, with the curve it comes from."""
+def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
+    """With the task's defaults for its training part, as `train_run` settles it."""
+    if not config.description.adapts:
+        return config
+    return config.changed(_adapted(config, say)[2])
+
+
+def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
+    """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
     train = model.task.files(config.data, model).part("train")
+    return model, train, adapt(model, train, lambda line: say(Message(line)))
+
+
+def suggest_rate(config: RunConfig, say: Say = nobody) -> str:
+    """A learning rate for this model and data, with the curve it comes from."""
+    model, train, _ = _adapted(config, say)
     say(Message(f"{len(train):,} rows; trying rates"))
     curve = model.find_rate(train)
     points = list(zip(curve.rates, curve.smoothed, strict=True))[::POINTS]

@@ -27,6 +27,13 @@ class TableEstimator(Estimator):
         **TRAINING,
     }
 
+    # the answer is the most probable class, of the network alone, from every column of X
+    _defaults: ClassVar[Mapping[str, Any]] = {
+        "model.linear_share": 0.0,
+        "model.threshold": "off",
+        "model.leave_out": [],
+    }
+
     n_features_in_: int
     feature_names_in_: NDArray[Any]  # of a frame
 

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 ROOMS = (
     "image",
     "caption",
+    "forecast",
+    "tree",
     "match",
     "translate",
     "table",
     "label",
     "regress",
     "classify",
-    "forecast",
     "language",
 )
 

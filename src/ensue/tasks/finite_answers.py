@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +25,8 @@ def answers_of(model: Model[Any, Any, Any], part: Any, asked: Asked) -> Sequence
     """What the task answers to a part; DataError where a number of it is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is seen below
         found = model.task.answers(part, model, asked)
-    for k, answer in enumerate(found):
+        fine = _finite_together(found)
+    for k, answer in () if fine else enumerate(found):
         if not all_finite(answer):
             name = f"{part.names[k]}: " if len(found) == len(part) else ""
             raise DataError(
@@ -52,6 +55,17 @@ def all_finite(value: Any) -> bool:
     return not isinstance(value, list | tuple) or all(map(all_finite, value))
 
 
+def _finite_together(answers: Sequence[Any]) -> bool:
+    """Whether nothing is to be found, by few sums over all answers; False where these cannot tell:
+    answers of several classes, fields that must be gone through, sums that are too large."""
+    kind: Any = type(answers[0]) if answers else None
+    checks = _checks(kind) if answers and {*map(type, answers)} == {kind} else None
+    return checks is not None and all(
+        holds in TOGETHER and math.isfinite(TOGETHER[holds](map(attrgetter(name), answers)))
+        for name, holds in checks
+    )
+
+
 def _sum_is_finite(values: Collection[float]) -> bool:
     """Of numbers alone: one sum tells in most cases."""
     return math.isfinite(sum(values)) or all(map(math.isfinite, values))
@@ -61,11 +75,21 @@ def _no_nan(value: Any) -> bool:
     return not any(map(math.isnan, value if isinstance(value, tuple) else (value,)))
 
 
+def _values_finite(value: Mapping[str, float]) -> bool:
+    return _sum_is_finite(value.values())
+
+
 # By how the field of an answer is declared; anything else is gone through.
 DECLARED: dict[str, Callable[[Any], bool]] = {
     "float": math.isfinite,
     "tuple[float, ...]": _sum_is_finite,
-    "Mapping[str, float]": lambda value: _sum_is_finite(value.values()),
+    "Mapping[str, float]": _values_finite,
+}
+# Of the field of many answers, a sum that is finite only if all of its numbers are.
+TOGETHER: dict[Callable[[Any], bool], Callable[[Iterator[Any]], float]] = {
+    math.isfinite: sum,
+    _sum_is_finite: lambda fields: sum(chain.from_iterable(fields)),
+    _values_finite: lambda fields: sum(chain.from_iterable(own.values() for own in fields)),
 }
 NO_NUMBERS = {"str", "int", "bool", "None", "tuple"}
 

@@ -21,6 +21,7 @@ from ensue.tasks.answer_columns import answer_frame
 from ensue.tasks.answers import Answers
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
+from ensue.tasks.questions import decided
 from ensue.tasks.sample import Sample, first_rows
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ def _guessed(
         table: {key: getattr(getattr(model, table), key) for key in keys} | told.get(table, {})
         for table, keys in model.told.items()
     }
-    guess = task.infer(Sample(given.settings(told.get("data", {})), made, given.origin))
+    sample = Sample(given.settings(told.get("data", {})), made, given.origin)
+    guess = decided(sample, task, task.infer(sample))
     found: Tables = {"data": {**guess.data}}
     for table, keys in guess.tables.items():
         found[table] = {k: v for k, v in keys.items() if k not in made.get(table, {})}
@@ -213,7 +215,7 @@ def part_to_evaluate(model: Model[Any, P, Any], data: Any, columns: Mapping[str,
     roles = _asked_roles(model, given, columns)
     if "data.label" in task.columns.values() and not roles.get("label"):
         sample = Sample(given.settings(roles), {}, given.origin)
-        roles = {**task.infer(sample).data, **roles}
+        roles = {**decided(sample, task, task.infer(sample)).data, **roles}
     files = task.files(given.settings(roles), model, None, given.origin)
     read: P = files.part("test")
     return read
@@ -307,6 +309,7 @@ def _must_be_rows(data: Any, verb: str) -> None:
 def refuse_labels(task: Task[Any, Any, Any], data: Any, validation: Any) -> None:
     """fit(X, y) is scikit-learn's: an error that says how rows are given here."""
     labelled = any(key.endswith((".label", ".targets")) for key in task.columns.values())
+    labelled = labelled and not task.inputs_alone
     if validation is None or not labelled or not _are_labels(validation, data):
         return
     role = next((role for role, key in task.columns.items() if key == "data.label"), "target")

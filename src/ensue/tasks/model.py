@@ -30,6 +30,7 @@ from ensue.tasks.model_settings import (
     Given,
     Settled,
     Tables,
+    adapt,
     config_of,
     misplaced,
     not_watched,
@@ -38,14 +39,8 @@ from ensue.tasks.model_settings import (
     told_keys,
 )
 from ensue.tasks.options import EVALUATE
-from ensue.tasks.saved import (
-    Saved,
-    loading,
-    network_files,
-    networks_of,
-    read_model,
-    write_model,
-)
+from ensue.tasks.recipes import with_recipe
+from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
 from ensue.tasks.unfinished import KeepsLearned, write_finished
@@ -67,7 +62,7 @@ A = TypeVar("A", default=Any)  # an answer
 class Model(Generic[S, P, L, A]):
     """A model of a task. text, model, train: settings, or tables of those that are not as
     usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). members: how many networks,
-    whose mean answers.
+    whose mean answers; recipe: "quick", about a minute of training, or "best", hours.
 
     >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
     'GRU'
@@ -86,12 +81,15 @@ class Model(Generic[S, P, L, A]):
         model: S | Given | None = None,
         train: TrainSettings | Given | None = None,
         *,
-        members: int = 1,
+        members: int | None = None,
+        recipe: str = "",
         **more: Never,
     ) -> None:
         task = self.task
         if more:
             raise misplaced(task, more)
+        tables = {"text": text, "model": model, "train": train}
+        (text, model, train), self.members = with_recipe(task, recipe, tables, members)
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
         self.model: S = with_loaded_cells(settings_of(task.settings, model, {}, "model"))
@@ -100,10 +98,8 @@ class Model(Generic[S, P, L, A]):
             raise OptionError(told)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
-        self._settled: Settled | None = None
-        if members < 1:
-            raise OptionError(f"members: expected a number of networks ≥ 1, got {members}")
-        self.members, self.curves = members, Curves()
+        self.settled = Settled(self, {})
+        self.curves = Curves()
         self.networks: list[nn.Module] = []
         self.roles: Mapping[str, Any] = {}  # columns by the keys of [data]
         self.label_type = ""  # of the labels in a data frame: bool, int or float
@@ -143,6 +139,7 @@ class Model(Generic[S, P, L, A]):
         self._learned, self.networks = None, []
         with holding(how.folder):
             train, held = fit_parts_of(self, data, validation, columns, how.say)
+            adapt(self, train, how.say)
             self.fit_parts(train, held, how)
             if how.folder is not None and processes.team().first:
                 write_finished(how.folder, self.as_saved())
@@ -150,9 +147,8 @@ class Model(Generic[S, P, L, A]):
 
     def settle(self, tables: Tables) -> None:
         """Takes over settings that the data tell; the next fit begins without them."""
-        if self._settled is not None:
-            self._settled.undo(self)
-        self._settled = Settled(self, tables)
+        self.settled.undo(self)
+        self.settled = Settled(self, tables)
 
     def fit_parts(self, train: P, validation: P, how: Fitting = IN_MEMORY) -> list[Outcome]:
         """Learns from rows as arrays; one outcome for each member."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ensue.errors import OptionError
 from ensue.setting_words import WORDS
@@ -16,8 +16,9 @@ from ensue.training import RunSettings, TrainSettings
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
-    from ensue.tasks.task import Task
+    from ensue.tasks.task import AnyPart, Task
 
+P = TypeVar("P", bound="AnyPart")
 Given = Mapping[str, Any]
 Tables = Mapping[str, Given]  # settings by table and key
 TABLES = ("text", "model", "train")
@@ -99,12 +100,33 @@ class Settled:
     """Settings that a fit has taken from its data or its columns, in place of those before."""
 
     def __init__(self, model: Model[Any, Any, Any], tables: Tables) -> None:
-        self._before = {name: getattr(model, name) for name in tables}
+        self._before: dict[str, Table] = {}
+        self.take(model, tables)
+
+    def take(self, model: Model[Any, Any, Any], tables: Tables) -> None:
+        """Also these."""
         for name, changed in tables.items():
             old: Table = getattr(model, name)
+            self._before.setdefault(name, old)
             new = type(old).of({**dict(old), **changed}, name)
             setattr(model, name, with_loaded_cells(new))
 
     def undo(self, model: Model[Any, Any, Any]) -> None:
         for name, before in self._before.items():
             setattr(model, name, before)
+
+
+def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Tables:
+    """The model takes over the task's defaults for this training part, but for what a person
+    gave; the next fit begins without them. say: told what was chosen, and why."""
+    recipe = model.task.fitted_settings(train, model)
+    tables = {
+        name: new
+        for name, own in recipe.tables.items()
+        if (new := {key: value for key, value in own.items() if key not in model.told[name]})
+    }
+    if tables:
+        model.settled.take(model, tables)
+        if recipe.why:
+            say(recipe.why)
+    return tables

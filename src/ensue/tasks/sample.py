@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -14,8 +15,23 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import parallel
 from ensue.data.read import Gathered
+from ensue.data.recognise.columns import (
+    LONG,
+    VALUES,
+    Column,
+    Kind,
+    column_of,
+    is_identifier_name,
+)
 from ensue.data.recognise.format import format_of
-from ensue.data.roles import columns_of, header_hint, header_is_data
+from ensue.data.roles import (
+    TEXTS,
+    Roles,
+    columns_of,
+    guess_roles,
+    header_hint,
+    header_is_data,
+)
 from ensue.data.rows import Place, Row
 from ensue.data.series import between_thousands, decimal_comma, is_number
 from ensue.data.settings import DataSettings
@@ -23,16 +39,32 @@ from ensue.errors import DataError
 
 LOOKED_AT = 200  # rows
 MOST_CLASSES = 50  # of numbers that are names of classes
+FEW_CLASSES = 20  # whole numbers that are hardly anything else
+FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
+FEWEST_BESIDE = 2  # columns beside a short text that are a table
+
+
+class NumberKind(Enum):
+    """What the numbers of a label are."""
+
+    CLASSES, QUANTITY, EITHER = "classes", "a number", "either"
 
 
 @dataclass(frozen=True)
 class Guess:
-    """why: the reason, for the person who reads it; data: keys of [data] that were found out;
-    tables: keys of other tables."""
+    """One reading of the data. why: the reason, for the person who reads it; data: keys of [data]
+    that were found out; tables: keys of other tables; sure: whether nothing else is as plausible;
+    others: readings by the same task that are as plausible, so that somebody must choose."""
 
     why: str
     data: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sure: bool = True
+    others: tuple[Guess, ...] = ()
+
+    @property
+    def readings(self) -> tuple[Guess, ...]:
+        return (self, *self.others)
 
 
 @dataclass(frozen=True)
@@ -114,6 +146,11 @@ class Sample:
     def columns(self) -> list[str]:
         return columns_of(self.rows)
 
+    @cached_property
+    def kinds(self) -> dict[str, Column]:
+        """What each column holds, by its name."""
+        return {name: column_of(self.rows, name) for name in self.columns}
+
     def values(self, column: str) -> list[Any]:
         return [row.fields.get(column) for row in self.rows]
 
@@ -121,11 +158,40 @@ class Sample:
         """Whether every value is a number."""
         return all(map(is_number, self.values(column)))
 
-    def different_numbers(self, column: str) -> int | None:
-        """How many different numbers a column has, if they hardly repeat: they are no classes."""
-        values = self.values(column)
-        different = {str(value) for value in values if is_number(value)}
-        return len(different) if len(different) > max(MOST_CLASSES, len(values) // 2) else None
+    def number_kind(self, column: str) -> NumberKind:
+        """What the numbers of a column are, if it is to be predicted: few whole ones are classes,
+        those that hardly repeat or have decimals are a quantity."""
+        found = self.kinds[column]
+        if not all(is_number(value) for value in self.values(column)):
+            return NumberKind.CLASSES
+        if found.different > max(MOST_CLASSES, len(self.rows) // 2):
+            return NumberKind.QUANTITY
+        if found.whole:
+            return NumberKind.CLASSES if found.different <= FEW_CLASSES else NumberKind.EITHER
+        return NumberKind.QUANTITY if found.different > FEW_DECIMALS else NumberKind.EITHER
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The text and the label, given or found."""
+        return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+
+    def table_instead(self, text: str) -> bool:
+        """Whether a text that nobody named may be one column of a table among others: it is short,
+        and there are several columns to learn from beside it."""
+        column = self.kinds.get(text)
+        if self.data.text or self.data.sequence or column is None or text in TEXTS:
+            return False
+        if column.kind not in (Kind.NAME, Kind.CATEGORY, Kind.TEXT) or column.words >= LONG:
+            return False
+        return len(self.features({text, *self.roles.labels[:1]})) >= FEWEST_BESIDE
+
+    def features(self, taken: Collection[str] = ()) -> list[str]:
+        """The columns that a table can be learned from: numbers, and values that repeat. Numbers
+        that only count the rows are for want of others."""
+        left = [own for own in self.kinds.values() if own.name not in {*taken, self.data.group}]
+        found = [own.name for own in left if own.kind in VALUES]
+        counts = (own for own in left if own.kind is Kind.IDENTIFIER and own.whole)
+        return found or [own.name for own in counts if not is_identifier_name(own.name)]
 
     def header_lines(self) -> list[str]:
         """A hint, where the first line may be a row rather than names of columns."""
@@ -135,6 +201,16 @@ class Sample:
         format = format_named(format_of(Path(rows[0].place.file), self.data.format))
         wanted = format.header and not self.data.header and header_is_data(rows)
         return [header_hint(self.columns)] if wanted else []
+
+    def no_text(self) -> DataError:
+        """The error where no column can be the text."""
+        left = [own.name for own in self.kinds.values() if own.name != self.data.label]
+        return DataError(
+            f"{self.place}: no column looks like a text among {', '.join(left) or 'none'}; name it "
+            f"with {self.word('text')}"
+            + ", or learn from all of them with --task table"
+            * self.origin.files
+        )
 
     def no_label(self) -> DataError:
         """The error where no column can be the label."""

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 import safetensors.torch
+import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ensue import __version__
 from ensue.errors import EnsueError, RunError, no_memory, out_of_memory
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import (
     MANIFEST,
     Damaged,
@@ -103,7 +106,10 @@ def read_model(folder: Path) -> Saved:
     except OSError as error:
         raise RunError(f"{folder}: cannot be read ({error.strerror})") from None
     if not folder.is_dir():
-        raise RunError(f"{folder}: there is no model here; train one with `ensue train`")
+        raise RunError(
+            f"{folder}: there is no model here; train one: "
+            f"`ensue train FILE --run {in_shell(folder)}`"
+        )
     with loading(folder):
         files = read_files(folder)
         facts = json.loads(files["model.json"])
@@ -165,14 +171,47 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
     ]
 
 
+class _Unfilled(TorchFunctionMode):
+    """Leaves tensors without memory as they are where torch would import much to fill them."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        return args[0] if func is Tensor.normal_ else func(*args, **(kwargs or {}))
+
+
+def _refuse_other_shapes(saved: Saved, build: Callable[[], nn.Module]) -> None:
+    """RunError where the network of these settings has other weights than were saved; it is built
+    without memory, for they may ask for more than there is."""
+    with torch.device("meta"), _Unfilled():
+        expected = {name: tuple(own.shape) for name, own in build().state_dict().items()}
+    for number, weights in enumerate(saved.networks, 1):
+        found = {name: tuple(own.shape) for name, own in weights.items()}
+        for name in dict.fromkeys([*expected, *found]):
+            wanted, got = expected.get(name), found.get(name)
+            if wanted != got:
+                raise RunError(
+                    f"{saved.place}: the weights of network {number} do not fit the settings of "
+                    f"the model: {name}: expected {_shape(wanted)}, got {_shape(got)}. Fetch it "
+                    "again, or train it again"
+                )
+
+
+def _shape(sizes: tuple[int, ...] | None) -> str:
+    return "nothing" if sizes is None else " × ".join(map(str, sizes)) or "one number"
+
+
 def networks_of(saved: Saved, build: Callable[[], nn.Module]) -> list[nn.Module]:
     """Networks with the saved weights, ready to answer."""
     found = []
+    if saved.networks:
+        _refuse_other_shapes(saved, build)
     for weights in saved.networks:
         network = build()
-        try:
-            network.load_state_dict(dict(weights))
-        except RuntimeError as error:
-            raise RunError(f"the weights do not fit the model: {error}") from None
+        network.load_state_dict(dict(weights))
         found.append(network.eval())
     return found

@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from ensue.settings import OFF, Depth, Rate, Size, Table, Width
+from ensue.settings import OFF, Rate, Size, Table, Width
 from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.encoders import EncoderSettings, Initialisation
-
-DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
+from ensue.tasks.blocks.encoders import DROPOUT, EncoderSettings
+from ensue.tasks.blocks.recurrent_layers import CellSettings
 
 
 class TextSettings(Table):
@@ -21,11 +20,12 @@ class TextSettings(Table):
     True
     """
 
-    level: Literal["words", "pieces", "spaces", "characters", "subwords"] = Field(
+    level: Literal["auto", "words", "pieces", "spaces", "characters", "subwords"] = Field(
         "words",
         description="What a token is: words (apostrophes inside, punctuation one by one), pieces "
         "(runs of letters, runs of digits), what stands between spaces, characters, or subwords "
-        "learned from the training part.",
+        "learned from the training part; auto: characters of short texts whose words are nearly "
+        "all different, such as names, else words.",
     )
     lower: bool = Field(True, description="Read capital letters as small ones.")
     numbers: Literal["keep", "digit", "tag"] = Field(
@@ -73,6 +73,17 @@ class NetworkSettings(EncoderSettings):
     batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most rows of a batch.")
 
 
+class LinearSettings(Table):
+    """The linear model beside a network of texts."""
+
+    linear: Literal["alone", "mixed"] = Field(
+        "alone",
+        description="Linear model of texts: alone, for comparison; or mixed, TF-IDF of words and "
+        "letters whose answers are mixed with the network's by weights that fit the validation "
+        "part.",
+    )
+
+
 class LabelSettings(NetworkSettings):
     """What networks have that choose among labels."""
 
@@ -106,15 +117,14 @@ class SearchSettings(Table):
     bleu_lowercase: bool = Field(False, description="Ignore case in BLEU.")
 
 
-class DecoderSettings(Table):
+class DecoderSettings(CellSettings):
     """What recurrent decoders are made of that say one word after another, looking at a memory."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
     cell: CellName = Field("GRU", description="Recurrent cell of the encoder and the decoder.")
-    layers: Depth = Field(1, description="Number of recurrent layers.")
+    hidden_size: Width = 256
     embedding_size: Width = Field(256, description="Size of the word vectors.")
-    hidden_size: Width = Field(256, description="Size of a cell's state.")
     attention: Literal["additive", "dot", "general", "concat", "none"] = Field(
         "additive", description="Score of the attention; none: the decoder sees no memory."
     )
@@ -124,11 +134,12 @@ class DecoderSettings(Table):
     input_feeding: bool = Field(
         False, description="Feed what was attended to into the decoder's next step."
     )
+    first_word: Literal["learned", "zero"] = Field(
+        "learned", description="What the decoder reads before its first word: a vector, or zero."
+    )
     tied: bool = Field(True, description="The output layer has the weights of the embedding.")
     dropout_input: Rate = Field(0.0, description="Dropout of the inputs.")
-    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
     dropout_output: Rate = Field(0.0, description="Dropout before the output layer.")
-    dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
     smoothing: Rate = Field(
         0.0, description="Label smoothing: probability that is spread over all words."
     )
@@ -136,4 +147,3 @@ class DecoderSettings(Table):
         0.0,
         description="Scheduled sampling: share of the decoder's inputs that are its own words.",
     )
-    init: Initialisation = Field("standard", description="Initial weights of the cells.")

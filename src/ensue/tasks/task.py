@@ -18,8 +18,10 @@ from ensue.data.split import by_share
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.generation import Generates
+from ensue.tasks.exported import Exported, refuse
+from ensue.tasks.generation import Counts, Fills, Generates
 from ensue.tasks.options import Option
+from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.training import Source, Validation
@@ -85,6 +87,15 @@ class Packed:
     facts: Mapping[str, Any] = field(default_factory=dict)
     vocabularies: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Defaults that follow from the training part, by table and key; why: a line that says what
+    was chosen and for which reason, "" where nobody need know."""
+
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,11 +172,15 @@ class Task(ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
+    adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
+    inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
     evaluation_class: ClassVar[type[Evaluation]] = Evaluation
     explains: ClassVar[Explains | None] = None
     draws: ClassVar[Draws | None] = None
     generates: ClassVar[Generates | None] = None
+    fills: ClassVar[Fills | None] = None
+    counts: ClassVar[Counts | None] = None
 
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
 
@@ -262,6 +277,17 @@ class Task(ABC, Generic[S, P, L]):
     def check(self, part: P, name: str) -> None:
         """An error where a part cannot be learned from or evaluated."""
 
+    @property
+    def recipes(self) -> Mapping[str, Mapping[str, Any]]:
+        """Settings by their full keys for less and for more effort than the default: `quick`, about
+        a minute, and `best`, hours."""
+        return usual_recipes(self)
+
+    def fitted_settings(self, train: P, model: Model[S, P, L]) -> Recipe:
+        """Defaults for a training part like this one: of its size, its lengths, its classes. What
+        a person gave stays as it is; the rest is taken over, and stands in the configuration."""
+        return Recipe()
+
     # ------------------------------------------------------------- learned
     @abstractmethod
     def learn(self, train: P, validation: P, model: Model[S, P, L]) -> L:
@@ -330,6 +356,12 @@ class Task(ABC, Generic[S, P, L]):
     @abstractmethod
     def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
         """The inverse of `pack`."""
+
+    # ------------------------------------------------------------- taken elsewhere
+    def exported(self, model: Model[S, P, L]) -> Exported:
+        """The network with named inputs and outputs, and what stands around it; an error names
+        what cannot be exported."""
+        raise refuse(self.name, "a whole model")
 
     # ------------------------------------------------------------- looked at
     def describe(self, model: Model[S, P, L]) -> str:

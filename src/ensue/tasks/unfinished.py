@@ -12,6 +12,7 @@ from torch import Tensor
 from ensue.errors import RunError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, canonical, digest, remove
+from ensue.files.checkpoint_state import history_seen, present, read_history
 from ensue.tasks.saved import Saved, loading, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
 from ensue.training.checkpoint import Checkpoint
@@ -74,6 +75,8 @@ def best_so_far(folder: RunFolder) -> BestSoFar:
         )
     saved = read_model(folder.learned)
     found = [own for own in map(_newest, folder.members()) if own is not None]
+    for own in folder.members():
+        read_history(own.history, history_seen(own.checkpoints))
     if not found:
         raise RunError(
             f"{folder.path}: there are no best weights so far: no whole checkpoint was found. "
@@ -102,7 +105,7 @@ def _so_far(folder: RunFolder, saved: Saved, found: Sequence[Checkpoint]) -> Bes
 def _newest(folder: RunFolder) -> Checkpoint | None:
     """The newest whole one; a running training may remove one while it is read."""
     for _ in range(TRIES):
-        for place in reversed(checkpoint.present(folder.checkpoints)):
+        for place in reversed(present(folder.checkpoints)):
             try:
                 return checkpoint.read(place)
             except Damaged:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,13 +32,13 @@ from ensue.files.atomic_folder import (
     with_manifest,
     write_folder,
 )
+from ensue.files.checkpoint_state import STATE, present
 from ensue.files.disk import CHECKPOINTS_STAND, advice, disk_errors
 from ensue.training.gradients import first_not_finite
 
 FORMAT = 1
 KEPT = 2  # besides the best
-STATE, DAMAGED = "state.json", "damaged"
-NAME = re.compile(r"step-(\d{6,})(-final)?")
+DAMAGED = "damaged"
 
 Tensors = Mapping[str, Mapping[str, Tensor]]
 
@@ -134,16 +133,6 @@ def _prune(folder: Path, best: int | None) -> None:
 
 
 # --- reading -------------------------------------------------------------------------------
-
-
-def present(folder: Path) -> list[Path]:
-    """What is called a checkpoint, the newest last."""
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        match = NAME.fullmatch(path.name)
-        if match:
-            found.append((int(match[1]), bool(match[2]), path))
-    return [path for _, _, path in sorted(found)]
 
 
 def read(place: Path) -> Checkpoint:

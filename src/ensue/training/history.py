@@ -12,9 +12,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from ensue.errors import RunError
 from ensue.files.caps import HISTORY_FILE
 from ensue.files.chain import chained, last_of
+from ensue.files.checkpoint_state import read_history
 from ensue.files.disk import CHECKPOINTS_STAND, disk_errors
 from ensue.files.opening import append_to, read_plain, write_all
 from ensue.training.rows import CheckpointSaved, Row, Update, Validated
@@ -51,13 +51,7 @@ class History:
     def begin(self, mark: Mapping[str, Any] | None) -> None:
         """Cuts the file back to where a checkpoint saw it; None: to nothing."""
         length = mark["length"] if mark else 0
-        kept = read_plain(self.path, HISTORY_FILE)[:length]
-        if mark and (len(kept) < length or sha256(kept).hexdigest() != mark["sha256"]):
-            raise RunError(
-                f"{self.path}: its first {length:,} bytes are not those that the checkpoint saw "
-                f"({len(kept):,} bytes found). Put the file back as it was, or start in another "
-                "run folder"
-            )
+        kept = read_history(self.path, mark)[:length]
         with disk_errors(self.path, 0, stands=CHECKPOINTS_STAND):
             self._file.truncate(length)
         self._hash, self.length, self._last = sha256(kept), length, last_of(kept)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ensue.errors import RunError, TrainingError, no_memory, out_of_memory
 from ensue.files.atomic_folder import Damaged
+from ensue.files.checkpoint_state import present
 from ensue.files.run_folder import RunFolder
 from ensue.files.unfinished import sweep
 from ensue.training import checkpoint, processes
@@ -61,7 +62,7 @@ class Keeper:
         """The newest whole checkpoint, if it may be continued; the history is cut back to it."""
         folder = self.folder.checkpoints
         sweep(folder)
-        there = bool(checkpoint.present(folder))
+        there = bool(present(folder))
         found = checkpoint.newest(folder, lambda text: self.tell(Said(text)))
         if there and not found:
             self.tell(Said("no whole checkpoint is left: the training starts anew"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ensue.data.decode import filled
@@ -14,6 +14,22 @@ from ensue.data.rows import Place, Problem, Row, Tell
 ENDINGS = (".label",)
 COLUMNS = ("text", "label")
 LINE = re.compile(r"([^ \t]+)[ \t]+(.*[^ \t])[ \t]*")
+
+
+# What begins a line and can hardly be a word: DESC:manner, __pos__, POS, 1.
+NO_WORD = re.compile(r"\w+:\w*|_+\w+_*|[A-Z][A-Z0-9_]+|-?\d{1,2}")
+FEWEST = 20  # lines that tell
+REPEATS = 4  # lines of each label, on average
+
+
+def recognised(first: Sequence[str]) -> bool:
+    """Every line begins with one of few signs that are no words, and goes on."""
+    lines = [line for line in first if line.strip()]
+    found = [own[1] for line in lines if (own := LINE.fullmatch(line))]
+    if len(lines) < FEWEST or len(found) < len(lines):
+        return False
+    kinds = {*found}
+    return 1 < len(kinds) <= len(lines) // REPEATS and all(map(NO_WORD.fullmatch, kinds))
 
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:

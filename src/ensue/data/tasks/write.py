@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ensue.data.pictures.images import write_image
 from ensue.data.tasks.dates import dates
+from ensue.data.tasks.expressions import EXPRESSIONS, expressions
 from ensue.data.tasks.memory import TASKS
 from ensue.data.tasks.shapes import shapes
 from ensue.data.tasks.task import PARTS
@@ -17,19 +18,29 @@ from ensue.files.disk import replacing
 DATES, SHAPES = "dates", "shapes"
 CAPTIONS = "captions.tsv"
 AT_ONCE = 1000  # rows in memory
-FORMATS = {DATES: (".conll", ".tsv")}
+FORMATS = {DATES: (".conll", ".tsv"), **dict.fromkeys(EXPRESSIONS, (".trees",))}
+NAMES = (DATES, SHAPES, *EXPRESSIONS, *TASKS)
 
 
 def write_task(
-    name: str, path: Path, *, rows: int, steps: int = 20, part: str = "train", seed: int = 1
+    name: str,
+    path: Path,
+    *,
+    rows: int,
+    steps: int = 20,
+    depth: int = 6,
+    part: str = "train",
+    seed: int = 1,
 ) -> str:
     """Writes rows of a part, which no other part has; says in one line what they are.
 
     dates: .conll has the parts of each date labelled, .tsv its language and its ISO form;
     shapes: a folder of pictures, with captions.tsv beside them;
-    the others: .jsonl with `features` (steps, n) and `label`, or one label for each step."""
-    if name not in (DATES, SHAPES, *TASKS):
-        raise unknown("task", name, (DATES, SHAPES, *TASKS))
+    arithmetic, logic: .trees with expressions up to that depth;
+    the others: .jsonl with `features` (steps, n) and `label`, a class, a number, or one label for
+    each step."""
+    if name not in NAMES:
+        raise unknown("task", name, NAMES)
     if part not in PARTS:
         raise unknown("part", part, PARTS)
     if name == SHAPES:
@@ -40,6 +51,8 @@ def write_task(
     if name == DATES:
         about = "dates as people write them in five languages"
         lines = _labelled(seed, part, rows) if path.suffix == ".conll" else _pairs(seed, part, rows)
+    elif name in EXPRESSIONS:
+        about, lines = EXPRESSIONS[name][0], expressions(name, seed, part, rows, depth)
     else:
         about = TASKS[name](steps).about
         lines = _sequences(name, seed, part, rows, steps)
@@ -97,19 +110,13 @@ def _pairs(seed: int, part: str, rows: int) -> Iterator[str]:
 
 def _sequences(name: str, seed: int, part: str, rows: int, steps: int) -> Iterator[str]:
     task = TASKS[name](steps)
-    if task.kind == "regression":
-        raise OptionError(
-            f"{name}: its answer is a number, and no command learns numbers from files yet; "
-            f"`ensue memory {name}` trains on it"
-        )
     for first, count in _blocks(rows):
         batch = task.batch(seed, first, count, part)
         for row, length in enumerate(batch.lengths.tolist()):
             targets = batch.targets
-            label = (
-                [str(t) for t in targets[:length, row]]
-                if task.kind == "labelling"
-                else str(targets[row])
-            )
+            if task.kind == "labelling":
+                label: object = [str(t) for t in targets[:length, row]]
+            else:
+                label = float(targets[row]) if task.kind == "regression" else str(targets[row])
             features = batch.x[:length, row].tolist()
             yield json.dumps({"features": features, "label": label}) + "\n"

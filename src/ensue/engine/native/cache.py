@@ -14,6 +14,7 @@ import ctypes
 import fcntl
 import functools
 import hashlib
+import importlib.util
 import os
 import shlex
 import shutil
@@ -82,10 +83,8 @@ def compiler() -> tuple[str, ...]:
             command = shlex.split(name or "")
             if command and shutil.which(command[0]):
                 return tuple(command)
-    with contextlib.suppress(ImportError):
-        import ziglang  # type: ignore[import-not-found]  # noqa: F401
-
-        return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: nothing of this folder runs
+    if importlib.util.find_spec("ziglang"):  # importing would run a file of this folder
+        return (sys.executable, "-P", "-m", "ziglang", "c++")  # -P: neither does the command
     asked = f"$CXX is {given!r}, which is not found" if given else "no C++ compiler is found"
     raise NoCompiler(
         f"native engine: {asked} — install one (Debian: apt-get install g++; "

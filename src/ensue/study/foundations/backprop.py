@@ -13,7 +13,7 @@ A value that several layers use gets the sum of what comes back from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -75,8 +75,27 @@ class LayerTrace:
 
 
 @dataclass(frozen=True)
+class Minibatch:
+    """One update by the mean gradient of some examples, of which the first was walked through.
+    costs: of each; before, gradient, after: W and b of each layer in turn; cost: the mean."""
+
+    rate: float
+    costs: tuple[float, ...]
+    before: tuple[Tensor, ...]
+    gradient: tuple[Tensor, ...]
+    after: tuple[Tensor, ...]
+    cost: float
+    cost_after: float
+
+    def weights(self) -> list[tuple[str, Tensor, Tensor, Tensor]]:
+        """Name, value, mean gradient and new value of every weight matrix and bias."""
+        names = [f"{kind}{k // 2 + 1}" for k, kind in enumerate("Wb" * (len(self.before) // 2))]
+        return list(zip(names, self.before, self.gradient, self.after, strict=True))
+
+
+@dataclass(frozen=True)
 class Backpropagation:
-    """A network walked through for one example."""
+    """A network walked through for one example, then over a minibatch to an update."""
 
     widths: tuple[int, ...]
     activation: str
@@ -86,6 +105,7 @@ class Backpropagation:
     y: Tensor
     cost: float
     layers: tuple[LayerTrace, ...]
+    batch: Minibatch | None = None
 
     @property
     def difference(self) -> float:
@@ -181,6 +201,50 @@ def _check(activation: str, output: str, cost: str) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class NetworkWalk:
+    """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
+    x, y: of each of so many rows in turn, a minibatch that one update is made by; the first of them
+    is walked through. What is not given is drawn, with one decimal, so that the numbers can be
+    followed."""
+
+    widths: Sequence[int]
+    activation: str = "logistic"
+    output: str = "logistic"
+    cost: str = "cross-entropy"
+    weights: Sequence[float] | None = None
+    x: Sequence[float] | None = None
+    y: Sequence[float] | None = None
+    rows: int = 1
+    rate: float = 0.5
+    seed: int = 1
+
+    def walked(self) -> Backpropagation:
+        _check(self.activation, self.output, self.cost)
+        widths, rows = self.widths, self.rows
+        network = MLP(widths, self.activation).double()
+        generator = torch.Generator().manual_seed(self.seed)
+        drawn = [tenths((len(own.flatten()),), generator) for own in network.parameters()]
+        flat = torch.cat(drawn)
+        if self.weights is not None:
+            flat = given_numbers("weights", self.weights, len(flat))
+        with torch.no_grad():
+            torch.nn.utils.vector_to_parameters(flat, network.parameters())
+        inputs = tenths((rows * widths[0],), generator)
+        if self.x is not None:
+            inputs = given_numbers("x", self.x, rows * widths[0])
+        wanted = _wanted(self.y, rows, widths[-1], self.cost)
+        if self.output == "softmax" and widths[-1] == 1:
+            raise OptionError(
+                "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
+                "is always 1"
+            )
+        inputs = inputs.view(rows, widths[0])
+        kinds = self.activation, self.output, self.cost
+        found = backpropagate(network, *kinds, inputs[0], wanted[0])
+        return replace(found, batch=_update(network, found, inputs, wanted, self.rate))
+
+
 def walk_through(
     widths: Sequence[int],
     *,
@@ -192,43 +256,66 @@ def walk_through(
     y: Sequence[float] | None = None,
     seed: int = 1,
 ) -> Backpropagation:
-    """A small network in float64. weights: all of them in the order W_1 row by row, b_1, W_2, …;
-    what is not given is drawn, with one decimal, so that the numbers can be followed."""
-    _check(activation, output, cost)
-    network = MLP(widths, activation).double()
-    generator = torch.Generator().manual_seed(seed)
-    drawn = [_tenths((len(own.flatten()),), generator) for own in network.parameters()]
-    flat = torch.cat(drawn)
-    if weights is not None:
-        flat = _given("weights", weights, len(flat))
-    with torch.no_grad():
-        torch.nn.utils.vector_to_parameters(flat, network.parameters())
-    inputs = _tenths((widths[0],), generator) if x is None else _given("x", x, widths[0])
-    wanted = torch.zeros(widths[-1], dtype=torch.float64)
-    wanted[0] = 1
-    if y is not None:
-        wanted = _given("y", y, widths[-1])
+    """A small network walked through for one example, up to its update: see `NetworkWalk`."""
+    return NetworkWalk(
+        widths=widths,
+        activation=activation,
+        output=output,
+        cost=cost,
+        weights=weights,
+        x=x,
+        y=y,
+        seed=seed,
+    ).walked()
+
+
+def _wanted(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Tensor:
+    """Targets (rows, outputs); if none are given, each row has the next output at 1."""
+    if y is None:
+        return torch.eye(max(outputs, 2), dtype=torch.float64)[:, :outputs].repeat(rows, 1)[:rows]
+    wanted = given_numbers("y", y, rows * outputs).view(rows, outputs)
     if cost == "cross-entropy" and not bool(((wanted >= 0) & (wanted <= 1)).all()):
         raise OptionError(
-            f"y: expected probabilities from 0 to 1 with cross-entropy, got {wanted.tolist()}; "
-            "for other numbers choose --cost squares"
+            "y: expected probabilities from 0 to 1 with cross-entropy, got "
+            f"{wanted.flatten().tolist()}; for other numbers choose --cost squares"
         )
-    if output == "softmax" and widths[-1] == 1:
-        raise OptionError(
-            "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
-            "is always 1"
-        )
-    return backpropagate(network, activation, output, cost, inputs, wanted)
+    return wanted
 
 
-def _tenths(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+def _update(network: MLP, walked: Backpropagation, x: Tensor, y: Tensor, rate: float) -> Minibatch:
+    """θ ← θ − η·mean of the examples' gradients, each by the four equations."""
+    kinds = walked.activation, walked.output, walked.cost_name
+    each = [backpropagate(network, *kinds, *pair) for pair in zip(x, y, strict=True)]
+    before = [own.detach().clone() for own in network.parameters()]
+    slopes = [
+        [g for layer in own.layers for g in (layer.weight_gradient, layer.bias_gradient)]
+        for own in each
+    ]
+    mean = [torch.stack(own).mean(0) for own in zip(*slopes, strict=True)]
+    with torch.no_grad():
+        for own, slope in zip(network.parameters(), mean, strict=True):
+            own.sub_(rate * slope)
+    after = [backpropagate(network, *kinds, *pair).cost for pair in zip(x, y, strict=True)]
+    costs = tuple(own.cost for own in each)
+    return Minibatch(
+        rate,
+        costs,
+        tuple(before),
+        tuple(mean),
+        tuple(own.detach().clone() for own in network.parameters()),
+        sum(costs) / len(costs),
+        sum(after) / len(after),
+    )
+
+
+def tenths(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """From −1 to 1, without 0."""
     size = torch.randint(1, 11, shape, generator=generator, dtype=torch.float64) / 10
     sign = torch.randint(0, 2, shape, generator=generator, dtype=torch.float64) * 2 - 1
     return size * sign
 
 
-def _given(name: str, values: Sequence[float], count: int) -> Tensor:
+def given_numbers(name: str, values: Sequence[float], count: int) -> Tensor:
     if len(values) != count:
         raise OptionError(f"{name}: expected {count} numbers, got {len(values)}")
     return torch.tensor(list(values), dtype=torch.float64)

@@ -16,10 +16,11 @@ from ensue.study.foundations.backprop_text import (
     first_equation,
     heading,
     number,
+    numbered,
     signed,
 )
 
-ACROSS, DOWN, RADIUS = 250.0, 104.0, 31.0
+ACROSS, DOWN, RADIUS = 250.0, 128.0, 31.0
 MARGIN = 60.0
 MOST_EDGES, NEAR = 40, 0.26  # with their numbers on them, and where on the way
 PLUS, MINUS = "#0f766e", "#be185d"
@@ -66,15 +67,21 @@ def as_page(found: Backpropagation) -> str:
         f"<p>The cost is <b>C = {number(found.cost)}</b>.</p>",
         "<h2>Backward</h2>",
         *(_backward(found, found.layers[k - 1], k) for k in range(len(found.layers), 0, -1)),
+        *_learning(found),
         "<h2>Beside the automatic gradient</h2>",
         f"<section><p class='verdict'>The largest difference is {found.difference:.1e}.</p>"
         "<p class='quiet'>The four equations above and torch's automatic differentiation were "
         "computed apart from each other, both in float64.</p></section>",
     ]
+    return whole_page("Backpropagation", parts)
+
+
+def whole_page(title: str, parts: Sequence[str]) -> str:
+    """A page of its own, light or dark as its reader prefers."""
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Backpropagation</title><style>{COLOURS}{STYLE}</style></head>\n<body><main>\n"
+        f"<title>{escape(title)}</title><style>{COLOURS}{STYLE}</style></head>\n<body><main>\n"
         + "\n".join(parts)
         + "\n</main></body></html>\n"
     )
@@ -135,6 +142,25 @@ def _backward(found: Backpropagation, layer: LayerTrace, k: int) -> str:
     )
 
 
+def _learning(found: Backpropagation) -> list[str]:
+    """The update, over a minibatch where there is one."""
+    batch = found.batch
+    if batch is None:
+        return []
+    units = [f"example {k}" for k in range(1, len(batch.costs) + 1)]
+    many = len(batch.costs) > 1
+    costs = _rows(units, [("C", batch.costs)], "forward") if many else ""
+    rows = [
+        (f"{name}{unit}", [float(v) for v in (before, slope, after)])
+        for name, before, slope, after in batch.weights()
+        for unit, before, slope, after in numbered(before, slope, after)
+    ]
+    table = _rows(["before", "mean ∂C/∂w" if many else "∂C/∂w", "after"], rows, "back")
+    equation = _equation("", f"w ← w − {batch.rate:g}·∂C/∂w, the mean over examples")
+    change = f"C = {number(batch.cost)} → <b>{number(batch.cost_after)}</b>"
+    return [f"<h2>One update</h2><section>{equation}{costs}{table}<p>{change}</p></section>"]
+
+
 def _list(values: Tensor) -> list[float]:
     return [float(value) for value in values.flatten()]
 
@@ -145,7 +171,7 @@ def _list(values: Tensor) -> list[float]:
 def network_picture(found: Backpropagation) -> str:
     """As SVG: units as circles with a above and δ below, weights as lines."""
     drawing, most = Drawing(), max(found.widths)
-    high = 2 * MARGIN + DOWN * (most - 1) + 30
+    high = 2 * MARGIN + DOWN * (most - 1) + 52
     wide = 2 * MARGIN + ACROSS * (len(found.widths) - 1)
     places = [
         [(MARGIN + ACROSS * k, 18 + high / 2 + DOWN * (j - (width - 1) / 2)) for j in range(width)]
@@ -164,6 +190,8 @@ def network_picture(found: Backpropagation) -> str:
         colour = GREY if k == 0 else STATES[0] if last else BLUE
         for j, at in enumerate(column):
             _unit(drawing, at, values[j], None if deltas is None else deltas[j], colour)
+            if k:
+                _bias(drawing, at, found.layers[k - 1], j)
     return drawing.svg(wide, high + 20, "The network with its values and deltas")
 
 
@@ -174,6 +202,18 @@ def _unit(drawing: Drawing, at: Point, value: float, delta: float | None, colour
         below = (at[0], at[1] + RADIUS + 14)
         drawing.rectangle(below, 78, 20, 10, DELTA)
         drawing.words(below, signed(f"δ {delta:z.3f}"), 12, DELTA.line, weight=600)
+
+
+def _bias(drawing: Drawing, at: Point, layer: LayerTrace, unit: int) -> None:
+    """Above its unit."""
+    bias, slope = float(layer.bias[unit]), float(layer.bias_gradient[unit])
+    above = (at[0], at[1] - RADIUS - 13)
+    drawing.begin(signed(f"b = {bias:.6g}, ∂C/∂b = {slope:.6g}"))
+    text = signed(f"b {bias:.3g}")
+    drawing.rectangle(above, 12 + 7.5 * len(text), 18, 4, Colour(RULE, PAPER))
+    colour = PLUS if bias > 0 else MINUS if bias < 0 else QUIET
+    drawing.words(above, text, 12, colour, weight=600)
+    drawing.end()
 
 
 def _edges(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from torch import Tensor
 
-from ensue.study.foundations.backprop import Backpropagation, LayerTrace
+from ensue.data.layout import aligned
+from ensue.study.foundations.backprop import Backpropagation, LayerTrace, Minibatch
 
 FORMAT = 1
 NAMES = {"logistic": "σ", "tanh": "tanh", "relu": "ReLU", "linear": "linear", "softmax": "softmax"}
@@ -69,8 +71,37 @@ def as_text(found: Backpropagation) -> str:
     lines += [f"  C = {number(found.cost)}", "", "backward"]
     for k in range(len(found.layers), 0, -1):
         lines += _backward(found, found.layers[k - 1], k)
+    if found.batch is not None:
+        lines += _update(found.batch)
     lines += ["", f"largest difference from the automatic gradient: {found.difference:.1e}"]
     return "\n".join(lines)
+
+
+def _update(batch: Minibatch) -> list[str]:
+    """Every weight before and after."""
+    many = len(batch.costs)
+    lines = ["", f"one update, w ← w − {batch.rate:g}·∂C/∂w"]
+    if many > 1:
+        costs = ", ".join(map(number, batch.costs))
+        lines[-1] += f", the mean over a minibatch of {many}"
+        lines.append(f"  C of each: {costs}")
+    rows = [["", "before", "∂C/∂w", "after"]]
+    for name, before, slope, after in batch.weights():
+        rows += [
+            [f"{name}{unit}", *map(number, own)] for unit, *own in numbered(before, slope, after)
+        ]
+    lines += [f"  {line}" for line in aligned(rows)]
+    return [*lines, f"  C = {number(batch.cost)} → {number(batch.cost_after)}"]
+
+
+def numbered(*values: Tensor) -> list[tuple[Any, ...]]:
+    """Each entry of tensors of one shape with its place, "[2,1]" or "[2]"."""
+    shape = values[0].shape
+    places = product(*(range(size) for size in shape))
+    return [
+        (f"[{','.join(str(k + 1) for k in at)}]", *(float(own[at]) for own in values))
+        for at in places
+    ]
 
 
 def _forward(found: Backpropagation, layer: LayerTrace, k: int) -> list[str]:
@@ -128,4 +159,18 @@ def as_json(found: Backpropagation) -> dict[str, Any]:
             }
             for own in found.layers
         ],
+        "update": None if found.batch is None else _update_json(found.batch),
+    }
+
+
+def _update_json(batch: Minibatch) -> dict[str, Any]:
+    return {
+        "rate": batch.rate,
+        "costs": list(batch.costs),
+        "weights": {
+            name: {"before": b.tolist(), "gradient": g.tolist(), "after": a.tolist()}
+            for name, b, g, a in batch.weights()
+        },
+        "cost": batch.cost,
+        "cost_after": batch.cost_after,
     }

@@ -13,10 +13,12 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ensue.data.layout import aligned
 from ensue.equations import Graph, Node, below
 from ensue.equations.functions import FUNCTIONS, Function, call
 from ensue.equations.node import ONE
@@ -50,6 +52,9 @@ OPERATORS: dict[type[ast.operator], Callable[[Node, Node], Node]] = {
 }
 
 
+Value = float | list[Any]  # a number, a vector, or the rows of a matrix
+
+
 @dataclass(frozen=True)
 class TextSpan:
     """A node of the graph: its number, what it does, whose values it takes, its value, and the
@@ -58,8 +63,13 @@ class TextSpan:
     number: int
     label: str
     inputs: tuple[int, ...]
-    value: float
-    derivative: float
+    value: Value
+    derivative: Value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """() of a number, (n,) of a vector, (m, n) of a matrix."""
+        return tuple(torch.tensor(self.value).shape)
 
     @property
     def is_variable(self) -> bool:
@@ -79,10 +89,15 @@ class Expression:
     second: Mapping[tuple[str, str], float]  # ∂²/∂a∂b of the variables
 
     @property
-    def value(self) -> float:
+    def value(self) -> Value:
         return self.places[-1].value
 
-    def derivatives(self) -> dict[str, float]:
+    @property
+    def has_shapes(self) -> bool:
+        """Whether there is a vector or a matrix in it."""
+        return any(own.shape for own in self.places)
+
+    def derivatives(self) -> dict[str, Value]:
         """By variable, in the order in which they stand in the text."""
         return {own.label: own.derivative for own in self.places if own.is_variable}
 
@@ -186,6 +201,23 @@ def _check_values(names: list[str], values: Mapping[str, float]) -> None:
             raise OptionError(f"{name}: expected a finite number, got {value}")
 
 
+def parsed(text: str) -> ast.expr:
+    """By Python's grammar; nothing of it is run."""
+    if len(text) > MOST_CHARACTERS:
+        raise EquationError(
+            f"expected an expression of at most {MOST_CHARACTERS} characters, got {len(text)}"
+        )
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise _no_expression(text, error) from None
+
+
+def _no_expression(text: str, error: BaseException) -> EquationError:
+    why = getattr(error, "msg", str(error))
+    return EquationError(f"{text!r} is no expression ({why}); write such as 'sin(x*y) + x'")
+
+
 class Reader:
     """From text to nodes."""
 
@@ -193,20 +225,13 @@ class Reader:
         self.text, self.graph = text, graph
 
     def read(self) -> Node:
-        if len(self.text) > MOST_CHARACTERS:
-            raise EquationError(
-                f"expected an expression of at most {MOST_CHARACTERS} characters, "
-                f"got {len(self.text)}"
-            )
+        tree = parsed(self.text)
         try:
-            found = self._node(ast.parse(self.text.strip(), mode="eval").body)
+            found = self._node(tree)
         except EnsueError:
             raise
-        except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-            why = getattr(error, "msg", str(error))
-            raise EquationError(
-                f"{self.text!r} is no expression ({why}); write such as 'sin(x*y) + x'"
-            ) from None
+        except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+            raise _no_expression(self.text, error) from None
         if len(below([found])) > MOST_NODES:
             raise EquationError(f"expected a small expression, got more than {MOST_NODES} nodes")
         return found
@@ -254,15 +279,39 @@ class Reader:
         return call(name, *args)
 
 
+def number(value: Value, digits: int = 6) -> str:
+    """
+    >>> number(-0.5), number([1.0, -2.0], 1)
+    ('−0.500000', '[1.0, −2.0]')
+    """
+    if isinstance(value, list):
+        return "[" + ", ".join(number(own, digits) for own in value) + "]"
+    return f"{value:z.{digits}f}".replace("-", "−")
+
+
 def as_text(found: Expression) -> str:
     """A line for each node, then the derivatives."""
+    if found.has_shapes:
+        return "\n".join([found.text, "", *aligned(_shaped(found))])
     lines = [found.text, "", "node  is                 value   ∂result/∂node"]
     for own in found.places:
         inside = ", ".join(f"#{number}" for number in own.inputs)
         what = f"{own.label}({inside})" if own.inputs else own.label
-        slope = "" if own.is_constant else f"{own.derivative:16.6f}"
-        lines.append(f"#{own.number:<4} {what:<14}{own.value:10.6f}{slope}")
+        slope = "" if own.is_constant else f"{number(own.derivative):>16}"
+        lines.append(f"#{own.number:<4} {what:<14}{number(own.value):>10}{slope}")
     few = len(found.derivatives()) <= MOST_SECOND
     pairs = found.second.items() if few else ()
-    second = [f"∂²/∂{a}∂{b} = {value:.6f}" for (a, b), value in pairs if a <= b]
+    second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
     return "\n".join([*lines, *(["", *second] if second else [])])
+
+
+def _shaped(found: Expression) -> list[list[str]]:
+    """With the shape of each value, which its derivative has too."""
+    rows = [["node", "is", "shape", "value", "∂result/∂node"]]
+    for own in found.places:
+        inside = ", ".join(f"#{k}" for k in own.inputs)
+        what = f"{own.label}({inside})" if own.inputs else own.label
+        shape = "×".join(map(str, own.shape)) or "1"
+        slope = "" if own.is_constant else number(own.derivative, 4)
+        rows.append([f"#{own.number}", what, shape, number(own.value, 4), slope])
+    return rows

@@ -15,10 +15,10 @@ from ensue.drawing.svg import (
     text_width,
 )
 from ensue.drawing.theme import PAPER
-from ensue.study.foundations.expression import Expression, TextSpan
+from ensue.study.foundations.expression import Expression, TextSpan, Value
 
 MARGIN, TITLE = 36.0, 84.0
-HALF = 17.0
+HALF, LINE = 17.0, 14.0  # half the height of a node; of a line of numbers
 FORWARD, BACK = "#2563eb", "#b45309"
 
 
@@ -27,7 +27,7 @@ def draw(found: Expression) -> str:
     places = sorted(found.places, key=lambda own: (not own.is_variable, own.number))
     index = {own.number: k for k, own in enumerate(places)}
     edges = [(index[source], index[own.number]) for own in places for source in own.inputs]
-    boxes = [Box(_wide(own), HALF + 20, HALF + 20) for own in places]
+    boxes = [Box(_wide(own), _above(own), _above(own)) for own in places]
     inputs = sum(own.is_variable for own in places)
     last = index[found.places[-1].number]
     placed = arrange(boxes, edges, inputs, () if last < inputs else (last,))
@@ -41,8 +41,11 @@ def draw(found: Expression) -> str:
     for (source, to), way in zip(edges, placed.ways, strict=True):
         begin = (centres[source][0] + _shape(places[source]) / 2, centres[source][1])
         end = (centres[to][0] - _shape(places[to]) / 2 - 1, centres[to][1])
+        # level beside a wide value: it bends between the columns only
+        out = (placed.sides[source][1] + shift[0], begin[1])
+        into = (placed.sides[to][0] + shift[0], end[1])
         passed = [(x + shift[0], y + shift[1]) for x, y in way]
-        drawing.curve([begin, *passed, end], QUIET)
+        drawing.curve([begin, out, *passed, into, end], QUIET)
     for own, centre in zip(places, centres, strict=True):
         _draw(drawing, own, centre, own is found.places[-1])
     wide = max(placed.width + 2 * shift[0], text_width(found.text, 22) + 2 * MARGIN, 340.0)
@@ -53,29 +56,50 @@ def _shape(own: TextSpan) -> float:
     return 34.0 if len(own.label) <= 2 else text_width(own.label, 14) + 20
 
 
+def _above(own: TextSpan) -> float:
+    """The room of a value above its node; that of its derivative below is the same."""
+    return HALF + 6 + LINE * len(_lines(own.value)) + (LINE if own.shape else 0)
+
+
 def _wide(own: TextSpan) -> float:
-    return max(
-        _shape(own), text_width(_number(own.value), 12), text_width(_number(own.derivative), 12)
-    )
+    lines = [*_lines(own.value), *_lines(own.derivative)]
+    return max(_shape(own), *(text_width(line, 12) for line in lines))
 
 
-def _number(value: float) -> str:
+def _lines(value: Value) -> list[str]:
+    """A number or a vector on one line, a matrix on a line for each row."""
+    if isinstance(value, list) and isinstance(value[0], list):
+        return [_number(row) for row in value]
+    return [_number(value)]
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_number(own) for own in value) + "]"
     return f"{value:.4g}".replace("-", "−")
+
+
+def _shape_text(own: TextSpan) -> str:
+    return "×".join(map(str, own.shape))
 
 
 def _draw(drawing: Drawing, own: TextSpan, at: tuple[float, float], last: bool) -> None:
     variable = own.is_variable
     colour = STATES[0] if last else BLUE if variable else GREY if not own.inputs else VIOLET
-    if own.inputs and own.label in "+×÷−^" and not last:
+    if own.inputs and own.label in ("+", "×", "÷", "−", "^", "MatMul") and not last:
         colour = Colour(QUIET, PAPER)
-    drawing.begin(f"{own.label} = {own.value:.6g}, derivative {own.derivative:.6g}")
+    drawing.begin(f"{own.label} = {_number(own.value)}, derivative {_number(own.derivative)}")
     drawing.rectangle(at, _shape(own), 2 * HALF, HALF if own.inputs else 6, colour)
     if variable:
         drawing.name(at, own.label, 18, INK)
     else:
         drawing.words(at, own.label.replace("-", "−"), 15, INK)
-    drawing.words((at[0], at[1] - HALF - 11), _number(own.value), 12, FORWARD, weight=600)
-    if not own.is_constant:
-        text = _number(own.derivative)
-        drawing.words((at[0], at[1] + HALF + 11), text, 12, BACK, weight=600)
+    above = list(reversed(_lines(own.value)))
+    for k, line in enumerate(above):
+        drawing.words((at[0], at[1] - HALF - 11 - LINE * k), line, 12, FORWARD, weight=600)
+    if own.shape:
+        top = at[1] - HALF - 11 - LINE * len(above)
+        drawing.words((at[0], top), _shape_text(own), 11, QUIET)
+    for k, line in enumerate([] if own.is_constant else _lines(own.derivative)):
+        drawing.words((at[0], at[1] + HALF + 11 + LINE * k), line, 12, BACK, weight=600)
     drawing.end()

@@ -1,10 +1,12 @@
 """The learning lab: small experiments around f(x) = sin 10x + x, which show what learning is.
 
 descent      x ← x − η·f'(x) from −0.6: how far a step goes, and where too far
-costs        the cost that one wants, over all x, beside the one that ten noisy samples give
+costs        the cost that one wants, over all x, beside the one that ten noisy samples give, for
+             lines a·x, which do not contain the truth
 families     a line, a parabola, a sinusoid: each fitted, chosen by validation, the winner tested
 networks     a first layer left as it was drawn, beside the same network with all layers tuned
 estimators   gradients through a coin: the mean and the spread of each way to guess them
+learning     gradient descent beside SGD; where early stopping stops (lab_learning.py)
 """
 
 from __future__ import annotations
@@ -19,13 +21,20 @@ from torch import Tensor
 
 from ensue.layers.feedforward import MLP
 from ensue.layers.stochastic import draw, expected, score_function, straight_through
+from ensue.study.foundations.lab_learning import (
+    LearningCurves,
+    Stopping,
+    compare_learning,
+    watch_early_stopping,
+)
 from ensue.tasks.baselines.random_features import RandomFeatures
 from ensue.tasks.baselines.regression import least_squares, minimise
 
 START, STEPS = -0.6, 40
 RATES = (0.001, 0.01, 0.02, 0.05)
 VALLEY = -0.795415  # the minimum nearest to the start
-SAMPLES, NOISE = 10, 0.01
+SAMPLES, NOISE = 10, 0.1
+REDRAWN = 20  # sets of samples
 ROWS, NOISE_OF_ROWS = 40, 0.15  # of a part
 TEST_ROWS = 400
 UNITS, STARTS = (3, 5, 10, 20), 3
@@ -41,6 +50,10 @@ def function(x: Tensor) -> Tensor:
 
 def slope(x: float) -> float:
     return 10 * math.cos(10 * x) + 1
+
+
+def curvature(x: float) -> float:
+    return -100 * math.sin(10 * x)
 
 
 # --- descent ---------------------------------------------------------------------------------
@@ -66,8 +79,10 @@ def _ending(places: list[float]) -> str:
     last = places[-1]
     if abs(last - VALLEY) < 1e-4:
         return "finds the minimum"
-    if abs(slope(last)) < 1e-3:
+    if abs(slope(last)) < 1e-3 and curvature(last) > 0:
         return f"lands in another valley, at {last:.3f}"
+    if abs(slope(last)) < 1e-3:
+        return f"climbs to a maximum, at {last:.3f}: a negative rate goes uphill"
     if any(abs(b - VALLEY) > abs(a - VALLEY) for a, b in pairwise(places)):
         return "diverges: it never comes to rest"
     swings = sum((a < VALLEY) != (b < VALLEY) for a, b in pairwise(places))
@@ -79,33 +94,39 @@ def _ending(places: list[float]) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """The hypotheses sin θx + x: θ, the expected and the empirical cost of each."""
+    """The hypotheses a·x: slope a, the expected and the empirical cost of each; minima: the slopes
+    of least empirical cost, of further draws of ten samples."""
 
-    thetas: tuple[float, ...]
+    slopes: tuple[float, ...]
     expected: tuple[float, ...]
     empirical: tuple[float, ...]
+    minima: tuple[float, ...]
 
     def best(self, which: str) -> float:
-        """The θ of the least cost, "expected" or "empirical"."""
+        """The slope of the least cost, "expected" or "empirical"."""
         costs = self.expected if which == "expected" else self.empirical
-        return self.thetas[costs.index(min(costs))]
+        return self.slopes[costs.index(min(costs))]
 
 
 def compare_costs(seed: int) -> Costs:
     """Mean squared distance to noisy values of f, x uniform in [0, 1]: over all of it, and over
-    ten samples."""
-    thetas = torch.linspace(0, 20, 401, dtype=torch.float64)
+    ten samples. No line is f, so the two costs are least at different slopes."""
+    slopes = torch.linspace(-2, 4, 601, dtype=torch.float64)
     everywhere = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.rand(SAMPLES, generator=generator, dtype=torch.float64)
-    y = function(x) + NOISE * torch.randn(SAMPLES, generator=generator, dtype=torch.float64)
 
     def cost(at: Tensor, wanted: Tensor) -> Tensor:
-        guess = (thetas[:, None] * at).sin() + at
-        return ((guess - wanted) ** 2).mean(1)
+        return ((slopes[:, None] * at - wanted) ** 2).mean(1)
 
     over_all = cost(everywhere, function(everywhere)) + NOISE**2
-    return Costs(_plain(thetas), _plain(over_all), _plain(cost(x, y)))
+    drawn = [_ten(seed + k) for k in range(REDRAWN)]
+    minima = tuple(float((x @ y) / (x @ x)) for x, y in drawn)
+    return Costs(_plain(slopes), _plain(over_all), _plain(cost(*drawn[0])), minima)
+
+
+def _ten(seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(SAMPLES, generator=generator, dtype=torch.float64)
+    return x, function(x) + NOISE * torch.randn(SAMPLES, generator=generator, dtype=torch.float64)
 
 
 # --- families --------------------------------------------------------------------------------
@@ -314,6 +335,8 @@ class Lab:
     families: Families
     networks: Networks
     estimators: Estimators
+    curves: LearningCurves
+    stopping: Stopping
 
 
 def run_lab(seed: int = 1, rates: tuple[float, ...] = RATES) -> Lab:
@@ -324,4 +347,6 @@ def run_lab(seed: int = 1, rates: tuple[float, ...] = RATES) -> Lab:
         choose_family(seed),
         compare_networks(seed),
         compare_estimators(seed),
+        compare_learning(seed),
+        watch_early_stopping(seed),
     )

@@ -32,13 +32,15 @@ def draw(lab: Lab) -> str:
     drawing = Drawing()
     words = "f(x) = sin 10x + x: its minimum is sought, its values are learned from samples"
     top = heading(drawing, "The learning lab", f"{words}; seed {lab.seed}") + 12
-    rows = [top + k * (HEAD + HIGH + FOOT) for k in range(4)]
+    rows = [top + k * (HEAD + HIGH + FOOT) for k in range(5)]
     _descent(drawing, lab, rows[0])
     _costs(drawing, lab, rows[1])
     _families(drawing, lab, rows[1])
     _networks(drawing, lab, rows[2])
     _estimators(drawing, lab, rows[2])
-    return drawing.svg(WIDE, rows[3], "The learning lab")
+    _curves(drawing, lab, rows[3])
+    _stopping(drawing, lab, rows[3])
+    return drawing.svg(WIDE, rows[4], "The learning lab")
 
 
 def _titled(drawing: Drawing, left: float, top: float, title: str, keys: Sequence[Key]) -> None:
@@ -94,10 +96,16 @@ def _costs(drawing: Drawing, lab: Lab, top: float) -> None:
     title = "The cost one wants, and the cost one has"
     _titled(drawing, MARGIN, top, title, [*keys, Key("least", INK, mark=0, shape="")])
     most = math.ceil(2 * max(map(max, curves.values()))) / 2
-    panel = _field(drawing, MARGIN, top, (0, 20), (0, most))
-    panel.axes("θ of the hypothesis sin θx + x", "mean squared error")
+    panel = _field(drawing, MARGIN, top, (-2, 4), (0, most))
+    panel.axes("slope a of the hypothesis a·x", "mean squared error")
+    for x in costs.minima:
+        foot = panel.at(x, 0)
+        drawing.line([foot, (foot[0], foot[1] - 9)], RED, 1.2)
+    beside = panel.at(max(costs.minima), 0)
+    words = f"least of {len(costs.minima)} draws"
+    drawing.words((beside[0] + 8, beside[1] - 8), words, 11, QUIET, "start")
     for k, curve in enumerate(curves.values()):
-        panel.curve(zip(costs.thetas, curve, strict=True), colour_of(k))
+        panel.curve(zip(costs.slopes, curve, strict=True), colour_of(k))
     for k, (which, curve) in enumerate(curves.items()):
         drawing.mark(panel.at(costs.best(which), min(curve)), 0, colour_of(k), 7 - 2 * k)
 
@@ -164,3 +172,29 @@ def _estimators(drawing: Drawing, lab: Lab, top: float) -> None:
             drawing.mark(panel.at(mean, height), unit, colour_of(unit), 5)
             x, y = panel.at(exact, height)
             drawing.line([(x, y - 6), (x, y + 6)], INK, 2.4)
+
+
+def _curves(drawing: Drawing, lab: Lab, top: float) -> None:
+    own = lab.curves
+    keys = [Key("gradient descent", BLUE), Key("SGD", RED), Key("closed form", QUIET, "4 4")]
+    _titled(drawing, MARGIN, top, "A step for all rows, or for each", keys)
+    panel = _field(drawing, MARGIN, top, (0, own.seen[-1]), (0, math.ceil(own.descent[0])))
+    panel.axes("examples seen", "mean squared error over all rows")
+    panel.curve([(0, own.least), (own.seen[-1], own.least)], QUIET, 1.4, "4 4")
+    for colour, costs in ((BLUE, own.descent), (RED, own.stochastic)):
+        panel.curve(zip(own.seen, costs, strict=True), colour)
+
+
+def _stopping(drawing: Drawing, lab: Lab, top: float) -> None:
+    own = lab.stopping
+    keys = [Key("training", BLUE), Key("validation", RED), Key("kept", INK, mark=0, shape="")]
+    _titled(drawing, RIGHT, top, "Where early stopping stops", keys)
+    most = max(max(own.validation), max(own.train))
+    panel = _field(drawing, RIGHT, top, (0, own.updates[-1]), (0, math.ceil(2 * most) / 2))
+    panel.axes("updates", "mean squared error")
+    for colour, costs in ((BLUE, own.train), (RED, own.validation)):
+        panel.curve(zip(own.updates, costs, strict=True), colour)
+    x = panel.x(own.stopped)
+    drawing.line([(x, panel.y.start), (x, panel.y.end)], QUIET, 1.4, "4 4")
+    drawing.words((x + 6, panel.y.end + 8), f"stops at {own.stopped}", 12, QUIET, "start")
+    drawing.mark(panel.at(own.best, own.kept), 0, INK, 5.5)

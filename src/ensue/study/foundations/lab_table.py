@@ -15,6 +15,7 @@ SHOWN = 5  # places of a descent
 
 def as_text(lab: Lab) -> str:
     parts = [_descent(lab), _costs(lab), _families(lab), _networks(lab), _estimators(lab)]
+    parts += [_curves(lab), _stopping(lab)]
     return "\n\n".join(parts)
 
 
@@ -38,11 +39,15 @@ def _descent(lab: Lab) -> str:
 
 def _costs(lab: Lab) -> str:
     costs = lab.costs
-    rows = [["", "least at θ", "cost there"]]
+    rows = [["", "least at a", "cost there"]]
     for name, own in (("expected", costs.expected), ("empirical", costs.empirical)):
         rows.append([name, f"{costs.best(name):.2f}", f"{min(own):.6f}"])
+    low, high = min(costs.minima), max(costs.minima)
     return _table(
-        "The cost of sin θx + x: expected over all x in [0, 1], and of ten noisy samples", rows
+        "The cost of the line a·x: expected over all x in [0, 1], and of ten noisy samples",
+        rows,
+        f"Over {len(costs.minima)} draws of ten samples, the least lies between a = {low:.2f} and "
+        f"{high:.2f}: the minimum one finds is not the one wanted.",
     )
 
 
@@ -82,3 +87,28 @@ def _estimators(lab: Lab) -> str:
         "bias, errors: the farthest mean from the exact gradient, in standard errors; within 3 it "
         "may be chance.",
     )
+
+
+def _curves(lab: Lab) -> str:
+    own = lab.curves
+    places = [own.seen.index(n) for n in own.seen if n % 128 == 0]
+    rows = [
+        ["examples seen", *(str(own.seen[k]) for k in places)],
+        ["gradient descent", *(f"{own.descent[k]:.4f}" for k in places)],
+        ["SGD", *(f"{own.stochastic[k]:.4f}" for k in places)],
+    ]
+    note = f"The closed form has {own.least:.4f}. SGD is there sooner, and then wanders around it."
+    return _table("Gradient descent and SGD, mean squared error over all rows", rows, note)
+
+
+def _stopping(lab: Lab) -> str:
+    own = lab.stopping
+    marks = dict.fromkeys((0, own.best, own.stopped, own.updates[-1]))
+    places = [own.updates.index(update) for update in marks]
+    rows = [
+        ["update", *(str(own.updates[k]) for k in places)],
+        ["training", *(f"{own.train[k]:.4f}" for k in places)],
+        ["validation", *(f"{own.validation[k]:.4f}" for k in places)],
+    ]
+    note = f"Early stopping gives up at update {own.stopped}, and keeps the weights of {own.best}."
+    return _table("Early stopping, a polynomial of degree 13 on sixteen rows", rows, note)

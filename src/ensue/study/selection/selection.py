@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +12,9 @@ from typing import Any
 
 from ensue.drawing import write as write_picture
 from ensue.errors import DataError, EnsueError, OptionError, RunError
+from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
+from ensue.files.opening import read_plain
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import digest_of
@@ -19,12 +22,12 @@ from ensue.runs.evaluate import EvaluationRequest, evaluate_run
 from ensue.runs.load import Loading
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.run import seconds_trained
-from ensue.runs.train import attempted, settle, train_run
+from ensue.runs.train import attempted, complete, settle, train_run
 from ensue.study.selection.candidates import Candidate, candidates_of
 from ensue.training import RunFolder, Update, Watcher
 from ensue.training.rows import Row
 
-FORMAT = 1
+UNSEALED, SEALED = 1, 2  # formats of the file
 FILE, PICTURE = "selection.json", "selection.svg"
 
 
@@ -92,7 +95,7 @@ class Selection:
     def as_json(self) -> dict[str, Any]:
         winner = self.winner.name if self.winner else None
         rows = [asdict(row) for row in self.rows]
-        return {"format": FORMAT, **asdict(self), "rows": rows, "winner": winner}
+        return {"format": SEALED, **asdict(self), "rows": rows, "winner": winner}
 
     def picture(self) -> str:
         """Quality against size and against time, as SVG."""
@@ -140,10 +143,11 @@ def select(
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
+    config = complete(config, say)
     candidates = candidates_of(config, models)
     files = [*config.data.train, *config.data.validation, *config.data.test]
     found = Selection(config.task, config.train.watch, digest_of(files))
-    before = _read(place, found)
+    before = _read(place, found, say)
     for own in candidates:
         settle(RunFolder(place / own.folder), own.config)
     rows: list[Entry] = []
@@ -197,14 +201,18 @@ def _trained(place: Path, candidate: Candidate, say: Say, watchers: Sequence[Wat
     weights = [p for network in trained.model.networks for p in network.parameters()]
     watched = [(own.scores or {})[candidate.config.train.watch] for own in trained.outcomes]
     size = sum(own.numel() * own.element_size() for own in weights)
+    score, seconds = sum(watched) / len(watched), earlier + time.monotonic() - began
+    if not math.isfinite(score):
+        told = f"{candidate.config.train.watch} on validation is not a finite number"
+        return replace(entry, seconds=seconds, failure=told)
     return replace(
         entry,
         what=trained.model.summary().splitlines()[0].partition(": ")[2],
         parameters=sum(own.numel() for own in weights) or None,
         size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
-        score=sum(watched) / len(watched),
+        score=score,
         epochs=max(own.epochs for own in trained.outcomes),
-        seconds=earlier + time.monotonic() - began,
+        seconds=seconds,
         speed=pace.speed,
     )
 
@@ -244,26 +252,26 @@ def _tested(
 
 
 def write(place: Path, selection: Selection) -> None:
-    """selection.json and the picture, each whole or not at all."""
-    text = json.dumps(selection.as_json(), ensure_ascii=False, indent=1) + "\n"
-    write_whole(place / FILE, text.encode())
+    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all."""
+    write_whole(place / FILE, sealed(finite(selection.as_json()), sort=False))
     if selection.winner:
         write_picture(selection.picture(), place / PICTURE)
 
 
-def _read(place: Path, now: Selection) -> Selection | None:
+def _read(place: Path, now: Selection, say: Say) -> Selection | None:
     """What an earlier call wrote, if it was of the same data and measure."""
     path = place / FILE
-    if not path.exists():
-        return None
     try:
-        facts = json.loads(path.read_text("utf-8"))
+        facts = _facts(path, say)
         rows = tuple(Entry(**row) for row in facts["rows"])
-        test = None if facts["test"] is None else WinnerVerdict(**facts["test"])
+        test = None if facts["test"] is None else _verdict(facts["test"])
         before = Selection(facts["task"], facts["measure"], facts["data"], rows, test)
-    except (ValueError, KeyError, TypeError):
+    except FileNotFoundError:
+        return None
+    except (OSError, Damaged, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(
-            f"{path}: this is not a file that Ensue wrote; move it away, or name another --run"
+            f"{path}: this is not what Ensue wrote; put it back as it was, or move it away and the "
+            "models are ranked anew, or name another --run"
         ) from None
     for key, what in {"task": "task", "measure": "train.watch", "data": "content of files"}.items():
         was, new = getattr(before, key), getattr(now, key)
@@ -273,3 +281,28 @@ def _read(place: Path, now: Selection) -> Selection | None:
                 "compared on the same only: undo the change, or name another --run"
             )
     return before
+
+
+def _facts(path: Path, say: Say) -> dict[str, Any]:
+    """What the file holds; Damaged where one bit differs."""
+    data = read_plain(path)
+    facts = json.loads(data)
+    if facts["format"] == UNSEALED and "sha256" not in facts:
+        say(
+            Message(
+                f"{path}: not sealed, as versions up to 0.2.0 wrote it, and taken as it is; it is "
+                "sealed now",
+                warning=True,
+            )
+        )
+        return dict(facts)
+    if facts["format"] != SEALED:
+        raise Damaged(f"expected format {SEALED}, got {facts['format']!r}")
+    return unsealed(data, path.name)
+
+
+def _verdict(facts: Mapping[str, Any]) -> WinnerVerdict:
+    """A number that JSON has not got, null, is infinite."""
+    numbers = {name: or_infinite(facts[name]) for name in ("value", "low", "high")}
+    baselines = {name: or_infinite(value) for name, value in facts["baselines"].items()}
+    return WinnerVerdict(**{**facts, **numbers, "baselines": baselines})

@@ -14,6 +14,7 @@ side by side, and is one itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,32 @@ class Polynomial(Transform):
     def forward(self, x: Tensor) -> Tensor:
         powers = torch.arange(1, self.width + 1, device=x.device)
         return x[..., self.column, None] ** powers
+
+
+class CrossPolynomial(Transform):
+    """All products of columns x_k up to a degree, cross terms included: of two columns and degree
+    2, x_0, x_1, x_0², x_0·x_1, x_1².
+
+    >>> CrossPolynomial([0, 1], 2)(torch.tensor([[2.0, 3.0]]))
+    tensor([[2., 3., 4., 6., 9.]])
+    """
+
+    def __init__(self, columns: Sequence[int], degree: int) -> None:
+        super().__init__()
+        if degree < 1 or not columns:
+            raise OptionError(
+                f"degree, columns: expected a degree ≥ 1 and one column or more, got {degree} and "
+                f"{list(columns)}"
+            )
+        self.terms = [
+            term
+            for power in range(1, degree + 1)
+            for term in combinations_with_replacement(columns, power)
+        ]
+        self.width = len(self.terms)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([x[..., list(term)].prod(-1) for term in self.terms], -1)
 
 
 class MonthDistance(Transform):

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
+
+from ensue.tasks.blocks.distributions import FLOOR, Gaussian
 
 DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
 ITERATIONS = 100
@@ -24,6 +26,10 @@ class BaselineMixture(NamedTuple):
 
     def __str__(self) -> str:
         return f"weights {self.network:.2f} and {self.ngrams:.2f}"
+
+    def scores(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
+        """log p (rows, classes), or z of several labels, whose σ is p."""
+        return _mixed(network, ngrams, several, *self)
 
     def logs(self, network: Tensor, ngrams: Tensor, several: bool) -> Tensor:
         """log p (rows, classes) from the scores of both, of any scale where p is a softmax."""
@@ -70,3 +76,60 @@ def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) 
     search.step(cost)  # type: ignore[no-untyped-call]
     a, b = (0.5 * from_equal.detach().exp()).tolist()
     return BaselineMixture(a, b)
+
+
+# --- of numbers ----------------------------------------------------------------------------------
+
+
+class NumberMixture(NamedTuple):
+    """Of a Gaussian N(μ, σ²) and a number m beside it: N(a·μ + b·m + shift, (spread·σ)²)."""
+
+    network: float
+    linear: float
+    shift: float
+    spread: float
+
+    def __str__(self) -> str:
+        return f"weights {self.network:.2f} and {self.linear:.2f}"
+
+    def outputs(self, z: Tensor, linear: Tensor) -> Tensor:
+        """z (rows, 2) of a Gaussian, mixed with numbers (rows, 1)."""
+        return _moved(z.double(), linear.double(), *map(torch.tensor, self)).to(z.dtype)
+
+
+EVEN = NumberMixture(0.5, 0.5, 0.0, 1.0)
+
+
+def _moved(
+    z: Tensor, linear: Tensor, a: Tensor, b: Tensor, shift: Tensor, spread: Tensor
+) -> Tensor:
+    mean = a * z[:, :1] + b * linear + shift
+    sigma = spread * softplus(z[:, 1:])
+    return torch.cat([mean, sigma + torch.log(-torch.expm1(-sigma.clamp(min=FLOOR)))], 1)
+
+
+def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -> NumberMixture:
+    """The mixture with the lowest cost Σ −log p on rows that were not trained on, the mean over the
+    members; 2·(log 2a)² + 2·(log 2b)² + 2·(log spread)² beside it, so that few rows move it little.
+
+    networks: z (rows, 2) of each member; linear, values: (rows, 1). Scores that are no numbers have
+    no best mixture: EVEN."""
+    if not all(own.isfinite().all() for own in (*networks, linear)):
+        return EVEN
+    members, linear, values = [z.double() for z in networks], linear.double(), values.double()
+    free = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([free], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+
+    def settings() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return 0.5 * free[0].exp(), 0.5 * free[1].exp(), free[2], free[3].exp()
+
+    def cost() -> Tensor:
+        search.zero_grad()
+        moved = [_moved(z, linear, *settings()) for z in members]
+        costs = torch.stack([Gaussian().cost(z, values).sum() for z in moved])
+        found = DOUBT * free.square().sum() + costs.mean()
+        found.backward()  # type: ignore[no-untyped-call]
+        return found
+
+    search.step(cost)  # type: ignore[no-untyped-call]
+    return NumberMixture(*(float(own.detach()) for own in settings()))

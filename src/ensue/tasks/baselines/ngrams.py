@@ -44,11 +44,11 @@ class Ngrams:
                 f"expected longest ≥ 1 and min_rows ≥ 1, got {longest} and {min_rows}"
             )
         hashes, words, places, total = list[Hashes](), [], [], 0
-        for n, (own, rows, at) in enumerate(_hashed(texts, longest), 1):
+        for n, (own, rows, at) in enumerate(hashed_ngrams(texts, longest), 1):
             order = np.argsort(own, kind="stable")  # equal ones by row, for rows rise
             own, rows = own[order], rows[order]
-            new = _changes(own)
-            once = np.flatnonzero(new | _changes(rows))  # each n-gram once in a row
+            new = changes(own)
+            once = np.flatnonzero(new | changes(rows))  # each n-gram once in a row
             group = np.cumsum(new)[once] - 1
             kept = np.bincount(group, minlength=int(new.sum())) >= min_rows
             numbers = np.cumsum(kept) - 1 + total
@@ -65,7 +65,7 @@ class Ngrams:
     def present(self, texts: Ragged) -> Ragged:
         """The numbers of the listed n-grams in each row, rising, each once (int32)."""
         places = []
-        for n, (own, rows, _) in enumerate(_hashed(texts, self.longest)):
+        for n, (own, rows, _) in enumerate(hashed_ngrams(texts, self.longest)):
             known = self.hashes[self.starts[n] : self.starts[n + 1]]
             if len(known):
                 place = np.minimum(np.searchsorted(known, own), len(known) - 1)
@@ -82,7 +82,7 @@ class Ngrams:
             [np.empty(0, np.int64), *(size * row.astype(np.int64) + n for row, n in places)]
         )
         keys.sort()
-        own, numbers = np.divmod(keys[_changes(keys)], size)
+        own, numbers = np.divmod(keys[changes(keys)], size)
         starts = np.zeros(rows + 1, np.int64)
         np.cumsum(np.bincount(own, minlength=rows), out=starts[1:])
         return Ragged(numbers.astype(np.int32), starts)
@@ -92,7 +92,7 @@ class Ngrams:
         return tuple(int(w) for w in self.words[number] if w >= 0)
 
 
-def _changes(v: NDArray[Any]) -> NDArray[np.bool_]:
+def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
     """True where a value is not the one before it; np.unique's hashing is far slower than a sort
     and this."""
     return np.concatenate([np.ones(min(1, len(v)), bool), v[1:] != v[:-1]])
@@ -105,7 +105,7 @@ def _columns(words: NDArray[Any], at: NDArray[np.int64], n: int, longest: int) -
     return columns
 
 
-def _hashed(
+def hashed_ngrams(
     texts: Ragged, longest: int
 ) -> Iterator[tuple[Hashes, NDArray[np.int32], NDArray[np.int64]]]:
     """For n = 1 … longest: the hash of every n-gram, its row, and where it begins."""

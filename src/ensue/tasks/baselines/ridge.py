@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -22,6 +22,14 @@ from ensue.tasks.baselines.ngrams import Ngrams
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0)
 ITERATIONS, TOLERANCE = 200, 1e-5
+
+
+class Products(Protocol):
+    """Products with X (rows, columns)."""
+
+    def times(self, dense: Tensor) -> Tensor: ...
+
+    def transposed_times(self, dense: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,12 @@ def _sums(present: Ragged, weights: Tensor) -> Tensor:
 
 
 def _solved(matrix: Presence, values: Tensor, strength: float) -> Tensor:
-    """(columns,) by conjugate gradients; values (rows, 1)."""
+    """(columns,); values (rows, 1)."""
+    return solved_ridge(matrix, values, strength)[:, 0]
+
+
+def solved_ridge(matrix: Products, values: Tensor, strength: float) -> Tensor:
+    """w (columns, 1) by conjugate gradients; values (rows, 1)."""
     residual = matrix.transposed_times(values)
     weights, direction = torch.zeros_like(residual), residual.clone()
     first = now = float(residual.square().sum())
@@ -96,4 +109,4 @@ def _solved(matrix: Presence, values: Tensor, strength: float) -> Tensor:
         weights, residual = weights + step * direction, residual - step * product
         before, now = now, float(residual.square().sum())
         direction = residual + now / before * direction
-    return weights[:, 0]
+    return weights

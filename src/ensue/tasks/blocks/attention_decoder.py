@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.cells import Cell, RecurrentDropout
+from ensue.data.vocabulary import START_NUMBER
 from ensue.decoding import Shared
 from ensue.engine.recurrence import State
 from ensue.errors import OptionError, unknown
 from ensue.layers.attention import Attention, Memory
 from ensue.layers.lengths import step_mask
-from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.layers.stack import Masks
+from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.settings import DecoderSettings
 
@@ -64,8 +64,8 @@ class AttentionDecoder(nn.Module):
     Luong's are dot, general and concat. input_feeding: their cells see [e; r_{t−1}], r_0 = 0;
     without it all steps run in one call. attend_output "context": r = c. tied: W is the embedding;
     where r is wider or narrower, a linear map stands between. table: an embedding that others use
-    too. Dropout of inputs and outputs is the same at all steps of a row. memory_size: of the
-    memory's vectors; None without attention."""
+    too. first_word "zero": e is zero before the first word. Dropout of inputs and outputs is the
+    same at all steps of a row. memory_size: of the memory's vectors; None without attention."""
 
     def __init__(
         self,
@@ -84,6 +84,7 @@ class AttentionDecoder(nn.Module):
         self.smoothing = settings.smoothing
         self.looks_first = settings.attention == "additive"
         self.input_feeding = settings.input_feeding
+        self.zero_first = settings.first_word == "zero"
         self.table = embedding_table(words, embedding_size) if table is None else table
         self.attention: Attention | None = None
         if settings.attention != "none":
@@ -100,15 +101,8 @@ class AttentionDecoder(nn.Module):
         untied = hidden_size if mixed else width
         self.readout_size = embedding_size if settings.tied else untied
         fed = self.readout_size if settings.input_feeding else 0
-        self.recurrent = Recurrent(
-            with_dropout(settings.cell, settings.dropout_recurrent),
-            embedding_size + (context if self.looks_first else fed),
-            hidden_size,
-            settings.layers,
-            dropout=settings.dropout_layers,
-            init=settings.init,
-            engine=engine,
-        )
+        entering = embedding_size + (context if self.looks_first else fed)
+        self.recurrent = layers_of(settings, entering, engine=engine)
         self.readout = _readout(width, self.readout_size, mixed)
         self.output = Output(words, self.readout_size, self.table if settings.tied else None)
 
@@ -117,8 +111,8 @@ class AttentionDecoder(nn.Module):
         self, rows: int, cells: Sequence[State] | None, memory: Tensor | None, real: Tensor | None
     ) -> DecoderState:
         """Before the first step of so many rows. cells: the states to begin with, layer by layer,
-        None zero; memory (rows, positions, width) and which positions are real (rows, positions),
-        None without attention."""
+        None as the cells begin; memory (rows, positions, width) and which positions are real
+        (rows, positions), None without attention."""
         like = self.output.bias
         if cells is None:
             cells = [way.start(like.new_zeros(1, rows, 0)) for way in self.recurrent.ways]
@@ -174,7 +168,8 @@ class AttentionDecoder(nn.Module):
             if t and sampled is not None:
                 said = self.output.log_probabilities(read[-1].detach()).argmax(-1)
                 e = self._embedded(torch.where(sampled[t], said, before[t]), kept)
-            one, state = self._step(e, state, masks)
+            own = None if masks is None else self.recurrent.masks_at(masks, t)
+            one, state = self._step(e, state, own)
             seen.append(one)
             if self.input_feeding or sampling:
                 read.append(self._read(one))
@@ -198,6 +193,8 @@ class AttentionDecoder(nn.Module):
 
     def _embedded(self, tokens: Tensor, kept: Tensor | None) -> Tensor:
         x: Tensor = self.table(tokens)
+        if self.zero_first:
+            x = x * (tokens != START_NUMBER)[..., None]
         return x if kept is None else x * kept
 
     def _look(self, s: Tensor, state: DecoderState) -> tuple[Tensor | None, Tensor | None]:
@@ -238,11 +235,6 @@ def embedding_table(words: int, width: int) -> nn.Embedding:
     table = nn.Embedding(words, width)
     nn.init.uniform_(table.weight, -0.1, 0.1)
     return table
-
-
-def with_dropout(cell: str, rate: float) -> Cell:
-    found = as_cell(cell)
-    return RecurrentDropout(found, rate) if rate else found
 
 
 def _reads(attention: str, attend_output: str) -> tuple[str, ...]:

@@ -6,10 +6,12 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainSerializer, PlainValidator
 
+from ensue.cells.initialise import SCHEMES
 from ensue.cells.reference import CellReference, as_reference
-from ensue.settings import Expected, Table
+from ensue.settings import Expected, OneOf, Table
 
 TableType = TypeVar("TableType", bound=Table)
+Initialisation = Annotated[str, OneOf(lambda: SCHEMES)]  # as a setting
 
 
 def whole_heads(width: int, heads: int) -> None:
@@ -35,13 +37,13 @@ CellName = Annotated[
     str,
     PlainValidator(known_cell),
     PlainSerializer(str, return_type=str),
-    Expected("a name of `ensue cell list`, or mine.py:MyCell"),
+    Expected("a name of `ensue cell list`, one with options, or mine.py:MyCell"),
 ]
 OptionalCell = Annotated[
     str,
     PlainValidator(known_cell_or_none),
     PlainSerializer(str, return_type=str),
-    Expected('a name of `ensue cell list`, mine.py:MyCell, or ""'),
+    Expected('a name of `ensue cell list`, one with options, mine.py:MyCell, or ""'),
 ]
 
 

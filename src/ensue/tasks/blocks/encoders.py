@@ -15,8 +15,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import dropout as dropped
 
-from ensue.cells import RecurrentDropout
-from ensue.cells.initialise import SCHEMES
+from ensue.cells import Cell, RecurrentDropout
 from ensue.engine.recurrence import State
 from ensue.errors import unknown
 from ensue.layers.lengths import step_mask
@@ -24,25 +23,29 @@ from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
 from ensue.layers.transformer import Design, EncoderBlocks
-from ensue.settings import OFF, Depth, OneOf, Rate, Table, Width
-from ensue.tasks.blocks.cell_name import CellName, whole_heads
+from ensue.settings import OFF, OneOf, Rate, Width
+from ensue.tasks.blocks.cell_name import whole_heads
 from ensue.tasks.blocks.embeddings import check_rates
+from ensue.tasks.blocks.recurrent_layers import (
+    BACKWARD_START,
+    BackwardStart,
+    CellSettings,
+    cell_of,
+)
 
 FINALS = ("top", "all")
-Initialisation = Annotated[str, OneOf(lambda: SCHEMES)]  # as a setting
+DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
 
 
-class LayerSettings(Table):
+class LayerSettings(CellSettings):
     """What layers over the steps of a sequence are made of, of every kind; keys of one kind have
     no effect on the others."""
 
     renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
 
-    cell: CellName = Field("LSTM", description="Recurrent cell.")
     hidden_size: Width = Field(
         128, description="Size of a cell's state, or the width of other layers."
     )
-    layers: Depth = Field(1, description="Number of layers.")
     heads: Width = Field(4, description="Attention heads of a transformer.")
     inner_size: Annotated[Width | None, OFF] = Field(
         None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
@@ -57,9 +60,6 @@ class LayerSettings(Table):
     dilated: bool = Field(
         False, description="A convolution's filters see steps 1, 2, 4, … apart, layer by layer."
     )
-    init: Initialisation = Field("standard", description="Initial weights of the cells.")
-    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
-    dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
 
 
 class EncoderSettings(LayerSettings):
@@ -69,6 +69,12 @@ class EncoderSettings(LayerSettings):
         "recurrent", description="Kind of network that reads the sequence."
     )
     bidirectional: bool = Field(True, description="A recurrent encoder reads in both directions.")
+    backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
+    final_states: Literal["top", "all"] = Field(
+        "top",
+        description="What pooling `last` takes of a recurrent encoder: the end states of the top "
+        "layer, or of all layers.",
+    )
 
     @model_validator(mode="after")
     def _whole_heads(self) -> Self:
@@ -106,14 +112,16 @@ class RecurrentEncoder(Encoder):
         self,
         input_size: int,
         *,
-        cell: str,
+        cell: Cell | str,
         hidden_size: int,
         num_layers: int = 1,
         bidirectional: bool = False,
+        backward_start: str = "zero",
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         initial: str = "zero",
         init: str = "standard",
+        output_layers: bool = False,
         final: str = "top",
         engine: str = "auto",
     ) -> None:
@@ -128,9 +136,11 @@ class RecurrentEncoder(Encoder):
             hidden_size,
             num_layers,
             bidirectional=bidirectional,
+            backward_start=backward_start,
             dropout=dropout,
             initial=initial,
             init=init,
+            output_layers=output_layers,
             engine=engine,
         )
         ways = self.recurrent.ways
@@ -142,13 +152,16 @@ class RecurrentEncoder(Encoder):
     def of(cls, settings: EncoderSettings, input_size: int) -> RecurrentEncoder:
         return cls(
             input_size,
-            cell=settings.cell,
+            cell=cell_of(settings),
             hidden_size=settings.hidden_size,
             num_layers=settings.layers,
             bidirectional=settings.bidirectional,
+            backward_start=settings.backward_start,
             dropout=settings.dropout_layers,
-            recurrent_dropout=settings.dropout_recurrent,
+            initial=settings.initial_state,
             init=settings.init,
+            output_layers=settings.output_layers,
+            final=settings.final_states,
         )
 
     @staticmethod
@@ -181,7 +194,7 @@ class PlainEncoder(Encoder):
         return "no encoder"
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        y = x * step_mask(lengths.to(x.device), len(x))[..., None]
+        y = x * step_mask(lengths.to(x.device), x.shape[0])[..., None]
         return y, _last(y, lengths)
 
 
@@ -281,7 +294,7 @@ class ConvolutionEncoder(Encoder):
 
 def _last(y: Tensor, lengths: Tensor) -> Tensor:
     """(batch, width) of y (time, batch, width): at each row's last real step."""
-    return (y * step_mask(lengths.to(y.device), len(y), first=-1)[..., None]).sum(0)
+    return (y * step_mask(lengths.to(y.device), y.shape[0], first=-1)[..., None]).sum(0)
 
 
 ENCODERS: dict[str, type[Encoder]] = {

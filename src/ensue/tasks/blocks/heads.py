@@ -98,7 +98,10 @@ class BernoulliHead(Head):
 
 
 def _check_weights(classes: int, weights: Tensor | None) -> None:
-    if weights is not None and (weights.shape != (classes,) or bool((weights <= 0).any())):
+    if weights is None:
+        return
+    known = not weights.is_meta  # of a network built for its shapes alone, there are no numbers
+    if weights.shape != (classes,) or (known and bool((weights <= 0).any())):
         raise ShapeError(
             f"class_weights: expected {classes} numbers > 0, one for each class, "
             f"got {weights.tolist()}"

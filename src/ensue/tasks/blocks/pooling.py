@@ -43,7 +43,7 @@ class Mean(Pool):
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         own = lengths.to(y.device)
-        total = torch.where(step_mask(own, len(y))[..., None], y, 0).sum(0)
+        total = torch.where(step_mask(own, y.shape[0])[..., None], y, 0).sum(0)
         return total / own.clamp(min=1)[:, None]
 
 
@@ -58,7 +58,7 @@ class Max(Pool):
         if not len(y):
             return y.new_zeros(y.shape[1:])
         own = lengths.to(y.device)
-        real = step_mask(own, len(y))[..., None]
+        real = step_mask(own, y.shape[0])[..., None]
         highest = y.masked_fill(~real, -torch.inf).amax(0)
         return torch.where((own > 0)[:, None], highest, 0)
 
@@ -74,7 +74,7 @@ class AttentionPooling(Pool):
 
     def weights(self, y: Tensor, lengths: Tensor) -> Tensor:
         """α (time, batch): one at a row's real steps together, zero at padding."""
-        real = step_mask(lengths.to(y.device), len(y))
+        real = step_mask(lengths.to(y.device), y.shape[0])
         scores: Tensor = self.score(torch.tanh(self.hidden(y)))[..., 0]
         lowest = torch.finfo(scores.dtype).min  # finite: a row without steps is no 0/0
         return scores.masked_fill(~real, lowest).softmax(0) * real

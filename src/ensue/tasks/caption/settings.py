@@ -33,7 +33,9 @@ class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
     hidden_size: Width = 128
     cell: CellName = Field("GRU", description="Recurrent cell of the decoder.")
     begin: Literal["mean", "zero"] = Field(
-        "mean", description="First state of the decoder: from the mean of all regions, or zero."
+        "mean",
+        description="First state of the decoder: from the mean of all regions, or zero (or "
+        "learned, with initial_state).",
     )
     dropout_input: Rate = 0.1
     dropout_output: Rate = 0.1

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.tasks.baselines.linear import LinearModel, fit_linear
 from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture
+from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, most_telling
 from ensue.tasks.classify.settings import ClassifierSettings
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.labels import label_numbers, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.words import shared_texts
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
@@ -27,22 +31,41 @@ RARE = 2  # rows that an n-gram of the linear model has at least
 
 @dataclass(frozen=True)
 class LearnedClasses:
-    """ngram_words, linear: the linear model of n-grams beside a model of text; mixture: of network
-    and linear model, where both answer."""
+    """ngram_words, linear: the linear model of n-grams beside a model of text; text_linear: the one
+    whose answers are mixed with the network's, in place of it; mixture: of network and linear
+    model, where both answer. held: the scores of text_linear for the validation part, by models
+    that did not learn from it; not kept. telling: the n-grams that speak most for each label."""
 
     inputs: LearnedInputs
     labels: Vocabulary
     ngram_words: Vocabulary | None = None
     linear: LinearModel | None = None
     mixture: BaselineMixture | None = None
+    text_linear: TextLinear | None = None
+    held: Tensor | None = None
+    telling: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def learn(cls, train: Part, text: TextSettings, model: ClassifierSettings) -> LearnedClasses:
+    def learn(
+        cls, train: Part, validation: Part, text: TextSettings, model: ClassifierSettings
+    ) -> LearnedClasses:
         labels = learned_labels(train)
         targets = class_targets(train, labels.tokens, model.several)
         inputs = LearnedInputs.learn(train, text, model)
         if inputs.words is None:
             return cls(inputs, labels)
+        if model.linear == "mixed":
+            held = class_targets(validation, labels.tokens, model.several)
+            texts = shared_texts(train, validation)
+            fitted = fit_text_linear(*texts, np.concatenate([targets, held]), len(labels))
+            return cls(
+                inputs,
+                labels,
+                mixture=EQUAL,
+                text_linear=fitted.model,
+                held=fitted.held,
+                telling=most_telling(fitted.model, texts[0], labels.tokens),
+            )
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))
         words = Vocabulary.build(counts, min_count=least)
@@ -78,9 +101,11 @@ class LearnedClasses:
 
     def most_telling(self, label: str, count: int) -> list[str]:
         """The n-grams that speak most for a class, by the linear model."""
+        (number,) = self.labels.ids([label])
+        if self.text_linear is not None:
+            return list(self.telling[label][:count])
         if self.linear is None or self.ngram_words is None:
             raise DataError("most_telling: expected a model of text, got one of vectors")
-        (number,) = self.labels.ids([label])
         found = self.linear.most_telling(number, count)
         return [" ".join(self.ngram_words.tokens_of(words)) for words, _ in found]
 
@@ -93,7 +118,12 @@ class LearnedClasses:
             arrays |= {f"linear.{name}": own for name, own in self.linear.arrays().items()}
         if self.mixture is not None:
             arrays["mixture"] = np.array(self.mixture)
-        return Packed(self.inputs.facts(), known, arrays)
+        facts = self.inputs.facts()
+        if self.text_linear is not None:
+            own = self.text_linear.arrays()
+            arrays |= {f"text_linear.{name}": array for name, array in own.items()}
+            facts["telling"] = {label: list(ngrams) for label, ngrams in self.telling.items()}
+        return Packed(facts, known, arrays)
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedClasses:
@@ -105,6 +135,8 @@ class LearnedClasses:
             None if words is None else Vocabulary.from_dict(words),
             LinearModel.from_arrays(linear) if linear else None,
             None if mixture is None else BaselineMixture(*mixture.tolist()),
+            TextLinear.from_arrays(own) if (own := saved.part("text_linear")) else None,
+            telling=saved.facts.get("telling", {}),
         )
 
 

@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from ensue.settings import Expected, Rate
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
-from ensue.tasks.settings import LabelSettings
+from ensue.tasks.settings import LabelSettings, LinearSettings
 
 
-class ClassifierSettings(LabelSettings):
+class ClassifierSettings(LabelSettings, LinearSettings):
     """Its encoder, and what stands on top of it.
 
     >>> ClassifierSettings(pooling='mean+max').hidden_size
@@ -45,4 +45,9 @@ class ClassifierSettings(LabelSettings):
     def _share_of_something(self) -> Self:
         if self.ngram_share and not self.ngrams:
             raise ValueError("ngram_share: expected model.ngrams ≥ 1 beside it, got 0")
+        if self.linear == "mixed" and self.ngrams:
+            raise ValueError(
+                "linear: mixed has n-grams of its own; expected model.ngrams = 0, "
+                f"got {self.ngrams}"
+            )
         return self

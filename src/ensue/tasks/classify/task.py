@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -15,12 +16,13 @@ from torch.nn.functional import logsigmoid
 from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, further_scores, scores_of
-from ensue.tasks.baselines.mixture import BaselineMixture, fitted_mixture
+from ensue.tasks.baselines.mixture import fitted_mixture
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
 from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.classify.exported import exported
 from ensue.tasks.classify.learned import LearnedClasses, class_targets
 from ensue.tasks.classify.options import OPTIONS
 from ensue.tasks.classify.settings import ClassifierSettings
@@ -33,19 +35,22 @@ from ensue.tasks.evaluation.mistakes import (
     surest_mistakes,
 )
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.labels import labels_line, unknown_rows, with_unknown
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.recognise import number_wanted, recognised_roles, roles_of
+from ensue.tasks.rows.recipe import text_recipe
+from ensue.tasks.rows.recognise import RowRoles, as_guess, number_wanted, recognised, roles_of
 from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
+from ensue.tasks.rows.words import texts_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.classes import THRESHOLD
-from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 T = TypeVar("T", np.int64, np.float64)
 Floats = NDArray[np.float64]
@@ -56,29 +61,36 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
 
     name = "classify"
     settings = ClassifierSettings
-    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": "auto"}
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
     estimators = ("SequenceClassifier",)
     classes = True
+    adapts = True
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        roles = recognised_roles(sample)
-        if roles is None or roles.by_step or number_wanted(sample, roles.label):
-            return None
-        return self.infer(sample)
+        return recognised(
+            sample,
+            lambda own: not own.by_step and (own.several or not number_wanted(sample, own.label)),
+            partial(self._guess, sample),
+        )
 
     def infer(self, sample: Sample) -> Guess:
-        roles = roles_of(sample)
+        return as_guess(roles_of(sample).readings, partial(self._guess, sample))
+
+    def _guess(self, sample: Sample, roles: RowRoles) -> Guess:
         unit = sample.data.sequence or "row"
         why = f"several labels for each {unit}" if roles.several else f"one label for each {unit}"
         return Guess(why, roles.data, {"model": {"several": True}} if roles.several else {})
 
     # ------------------------------------------------------------- learned
+    def fitted_settings(self, train: Part, model: ClassifierModel) -> Recipe:
+        return text_recipe(train, model, mixed=not model.told["model"] & {"ngrams"})
+
     def learn(self, train: Part, validation: Part, model: ClassifierModel) -> LearnedClasses:
-        return LearnedClasses.learn(train, model.text, model.model)
+        return LearnedClasses.learn(train, validation, model.text, model.model)
 
     def remarks(self, train: Part, validation: Part, model: ClassifierModel) -> list[str]:
         most, lengths = model.text.max_length, train.inputs.lengths
@@ -117,7 +129,8 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     def validation(self, network: nn.Module, part: Part, model: ClassifierModel) -> ColumnScores:
         def score(columns: Columns) -> dict[str, float]:
             scores = [_scores(network, columns, model)]
-            probabilities = _probabilities(scores, columns, model, model.learned.mixture)
+            linear = None if columns.ngrams is None else _linear_scores(columns, model)
+            probabilities = _probabilities(scores, linear, model)
             assert isinstance(columns.targets, np.ndarray)
             decided = _decided(probabilities, model)
             answers = ClassAnswers(columns.targets, decided, probabilities)
@@ -126,14 +139,17 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return ColumnScores(score, _columns(part, model))
 
     def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
-        if model.learned.mixture is None or model.model.ngram_share != "fitted":
-            return model.learned
+        learned = model.learned
+        if learned.held is None and (
+            learned.mixture is None or model.model.ngram_share != "fitted"
+        ):
+            return learned
         columns = _columns(validation, model)
         assert isinstance(columns.targets, np.ndarray)
         scores = [_scores(network, columns, model) for network in model.networks]
-        targets = torch.from_numpy(columns.targets)
-        fitted = fitted_mixture(scores, _linear_scores(columns, model), targets)
-        return replace(model.learned, mixture=fitted)
+        linear = _linear_scores(columns, model) if learned.held is None else learned.held
+        fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
+        return replace(learned, mixture=fitted)
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
@@ -147,7 +163,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     ) -> list[Classified]:
         columns = _columns(part, model)
         scores = [_scores(network, columns, model) for network in model.networks]
-        probabilities = _probabilities(scores, columns, model, model.learned.mixture)
+        probabilities = _probabilities(scores, _mixed_in(part, columns, model), model)
         decided = _decided(probabilities, model)
         return [_answer(p, d, model) for p, d in zip(probabilities, decided, strict=True)]
 
@@ -157,7 +173,8 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         gold = class_targets(part, names, model.model.several)
         columns = _columns(replace(part, labels=None), model)
         scores = [_scores(network, columns, model) for network in model.networks]
-        probabilities = _probabilities(scores, columns, model, learned.mixture)
+        linear = _mixed_in(part, columns, model)
+        probabilities = _probabilities(scores, linear, model)
         guess = _among(_decided(probabilities, model), len(names))
         counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
@@ -177,7 +194,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         others |= further_scores(self.metrics, known_answers(gold, guess, probabilities), sums)
         baselines = _baselines(part, model, gold)
         if learned.mixture is not None:
-            alone = _decided(_probabilities(scores, columns, model, None), model)
+            alone = _decided(_probabilities(scores, None, model), model)
             baselines["network alone"] = metrics.accuracy(gold, _among(alone, len(names)))
         return Evaluation(
             rows=len(part),
@@ -193,6 +210,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: ClassifierModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()
 
@@ -203,7 +223,8 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         network = ENCODERS[model.model.encoder].describe(model.model)
         if not model.fitted or model.learned.mixture is None:
             return network
-        return f"{network}, together with {model.model.ngrams}-grams: {model.learned.mixture}"
+        ngrams = f"{model.model.ngrams}-grams" if model.model.ngrams else "a linear model"
+        return f"{network}, together with {ngrams}: {model.learned.mixture}"
 
     def facts(self, model: ClassifierModel) -> list[str]:
         return [labels_line(model.learned.labels.tokens)]
@@ -268,18 +289,23 @@ def _linear_scores(columns: Columns, model: ClassifierModel) -> Tensor:
     return torch.from_numpy(model.learned.linear.present_scores(columns.ngrams)).double()
 
 
+def _mixed_in(part: Part, columns: Columns, model: ClassifierModel) -> Tensor | None:
+    """(rows, classes): the scores that those of the networks are mixed with, if any are."""
+    learned = model.learned
+    if learned.text_linear is not None:
+        return learned.text_linear.scores(texts_of(part))
+    return None if learned.mixture is None else _linear_scores(columns, model)
+
+
 def _probabilities(
-    scores: Sequence[Tensor],
-    columns: Columns,
-    model: ClassifierModel,
-    mixture: BaselineMixture | None,
+    scores: Sequence[Tensor], linear: Tensor | None, model: ClassifierModel
 ) -> Floats:
-    """(rows, classes), the mean over the members whose scores these are, each mixed."""
-    several = model.model.several
-    if mixture is None:
+    """(rows, classes), the mean over the members whose scores these are, each mixed with those of
+    a linear model, if there are any."""
+    several, mixture = model.model.several, model.learned.mixture
+    if mixture is None or linear is None:
         logs = [logsigmoid(z) if several else z.log_softmax(1) for z in scores]
     else:
-        linear = _linear_scores(columns, model)
         logs = [mixture.logs(z, linear, several) for z in scores]
     return np.asarray(sum(own.exp().numpy() for own in logs) / len(logs))
 
@@ -308,9 +334,14 @@ def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> d
         found = {"majority class": metrics.accuracy(gold, np.full_like(gold, most))}
     else:
         found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
-    if learned.linear is not None:
-        linear = learned.linear.probabilities(learned.ngram_inputs(part))
-        guess = _among(_decided(linear.astype(np.float64), model), gold.shape[-1])
+    linear: Floats | None = None
+    if learned.text_linear is not None:
+        z = learned.text_linear.scores(texts_of(part))
+        linear = (z.sigmoid() if model.model.several else z.softmax(1)).numpy()
+    elif learned.linear is not None:
+        linear = learned.linear.probabilities(learned.ngram_inputs(part)).astype(np.float64)
+    if linear is not None:
+        guess = _among(_decided(linear, model), gold.shape[-1])
         found["linear n-grams"] = metrics.accuracy(gold, guess)
     return found
 

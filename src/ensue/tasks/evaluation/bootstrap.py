@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ensue.errors import DataError, OptionError, unknown
 from ensue.metrics.sums import STATISTICS, Statistic
 
-_BLOCK = 4_000_000  # numbers held at once
+_BLOCK = 500_000  # numbers held at once, in a few arrays
 DRAWS = 1000
 PAIRED_SEED = 1  # of comparisons, which belong to no model
 LEVEL = 0.95

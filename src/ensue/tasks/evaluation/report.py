@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ensue.errors import RunError
 from ensue.escape import printable, printable_lines
-from ensue.files.atomic_folder import Damaged, finite, sealed, unsealed
+from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
@@ -99,11 +98,11 @@ class Evaluation:
         """The inverse of `as_json`; a number that JSON has not got, null, is infinite."""
         found = {own.name: facts[own.name] for own in fields(cls) if own.name in facts}
         found["scores"] = {
-            name: Interval(*(_number(own[end]) for end in Interval._fields))
+            name: Interval(*(or_infinite(own[end]) for end in Interval._fields))
             for name, own in facts["scores"].items()
         }
         for name in ("others", "baselines"):
-            found[name] = {key: _number(value) for key, value in facts[name].items()}
+            found[name] = {key: or_infinite(value) for key, value in facts[name].items()}
         for name, kind in cls.tables.items():
             found[name] = [kind(**row) for row in facts[name]]
         return cls(**found)
@@ -170,12 +169,17 @@ class Evaluation:
         return [f"{many} labels that the training part does not have: counted as mistakes"]
 
     def beaten_line(self) -> str:
-        """Which baseline does as well; "" where none does."""
-        sign = 1 if self.higher_is_better else -1
+        """Which baseline does as well, or better beyond the interval of the score; "" where none
+        does."""
+        sign, main = (1 if self.higher_is_better else -1), self.scores[self.main]
         winner = max(self.baselines, key=lambda name: sign * self.baselines[name], default="")
-        if winner and sign * self.baselines[winner] >= sign * self.scores[self.main].value:
-            return f"The model does not beat the {winner}: use that, or train longer."
-        return ""
+        if not winner or sign * self.baselines[winner] < sign * main.value:
+            return ""
+        if main.low <= self.baselines[winner] <= main.high:
+            return f"The {winner} does as well, as far as this part can tell."
+        return (
+            f"The model does not beat the {winner}: more rows, or `ensue train … --best`, may help."
+        )
 
     def _head(self) -> str:
         lines = [self.size_line(), *self.unknown_lines()]
@@ -253,10 +257,6 @@ class Evaluation:
 def _printable(row: Any) -> Any:
     """A row of a table, a named tuple."""
     return row._make(printable(cell) if isinstance(cell, str) else cell for cell in row)
-
-
-def _number(value: float | None) -> float:
-    return math.inf if value is None else float(value)
 
 
 def preview(tokens: Sequence[str], between: str = " ") -> str:

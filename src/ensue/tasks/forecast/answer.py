@@ -25,6 +25,13 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class ExpectedQuantiles(Expected):
+    """The same, with the quantiles that were asked for, by their level: "0.1"."""
+
+    quantiles: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class ForecastStep(Answer):
     """One step ahead: its time ("+1", "+2", … where the series has none) and each target.
 
@@ -40,25 +47,51 @@ class ForecastStep(Answer):
 
     def as_line(self, value: object = None) -> str:
         """The time, and value, low and high of each target, with tabs between."""
-        every = ((target.value, target.low, target.high) for target in self.expected.values())
+        every = (_numbers(target).values() for target in self.expected.values())
         cells = [f"{number:.6g}" for numbers in every for number in numbers]
-        return tabbed(self.time, *cells)
+        return tabbed(*self._key().values(), self.time, *cells)
+
+    def _key(self) -> Mapping[str, str]:
+        """The series of a panel that it belongs to."""
+        return {}
 
     def as_row(self) -> dict[str, str | float]:
-        """time; of each target its value, under its own name, and …_low and …_high."""
-        found: dict[str, str | float] = {"time": self.time}
+        """The ids of a panel, time; of each target its value, under its own name, and …_low,
+        …_high and the quantiles."""
+        found: dict[str, str | float] = {**self._key(), "time": self.time}
         for name, own in self.expected.items():
-            found |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+            found |= {f"{name}{key}": number for key, number in _numbers(own).items()}
         return found
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        columns: dict[str, Sequence[object]] = {"time": [step.time for step in answers]}
+        columns: dict[str, Sequence[object]] = {}
+        for name in answers[0]._key():
+            columns[name] = [step._key()[name] for step in answers]
+        columns["time"] = [step.time for step in answers]
         for name in answers[0].expected:
             every = [step.expected[name] for step in answers]
             columns[name] = [own.value for own in every]
             columns[f"{name}, interval"] = [between(own.low, own.high) for own in every]
         return columns
+
+
+@dataclass(frozen=True)
+class PanelStep(ForecastStep):
+    """One step ahead of one series of a panel, named by the columns of its ids."""
+
+    ids: Mapping[str, str]
+
+    def _key(self) -> Mapping[str, str]:
+        return self.ids
+
+
+def _numbers(own: Expected) -> dict[str, float]:
+    """By what is added to the name of the target."""
+    found = {"": own.value, "_low": own.low, "_high": own.high}
+    if isinstance(own, ExpectedQuantiles):
+        found |= {f"_q{level}": value for level, value in own.quantiles.items()}
+    return found
 
 
 class Before(NamedTuple):
@@ -83,11 +116,24 @@ class SeriesForecast(Answers[ForecastStep]):
 
 
 def answered(
-    times: Sequence[str], targets: Sequence[str], point: Array, low: Array, high: Array
+    times: Sequence[str],
+    targets: Sequence[str],
+    bounds: Array,
+    ids: Mapping[str, str],
+    levels: Sequence[float] = (),
 ) -> list[ForecastStep]:
-    """Of arrays (horizon, targets)."""
-    bounds = np.stack([point, low, high], -1).tolist()
-    return [
-        ForecastStep(time, {name: Expected(*n) for name, n in zip(targets, step, strict=True)})
-        for time, step in zip(times, bounds, strict=True)
-    ]
+    """bounds (horizon, targets, 3 and levels): value, low, high, and the quantiles; ids: of the
+    series, {} where there is but one."""
+    names = [f"{level:g}" for level in levels]
+
+    def expected(numbers: Sequence[float]) -> Expected:
+        value, low, high, *more = numbers
+        if not names:
+            return Expected(value, low, high)
+        return ExpectedQuantiles(value, low, high, dict(zip(names, more, strict=True)))
+
+    found: list[ForecastStep] = []
+    for time, step in zip(times, bounds.tolist(), strict=True):
+        by_name = {name: expected(own) for name, own in zip(targets, step, strict=True)}
+        found.append(PanelStep(time, by_name, ids) if ids else ForecastStep(time, by_name))
+    return found

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.escape import printable
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Evaluation, OwnTable
-from ensue.tasks.forecast.metrics import Ahead, Units, by_step, errors, inside
+from ensue.tasks.forecast.metrics import (
+    Ahead,
+    QuantileRow,
+    SeriesRow,
+    Units,
+    by_step,
+    errors,
+    inside,
+    mean_of,
+)
+from ensue.tasks.forecast.series import Id
 
 Array = NDArray[np.float64]
 
 MOST_STEPS = 12  # of the table by step
+MOST_SERIES = 12  # of the table by series
 
 
 @dataclass(frozen=True)
 class Backtest:
     """Forecasts from many origins, each without a look at what came: (horizon, windows, targets),
-    in the units of the data. share: of the numbers that the intervals promise to hold."""
+    in the units of the data; NaN in truth where nothing is known. share: of the numbers that the
+    intervals promise to hold. owner: the series of each window; ids: of each series; known: of
+    each series its row in the units of training; scores, quantiles: of the whole distribution."""
 
     truth: Array
     point: Array
@@ -29,21 +43,46 @@ class Backtest:
     high: Array
     baselines: Mapping[str, Array]
     share: float
+    owner: NDArray[np.int64] | None = None
+    ids: Sequence[Id] = ((),)
+    known: NDArray[np.int64] | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    quantiles: Sequence[QuantileRow] = ()
 
 
 @dataclass(frozen=True)
 class ForecastEvaluation(Evaluation):
-    """A row is an origin of the backtest. share: what intervals promise; ahead: errors by step."""
+    """A row is an origin of the backtest. share: what intervals promise; ahead: errors by step;
+    series: of each series of a panel; quantiles: of those that were asked for."""
 
     share: float = 0.9
     ahead: Sequence[Ahead] = ()
+    series: Sequence[SeriesRow] = ()
+    quantiles: Sequence[QuantileRow] = ()
 
-    tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "ahead": Ahead}
+    tables: ClassVar[Mapping[str, type[Any]]] = {
+        **Evaluation.tables,
+        "ahead": Ahead,
+        "series": SeriesRow,
+        "quantiles": QuantileRow,
+    }
+
+    @classmethod
+    def of_json(cls, facts: Mapping[str, Any]) -> Self:
+        return super().of_json({"series": [], "quantiles": [], **facts})
 
     def own_tables(self) -> list[OwnTable]:
         rows = [[row.step, row.mae, row.rmse, f"{row.coverage:.1%}"] for row in self._shown()]
         head = ("steps ahead", "mae", "rmse", "in interval")
-        return [OwnTable("by step ahead", head, rows, self._legend())]
+        found = [OwnTable("by step ahead", head, rows, self._legend())]
+        if self.series:
+            every = [[r.id, r.windows, r.mae, r.baseline, f"{r.coverage:.1%}"] for r in self.series]
+            heads = ("series", "rows", "mae", "best baseline", "in interval")
+            found.append(OwnTable("by series", heads, every))
+        if self.quantiles:
+            own = [[f"{r.level:g}", r.cost, f"{r.share:.1%}"] for r in self.quantiles]
+            found.append(OwnTable("quantiles", ("quantile", "loss", "not above it"), own))
+        return found
 
     def _legend(self) -> str:
         return (
@@ -66,24 +105,48 @@ class ForecastEvaluation(Evaluation):
             f"{row.step:11}{row.mae:10.4f}{row.rmse:10.4f}{100 * row.coverage:12.1f} %"
             for row in self._shown()
         ]
-        return [*super().sections(), "\n".join(lines)]
+        found = [*super().sections(), "\n".join(lines)]
+        if self.series:
+            found.append("\n".join(self._series_lines()))
+        if self.quantiles:
+            told = [f"{r.level:11g}{r.cost:10.4f}{100 * r.share:12.1f} %" for r in self.quantiles]
+            found.append("\n".join(["   quantile      loss  not above it", *told]))
+        return found
+
+    def _series_lines(self) -> list[str]:
+        """The worst series, beside the best baseline of each."""
+        beaten = sum(row.mae < row.baseline for row in self.series)
+        order = sorted(self.series, key=lambda row: -row.mae)[:MOST_SERIES]
+        wide = max(len(printable(row.id)) for row in order)
+        worst = ", the worst ones" * (len(self.series) > MOST_SERIES)
+        return [
+            f"{len(self.series):,} series, better than the best baseline in {beaten:,}{worst}:",
+            f"{'series':<{wide}}      mae  baseline   in interval",
+            *(
+                f"{printable(row.id):<{wide}}{row.mae:9.4g}{row.baseline:10.4g}"
+                f"{100 * row.coverage:12.1f} %"
+                for row in order
+            ),
+        ]
 
 
 def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluation:
     """The score of one target is its mean absolute error, that of several the mean absolute error
     of their scaled numbers."""
     horizon, windows, targets = found.truth.shape
+    if found.known is not None and found.owner is not None:
+        units = units.of_windows(found.known[found.owner])
     unit = np.ones(1) if targets == 1 else units.spread
     names = ("mae", "rmse") if targets == 1 else ("scaled mae", "scaled mse")
     every = errors(found.truth, found.point, units)
     baselines = {
         name: errors(found.truth, other, units)[names[0]] for name, other in found.baselines.items()
     }
-    held = inside(found.truth, found.low, found.high)
-    sums = _sums((found.point - found.truth) / unit, names)
+    sums = _sums((found.point - found.truth) / unit, names, found.owner)
     others = {name: value for name, value in every.items() if name not in sums}
+    others |= found.scores
     others |= {
-        "coverage": float(held.mean()),
+        "coverage": float(mean_of(inside(found.truth, found.low, found.high))),
         "width": float(((found.high - found.low) / unit).mean()),
     }
     return ForecastEvaluation(
@@ -99,20 +162,52 @@ def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluatio
         sums=sums,
         share=found.share,
         ahead=by_step(found.truth, found.point, found.low, found.high, unit),
+        series=_by_series(found, unit),
+        quantiles=found.quantiles,
     )
 
 
-def _sums(off: Array, names: tuple[str, str]) -> dict[str, RowSums]:
+def _by_series(found: Backtest, unit: Array) -> list[SeriesRow]:
+    """Of each series of a panel that has windows."""
+    if found.owner is None or len(found.ids) < 2:
+        return []
+    held = mean_of(inside(found.truth, found.low, found.high), (0, 2))
+    size = mean_of(np.abs(found.point - found.truth) / unit, (0, 2))
+    others = [mean_of(np.abs(own - found.truth) / unit, (0, 2)) for own in found.baselines.values()]
+    rows = []
+    order = np.argsort(found.owner, kind="stable")
+    ends = np.searchsorted(found.owner[order], np.arange(len(found.ids) + 1))
+    for k, key in enumerate(found.ids):
+        own = order[ends[k] : ends[k + 1]]
+        if not len(own) or not np.isfinite(size[own]).any():
+            continue
+        best = min((float(mean_of(other[own])) for other in others), default=float("nan"))
+        covered = float(mean_of(held[own]))
+        rows.append(SeriesRow(", ".join(key), len(own), float(mean_of(size[own])), best, covered))
+    return rows
+
+
+def _sums(
+    off: Array, names: tuple[str, str], owner: NDArray[np.int64] | None = None
+) -> dict[str, RowSums]:
     """Of absolute and squared errors. Windows overlap: those of one horizon stand or fall
-    together, and where there is only one such block, its steps are drawn."""
+    together, in a panel all of one series, and where there is only one such block, its steps are
+    drawn."""
     horizon, windows, _ = off.shape
-    size = np.stack([np.abs(off).mean(-1), (off**2).mean(-1)], -1)  # (horizon, windows, 2)
+    there = np.isfinite(off)
+    clean = np.where(there, off, 0.0)
+    count = there.mean(-1)  # (horizon, windows): 1 where all targets are there
+    size = np.stack([np.abs(clean).mean(-1), (clean**2).mean(-1)], -1)  # (horizon, windows, 2)
     block = np.arange(windows) // horizon
+    if owner is not None and owner[-1] > owner[0]:
+        block = np.unique(owner, return_inverse=True)[1]
     if block[-1] > 0:
-        each = np.stack([size[:, block == k].sum((0, 1)) for k in range(block[-1] + 1)])
-        counts = np.bincount(block) * float(horizon)
+        each = np.stack([np.bincount(block, size[..., k].sum(0)) for k in range(2)], 1)
+        counts = np.bincount(block, count.sum(0))
     else:
-        each, counts = size.sum(1), np.full(horizon, float(windows))
+        each, counts = size.sum(1), count.sum(1)
+    kept = counts > 0
+    each, counts = each[kept], counts[kept]
     squared = "root_ratio" if names[1] == "rmse" else "ratio"
     return {
         names[0]: RowSums("ratio", np.stack([each[:, 0], counts], 1)),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from torch import nn
 
+from ensue.tasks.forecast.members.correction import CorrectionForecast
 from ensue.tasks.forecast.networks import (
     DirectForecast,
     ForecastNetwork,
@@ -25,7 +26,7 @@ class ForecastFamily(Family[ForecastSettings]):
     network: ClassVar[type[ForecastNetwork]]
 
     def build(self, model: Model[ForecastSettings, Any, Any]) -> nn.Module:
-        return self.network(model.model)
+        return self.network(model.model, model.learned.static.width)
 
     def describe(self, settings: ForecastSettings) -> str:
         kind = self.kind(settings)
@@ -34,6 +35,16 @@ class ForecastFamily(Family[ForecastSettings]):
     @abstractmethod
     def kind(self, settings: ForecastSettings) -> str:
         """The network in a few words."""
+
+
+class MixedFamily(ForecastFamily):
+    """Solved members that a network corrects."""
+
+    network = CorrectionForecast
+
+    def kind(self, settings: ForecastSettings) -> str:
+        network = f"{settings.cell} of {settings.hidden_size}"
+        return f"seasonal, ridge and smoothing models, corrected by a {network}"
 
 
 class StepwiseFamily(ForecastFamily):
@@ -76,6 +87,7 @@ class LinearFamily(ForecastFamily):
 
 
 FAMILIES: dict[str, ForecastFamily] = {
+    "mixed": MixedFamily(),
     "recurrent": StepwiseFamily(),
     "direct": DirectFamily(),
     "segment": SegmentFamily(),

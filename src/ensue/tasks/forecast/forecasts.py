@@ -2,96 +2,201 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ensue.errors import DataError
 from ensue.tasks.forecast.evaluation import Backtest
-from ensue.tasks.forecast.intervals import widened
+from ensue.tasks.forecast.intervals import Levels, widened
 from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.members.mixed import MixedWindows, mixed_levels
+from ensue.tasks.forecast.metrics import LEVELS, QuantileSums
 from ensue.tasks.forecast.networks import ForecastNetwork
 from ensue.tasks.forecast.part import SeriesPart
-from ensue.tasks.forecast.rolling import Levels, rolled
-from ensue.tasks.forecast.series import Series
+from ensue.tasks.forecast.rolling import drawn_at_once, rolled
+from ensue.tasks.forecast.series import Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
-from ensue.tasks.forecast.windows import Origins
+from ensue.tasks.forecast.windows import Origins, in_batches
 from ensue.tasks.model import Model
+
+Array = NDArray[np.float64]
+MOST_AT_ONCE = 1024  # windows whose quantiles are in memory
 
 ForecastModel = Model[ForecastSettings, SeriesPart, LearnedSeries]
 
 
 def origins_of(part: SeriesPart, settings: ForecastSettings) -> Origins:
     """Of the windows whose steps ahead are all of the part, with enough steps before them."""
-    first = max(part.begin, settings.history)
-    return np.arange(first, len(part.values) - settings.horizon + 1)
+    return _origins(part, settings.history, settings.horizon)
 
 
-def level_forecasts(model: ForecastModel, series: Series, origins: Origins) -> Levels:
-    """Of all members together, before calibration."""
-    learned, networks = (
-        model.learned,
-        [cast(ForecastNetwork, network) for network in model.networks],
-    )
-    levels = learned.scale.levels(series, model.model)
+def _origins(part: SeriesPart, history: int, horizon: int) -> Origins:
+    bounds = part.series.bounds
+    first = np.maximum(part.begins, bounds[:-1] + history)
+    return ranges(first, np.maximum(bounds[1:] - horizon + 1, first))
+
+
+def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
+    """Quantiles that a model is calibrated for: those of CRPS, and those that were named."""
+    return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
+
+
+def level_forecasts(
+    model: ForecastModel,
+    series: Series,
+    origins: Origins,
+    asked: Sequence[float] = (),
+    learned: LearnedSeries | None = None,
+) -> Levels:
+    """Of all members together, before calibration. asked: levels of quantiles; learned: in the
+    place of the model's."""
+    learned = learned or model.learned
+    scale = learned.scale.aligned(series, model.model.history)
     windows = learned.windows(series, model.model)
-    return rolled(networks, learned.scale, windows, levels, origins, model.train.seed)
+    if isinstance(windows, MixedWindows):
+        return mixed_levels(model, windows, scale, origins, len(asked))
+    networks = [cast(ForecastNetwork, network) for network in model.networks]
+    levels = scale.levels(series, model.model)
+    owner = series.owner[origins - 1]
+    seed = model.train.seed
+    return rolled(networks, scale, windows, levels, origins, owner, seed, asked)
 
 
-def forecasts(model: ForecastModel, series: Series, origins: Origins) -> Levels:
-    """In the units of the data, with calibrated intervals; (horizon, windows, targets) each."""
-    point, low, high = level_forecasts(model, series, origins)
-    low, high = widened(low, high, model.learned.widening)
-    return Levels(*(model.learned.scale.from_levels(y) for y in (point, low, high)))
+def interval_unit(model: ForecastModel, series: Series, origins: Origins) -> Array:
+    """What intervals are widened in, (windows, targets) in a panel: levels of series that are of
+    different size. 1 for a single series."""
+    scale = model.learned.scale.aligned(series, model.model.history)
+    if not scale.ids:
+        return np.ones((1, scale.targets))
+    return scale.of_windows(series.owner[origins - 1])[1]
+
+
+def forecasts(
+    model: ForecastModel, series: Series, origins: Origins, quantiles: bool = False
+) -> Levels:
+    """In the units of the data, with calibrated intervals; (horizon, windows, targets) each.
+    quantiles: those that the model is calibrated for as well."""
+    asked = levels_asked(model.model) if quantiles else ()
+    point, low, high, every = level_forecasts(model, series, origins, asked)
+    unit, learned = interval_unit(model, series, origins), model.learned
+    low, high = widened(low, high, learned.widening[:, None] * unit)
+    if quantiles and learned.shifts is not None:
+        every = every + learned.shifts[:, :, None] * unit
+    every = np.sort(every, 0)[[sorted(asked).index(own) for own in asked]] if asked else every
+    return Levels(*(learned.scale.from_levels(y) for y in (point, low, high, every)))
 
 
 def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
     """From every `stride`-th origin of a part that has enough steps before it."""
     settings, history, series = model.model, model.learned.history(model.model), part.series
-    first = max(part.begin, history)
-    origins = np.arange(first, len(series) - settings.horizon + 1, settings.stride)
+    bounds = series.bounds
+    first = np.maximum(part.begins, bounds[:-1] + history)
+    ends = np.maximum(bounds[1:] - settings.horizon + 1, first)
+    origins = ranges(first, ends)
+    own = series.owner[np.maximum(origins - 1, 0)]
+    origins = origins[(origins - first[own]) % settings.stride == 0]
     if not len(origins):
-        steps = len(part) + min(part.begin, history)
+        k = int(np.argmax(bounds[1:] - part.begins))
+        steps = int(bounds[k + 1] - part.begins[k] + min(part.begins[k] - bounds[k], history))
         raise DataError(
             f"evaluate: expected at least {history + settings.horizon} steps, {history} to begin "
             f"with and a horizon of {settings.horizon}, got {steps}"
         )
     values = series.values[:, : len(settings.targets)]
     truth = values[origins[None] + np.arange(settings.horizon)[:, None]]
-    baselines = model.learned.baselines.forecasts(series, origins)
-    return Backtest(truth, *forecasts(model, series, origins), baselines, settings.interval)
+    point, low, high, sums = _forecast_all(model, series, origins, truth)
+    owner = series.owner[origins - 1]
+    known = {key: k for k, key in enumerate(model.learned.scale.ids)}
+    return Backtest(
+        truth,
+        point,
+        low,
+        high,
+        baselines_of(model, series, origins),
+        settings.interval,
+        owner,
+        series.ids,
+        np.array([known.get(key, -1) for key in series.ids]),
+        sums.scores(),
+        sums.rows(settings.quantiles),
+    )
+
+
+def _forecast_all(
+    model: ForecastModel, series: Series, origins: Origins, truth: Array
+) -> tuple[Array, Array, Array, QuantileSums]:
+    """Some windows after others, for quantiles need much memory."""
+    found, sums = [], QuantileSums(levels_asked(model.model))
+    size = min(drawn_at_once(model.model), MOST_AT_ONCE)
+    done = 0
+    for some in in_batches(origins, size):
+        own = forecasts(model, series, some, quantiles=True)
+        sums.add(truth[:, done : done + len(some)], own.quantiles)
+        found.append(own[:3])
+        done += len(some)
+    point, low, high = (np.concatenate(parts, 1) for parts in zip(*found, strict=True))
+    return point, low, high, sums
+
+
+def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict[str, Array]:
+    """Beside the usual ones the solved members of a mixed forecast, each alone."""
+    found = model.learned.baselines.forecasts(series, origins)
+    mixture = model.learned.mixture
+    if mixture is None:
+        return found
+    ground, horizon = mixture.ground(series, model.model), model.model.horizon
+    for member in mixture.members:
+        name = member.name if member.name not in found else f"{member.name} (2)"
+        if member.kind != "repeated":
+            found[name] = member.forecasts(ground, origins, horizon)
+    return found
 
 
 class NextWindow(NamedTuple):
-    """A series made long enough for one more window, and the first step of that."""
+    """Series made long enough for one more window each, and the first step of that."""
 
     series: Series
-    now: int
-
-    @property
-    def origins(self) -> Origins:
-        return np.array([self.now])
+    origins: Origins
 
 
 def next_window(model: ForecastModel, series: Series) -> NextWindow:
     """Steps at the end without targets are those ahead, as far as they are known."""
     settings = model.model
-    given = int(np.isnan(series.values[:, 0]).sum())
-    now = enough(model, len(series) - given)
-    if settings.known and given < settings.horizon:
+    given = steps_ahead(series, len(settings.targets))
+    lengths = series.lengths - given
+    enough(model, series, lengths)
+    if settings.known and int(given.min()) < settings.horizon:
+        k = int(given.argmin())
+        of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
-            f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps, "
-            f"which this model reads, got {given}; give them as the future"
+            f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps"
+            f"{of}, which this model reads, got {given[k]}; give them as the future"
         )
-    missing = settings.horizon - given
-    return NextWindow(series.lengthened(missing) if missing > 0 else series, now)
+    missing = np.maximum(settings.horizon - given, 0)
+    longer = series.lengthened(missing) if missing.any() else series
+    return NextWindow(longer, longer.bounds[:-1] + lengths)
 
 
-def enough(model: ForecastModel, steps: int) -> int:
-    """So many steps, if forecasts can begin after them."""
-    history = model.learned.history(model.model)
-    if steps < history:
+def steps_ahead(series: Series, targets: int) -> Steps:
+    """How many steps at the end of each series have no target."""
+    there = np.isfinite(series.values[:, :targets]).any(1)
+    last = np.maximum.accumulate(np.where(there, np.arange(len(series)), -1))
+    ends = series.bounds[1:]
+    known = np.maximum(last[ends - 1], series.bounds[:-1] - 1)
+    return np.asarray(ends - 1 - known)
+
+
+def enough(model: ForecastModel, series: Series, lengths: Steps) -> None:
+    """An error where a series has fewer steps than forecasts begin after."""
+    mixed = model.learned.mixture is not None
+    history = model.model.history if mixed else model.learned.history(model.model)
+    k = int(lengths.argmin())
+    if lengths[k] < history:
+        of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
-            f"predict: expected at least {history} steps to begin with, got {max(0, steps)}"
+            f"predict: expected at least {history} steps{of} to begin with, "
+            f"got {max(0, int(lengths[k]))}"
         )
-    return steps

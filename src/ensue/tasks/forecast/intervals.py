@@ -8,6 +8,8 @@ max(low − y, y − high), negative inside; intervals are widened by the quanti
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,25 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 ENOUGH = 20  # held-out errors of a step ahead; with fewer, all steps are taken together
+
+
+class Levels(NamedTuple):
+    """(horizon, windows, targets) each; where no paths can be drawn, the bounds are the point.
+    quantiles (levels, horizon, windows, targets): those that were asked for."""
+
+    point: Array
+    low: Array
+    high: Array
+    quantiles: Array
+
+    @classmethod
+    def of_point(cls, point: Array, levels: int) -> Levels:
+        return cls(point, point, point, np.broadcast_to(point, (levels, *point.shape)))
+
+    @classmethod
+    def joined(cls, every: Sequence[Levels]) -> Levels:
+        """Some windows after others."""
+        return cls(*(np.concatenate(parts, -2) for parts in zip(*every, strict=True)))
 
 
 def widening(truth: Array, low: Array, high: Array, share: float) -> Array:
@@ -40,8 +61,37 @@ def _quantile(scores: Array, share: float) -> float:
     return float(ranked[min(len(ranked), math.ceil((len(ranked) + 1) * share)) - 1])
 
 
-def widened(low: Array, high: Array, by: Array) -> tuple[Array, Array]:
-    """by (horizon, targets); an interval that would turn inside out is its middle."""
+def widened(low: Array, high: Array, every: Array) -> tuple[Array, Array]:
+    """every (horizon, windows or 1, targets); an interval that would turn inside out is its
+    middle."""
     middle = (low + high) / 2
-    every = by[:, None]
     return np.minimum(low - every, middle), np.maximum(high + every, middle)
+
+
+# --- quantiles -------------------------------------------------------------------------------
+
+
+def quantile_shifts(truth: Array, quantiles: Array, levels: Sequence[float]) -> Array:
+    """(levels, horizon, targets): what is added to each quantile (levels, horizon, windows,
+    targets), so that it holds its share of the truth; NaN in truth is not counted."""
+    horizon, _, targets = truth.shape
+    found = np.empty((len(levels), horizon, targets))
+    for at, level in enumerate(levels):
+        off = truth - quantiles[at]
+        counts = np.isfinite(off).sum(1)
+        for k in range(targets):
+            if counts[:, k].min() >= ENOUGH:
+                found[at, :, k] = [_ranked(step, level) for step in off[..., k]]
+            else:
+                found[at, :, k] = _ranked(off[..., k].ravel(), level)
+    return found
+
+
+def _ranked(off: Array, level: float) -> float:
+    """The number that the next one is not above with this probability, on the safe side."""
+    ranked = np.sort(off[np.isfinite(off)])
+    if not len(ranked):
+        return 0.0
+    place = (len(ranked) + 1) * level
+    at = math.ceil(place) if level >= 0.5 else math.floor(place)
+    return float(ranked[min(max(at, 1), len(ranked)) - 1])

@@ -22,20 +22,25 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import dropout, relu
 
-from ensue.layers.recurrent import Recurrent
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
+from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.forecast.settings import ForecastSettings
 
 LEAST_SPREAD = 1e-5  # of a window that is normalised by its spread
 
 
+NOTHING = torch.zeros(0, 0, 0)
+
+
 class WindowBatch(NamedTuple):
     """past (look_back, batch, columns): outputs first, what is known ahead last; ahead (horizon,
-    batch, known); target (horizon, batch, outputs)."""
+    batch, known); target (horizon, batch, outputs), NaN where it is missing; base: what a network
+    that corrects begins from, like target."""
 
     past: Tensor
     ahead: Tensor
     target: Tensor
+    base: Tensor = NOTHING
 
 
 @dataclass(frozen=True)
@@ -76,23 +81,22 @@ def normalisation_of(y: Tensor, how: str) -> Normalisation:
 
 
 class ForecastNetwork(nn.Module):
-    """What all have in common. columns: numbers of a step of the past."""
+    """What all have in common. columns: numbers of a step of the past. static: numbers that are
+    known of a series, which stand beside those known ahead."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
+    def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
         super().__init__()
         self.outputs, self.horizon, self.normalise = (
             settings.outputs,
             settings.horizon,
             settings.normalise,
         )
-        self.columns = len(settings.columns) + 2 * len(settings.calendar)
-        self.ahead, self.rate = settings.ahead, settings.dropout_layers
+        self.columns = len(settings.columns) + 2 * len(settings.calendar) + static
+        self.ahead, self.rate = settings.ahead + static, settings.dropout_layers
         self.says: Distribution | None = None
-        if settings.output in ("gaussian", "mixture"):
-            self.says = (
-                Gaussian() if settings.output == "gaussian" else Mixture(settings.components)
-            )
-        self.error = PointError(settings.output)
+        if settings.says in ("gaussian", "mixture"):
+            self.says = Gaussian() if settings.says == "gaussian" else Mixture(settings.components)
+        self.error = PointError(settings.says)
         self.width = 1 if self.says is None else self.says.width(1)
 
     @abstractmethod
@@ -114,13 +118,17 @@ class ForecastNetwork(nn.Module):
         return self.costs(batch).sum(), {}
 
     def costs(self, batch: WindowBatch) -> Tensor:
-        """(horizon, batch, outputs), of the numbers as they came: −log p changes by log spread."""
+        """(horizon, batch, outputs), of the numbers as they came: −log p changes by log spread. A
+        number that is missing costs nothing."""
         normal = self.normalisation(batch)
-        z, y = self.seen(batch, normal), normal.inward(batch.target)[..., None]
+        there = torch.isfinite(batch.target)
+        z, y = self.seen(batch, normal), normal.inward(batch.target).nan_to_num()[..., None]
         if self.says is not None:
-            return self.says.cost(z, y) + normal.spread.log()
-        spread = normal.spread[..., None]
-        return self.error.cost(z * spread, y * spread)
+            found = self.says.cost(z, y) + normal.spread.log()
+        else:
+            spread = normal.spread[..., None]
+            found = self.error.cost(z * spread, y * spread)
+        return torch.where(there, found, torch.zeros_like(found))
 
     def means(self, z: Tensor) -> Tensor:
         """(…, outputs) of z (…, outputs, width)."""
@@ -148,15 +156,9 @@ class RecurrentForecast(ForecastNetwork):
     Trained on the true steps before (teacher forcing); rolled forward on its own. A drawn path
     goes on from what was drawn, so that its steps belong together."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
-        super().__init__(settings)
-        self.recurrent = Recurrent(
-            settings.cell,
-            self.outputs + self.ahead,
-            settings.hidden_size,
-            settings.layers,
-            dropout=settings.dropout_layers,
-        )
+    def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
+        super().__init__(settings, static)
+        self.recurrent = layers_of(settings, self.outputs + self.ahead)
         self.head = nn.Linear(self.recurrent.output_size, self.outputs * self.width)
 
     def answer(self, h: Tensor) -> Tensor:
@@ -172,7 +174,8 @@ class RecurrentForecast(ForecastNetwork):
         return torch.cat([past[..., : self.outputs], following], -1)
 
     def seen(self, batch: WindowBatch, normal: Normalisation) -> Tensor:
-        truth = torch.cat([normal.inward(batch.target[:-1]), batch.ahead[1:]], -1)
+        before = normal.inward(batch.target[:-1]).nan_to_num()
+        truth = torch.cat([before, batch.ahead[1:]], -1)
         h, _ = self.recurrent(torch.cat([self.begun(batch, normal), truth]))
         return self.answer(h[len(batch.past) - 1 :])
 
@@ -208,15 +211,9 @@ class RecurrentForecast(ForecastNetwork):
 class DirectForecast(ForecastNetwork):
     """z_j = V·ReLU(A·h + p_j + K·known_j) for each step j ahead, h the last state of a cell."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
-        super().__init__(settings)
-        self.recurrent = Recurrent(
-            settings.cell,
-            self.columns,
-            settings.hidden_size,
-            settings.layers,
-            dropout=settings.dropout_layers,
-        )
+    def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
+        super().__init__(settings, static)
+        self.recurrent = layers_of(settings, self.columns)
         self.enter = nn.Linear(self.recurrent.output_size, settings.hidden_size)
         self.steps = nn.Parameter(torch.randn(settings.horizon, 1, settings.hidden_size) * 0.1)
         self.known = nn.Linear(self.ahead, settings.hidden_size, bias=False) if self.ahead else None
@@ -235,15 +232,13 @@ class SegmentForecast(ForecastNetwork):
     """Each variable by itself, with the same weights: s_k = ReLU(P·segment_k), h = cell over s_k;
     segment j ahead is Q·cell([position_j, variable_c]; h)."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
+        super().__init__(settings, static)
         hidden, half = settings.hidden_size, settings.hidden_size // 2
         self.segment = settings.segment
         self.count = -(-settings.horizon // settings.segment)  # segments ahead; the last may be cut
         self.enter = nn.Linear(settings.segment, settings.hidden_size)
-        self.recurrent = Recurrent(
-            settings.cell, settings.hidden_size, settings.hidden_size, settings.layers
-        )
+        self.recurrent = layers_of(settings, settings.hidden_size)
         self.positions = nn.Parameter(torch.randn(self.count, half))
         self.variables = nn.Parameter(torch.randn(self.outputs, hidden - half))
         self.head = nn.Linear(self.recurrent.output_size, settings.segment * self.width)
@@ -275,8 +270,8 @@ class LinearForecast(ForecastNetwork):
     """y_j = Σ_k w_jk·x_k + b_j over the window x, each variable by itself with the same weights;
     solved, not trained (`baselines.solve`). It says one number and no distribution."""
 
-    def __init__(self, settings: ForecastSettings) -> None:
-        super().__init__(settings.model_copy(update={"output": "squared"}))
+    def __init__(self, settings: ForecastSettings, static: int = 0) -> None:
+        super().__init__(settings.model_copy(update={"output": "squared"}), static)
         self.weight = nn.Parameter(torch.zeros(settings.horizon, settings.look_back))
         self.bias = nn.Parameter(torch.zeros(settings.horizon))
 

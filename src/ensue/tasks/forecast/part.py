@@ -1,207 +1,171 @@
-"""`SeriesPart`: steps of a series that belong together, and those before them that are read."""
+"""`SeriesPart`: steps of series that belong together, and those before them that are read."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 from itertools import accumulate
-from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.frames.frame import Frame
-from ensue.data.frames.origin import FILES, Origin
-from ensue.data.options import ReadOptions, require
-from ensue.data.read import Gathered
-from ensue.data.rows import Place
-from ensue.data.series import not_a_number, number_of
-from ensue.errors import DataError, OptionError
-from ensue.tasks.estimator import HasColumns
-from ensue.tasks.forecast.series import Series
+from ensue.data.time.axis import TimeColumn, arranged
+from ensue.errors import DataError
+from ensue.tasks.forecast.series import Series, Steps, ranges, series_of_axis
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.rows.part import Names
-
-# Columns by name, rows by name, or a data frame.
-SeriesTable = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | HasColumns
-
-MOST_SHOWN = 5  # problems of one message
 
 
 @dataclass(frozen=True)
 class SeriesPart:
-    """values (steps, columns) in the order of the settings, NaN where nothing is known yet;
-    times: as written, () where there are none; places: where each step comes from. begin: the
-    first step that belongs to the part; those before it are history, which its forecasts read.
-    time: the name of the column of the time."""
+    """series: all steps; begins: of each series the first step that belongs to the part; those
+    before it are history, which its forecasts read. time: the name of the column of the time;
+    notes: what reading has found that a user should know."""
 
-    values: NDArray[np.float64]
-    times: tuple[str, ...]
-    places: Names
-    begin: int = 0
+    series: Series
+    begins: Steps
     time: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, series: Series, time: str = "", notes: tuple[str, ...] = ()) -> SeriesPart:
+        """All of its steps belong to the part."""
+        return cls(series, series.bounds[:-1].copy(), time, notes)
 
     def __len__(self) -> int:
         """How many steps belong to it."""
-        return len(self.values) - self.begin
+        return int((self.series.bounds[1:] - self.begins).sum())
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        return self.series.values
+
+    @property
+    def begin(self) -> int:
+        """Of one series."""
+        assert self.series.count == 1
+        return int(self.begins[0])
 
     @property
     def names(self) -> Names:
         """Where the steps come from that belong to it."""
-        return self.places.take(np.arange(self.begin, len(self.values)))
+        return self.series.names.take(self._steps)
 
-    @cached_property
-    def series(self) -> Series:
-        """All of its steps, history first; an error where times are not evenly spaced."""
-        return Series.of(self.values, self.times, self.places, self.time)
+    @property
+    def _steps(self) -> Steps:
+        return ranges(self.begins, self.series.bounds[1:])
 
     def until(self, step: int) -> SeriesPart:
-        """The steps before this one, history counted."""
-        places = self.places.take(np.arange(len(self.values[:step])))
-        begin = min(self.begin, step)
-        return SeriesPart(self.values[:step], self.times[:step], places, begin, self.time)
+        """The steps of one series before this one, history counted."""
+        assert self.series.count == 1
+        return self.between(np.array([self.begin]), np.array([step]))
 
     def since(self, step: int) -> SeriesPart:
-        """The steps from this one on, history counted; all before it are history."""
-        return replace(self, begin=step)
+        """The steps of one series from this one on; all before it are history."""
+        assert self.series.count == 1
+        return replace(self, begins=np.array([step], np.int64))
+
+    def between(self, begins: Steps, ends: Steps) -> SeriesPart:
+        """Of each series the steps before `ends`, which belong to the part from `begins` on."""
+        firsts = self.series.bounds[:-1]
+        series = self.series.taken(firsts, ends)
+        own = np.minimum(begins, ends) - firsts
+        return replace(self, series=series, begins=series.bounds[:-1] + own)
 
     def take(self, rows: NDArray[np.int64]) -> SeriesPart:
-        """The steps of these numbers, which follow one another; all before them are history."""
-        assert len(rows)
-        assert np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows)))
-        first = self.begin + int(rows[0])
-        return self.until(first + len(rows)).since(first)
+        """The steps of these numbers, which follow one another in each series; all before them
+        are history."""
+        steps = self._steps[rows]
+        owner, bounds = self.series.owner[steps], self.series.bounds
+        begins, ends = bounds[1:].copy(), bounds[1:].copy()
+        for k in np.unique(owner):
+            own = steps[owner == k]
+            assert np.array_equal(own, np.arange(own[0], own[0] + len(own)))
+            begins[k], ends[k] = own[0], own[-1] + 1
+        return self.between(begins, ends)
+
+
+def _own(part: SeriesPart) -> Series:
+    """The steps that belong to a part, without its history."""
+    return part.series.taken(part.begins, part.series.bounds[1:])
 
 
 def joined(first: SeriesPart, second: SeriesPart) -> SeriesPart:
-    """The steps that belong to the second, after all of the first."""
-    names = second.names
-    places = Names(
-        (*first.places.files, *names.files),
-        np.concatenate([first.places.file, names.file + len(first.places.files)]),
-        np.concatenate([first.places.line, names.line]),
+    """The steps that belong to the second, after all of the first, series by series."""
+    one, two = first.series, _own(second)
+    _refuse_overlap(first, two)
+    names = Names(
+        (*one.names.files, *two.names.files),
+        np.concatenate([one.names.file, two.names.file + len(one.names.files)]),
+        np.concatenate([one.names.line, two.names.line]),
     )
-    values = np.concatenate([first.values, second.values[second.begin :]])
-    times = (*first.times, *second.times[second.begin :])
-    return SeriesPart(values, times, places, first.begin, first.time)
+    ids = [series.ids[k] for series in (one, two) for k in series.owner]
+    times = None
+    if one.times:
+        moments = (*one.moments, *two.moments)
+        times = TimeColumn((*one.times, *two.times), moments, one.spelling)
+    axis = arranged(len(ids), names.__getitem__, times, first.time, ids, one.spacing)
+    known = dict(zip(two.ids, two.static, strict=True)) | dict(
+        zip(one.ids, one.static, strict=True)
+    )
+    static = [known[own] for own in axis.ids]
+    values = np.concatenate([one.values, two.values])
+    whole = series_of_axis(axis, values, names, static, one.spelling)
+    begun = dict(zip(one.ids, first.begins - one.bounds[:-1], strict=True))
+    own = np.array([begun.get(key, 0) for key in whole.ids], np.int64)
+    return SeriesPart(whole, whole.bounds[:-1] + own, first.time, first.notes)
+
+
+def _refuse_overlap(first: SeriesPart, second: Series) -> None:
+    """Steps that come after others have later times."""
+    one = first.series
+    if not one.times or not second.times:
+        return
+    ends = {key: int(end) - 1 for key, end in zip(one.ids, one.bounds[1:], strict=True)}
+    for k, key in enumerate(second.ids):
+        at = int(second.bounds[k])
+        if key not in ends or at == second.bounds[k + 1] or ends[key] < 0:
+            continue
+        last, this = one.moments[ends[key]], second.moments[at]
+        if type(last) is not type(this):
+            raise DataError(
+                f"{second.names[at]}: column {first.time!r}: expected a time written as "
+                f"{one.times[ends[key]]!r} before it, got {second.times[at]!r}"
+            )
+        if this <= last:  # type: ignore[operator]
+            raise DataError(
+                f"{second.names[at]}: column {first.time!r}: {second.times[at]!r} does not come "
+                f"after {one.times[ends[key]]!r}, where the steps before it end "
+                f"({one.names[ends[key]]}); give steps that follow them"
+            )
 
 
 def following(before: SeriesPart, part: SeriesPart) -> SeriesPart:
     """The part with all steps of the one before it as history."""
-    return joined(before, part).since(len(before.values))
+    whole = joined(before, part)
+    known = dict(zip(before.series.ids, before.series.lengths, strict=True))
+    begun = np.array([known.get(key, 0) for key in whole.series.ids], np.int64)
+    return replace(whole, begins=whole.series.bounds[:-1] + begun, notes=part.notes)
 
 
 def divided(whole: SeriesPart, settings: ForecastSettings) -> dict[str, SeriesPart]:
     """train, validation and test, in the order of time, each with the steps before it as history.
     Steps after the numbers that are given belong to none."""
-    count, shares = len(whole), settings.split_in_shares
-    ends = [round(count * end) if shares else int(end) for end in accumulate(settings.split)]
-    if ends[-1] > count:
-        raise DataError(
-            f"{whole.names[count - 1]}: model.split names {ends[-1]} steps, and the series has "
-            f"{count}"
-        )
-    train, validation, test = ends
+    firsts, lengths = whole.begins, whole.series.bounds[1:] - whole.begins
+    if settings.split_in_shares:
+        ends = [np.round(lengths * end).astype(np.int64) for end in accumulate(settings.split)]
+    else:
+        ends = [np.full_like(lengths, int(end)) for end in accumulate(settings.split)]
+        short = np.argwhere(ends[-1] > lengths)
+        if len(short):
+            k = int(short[0, 0])
+            own = f" of {', '.join(whole.series.ids[k])}" if whole.series.ids[k] else ""
+            raise DataError(
+                f"{whole.series.names[int(whole.series.bounds[k + 1]) - 1]}: model.split names "
+                f"{ends[-1][0]} steps, and the series{own} has {lengths[k]}"
+            )
+    train, validation, test = (firsts + end for end in ends)
     return {
-        "train": whole.until(train),
-        "validation": whole.until(validation).since(train),
-        "test": whole.until(test).since(validation),
+        "train": whole.between(firsts, train),
+        "validation": replace(whole.between(train, validation), notes=()),
+        "test": replace(whole.between(validation, test), notes=()),
     }
-
-
-# --- in memory -----------------------------------------------------------------------------
-
-
-def _must_have_targets(settings: ForecastSettings) -> None:
-    if not settings.targets:
-        raise OptionError("model.targets: expected the columns to forecast, got none")
-
-
-def part_of_table(
-    table: SeriesTable, settings: ForecastSettings, *, file: str = "row", ahead: bool = False
-) -> SeriesPart:
-    """Columns by name, or a list of rows. file: what messages call them; ahead: rows of the steps
-    to come, without targets and covariates."""
-    _must_have_targets(settings)
-    wanted = settings.known if ahead else settings.columns
-    timed = [settings.time] if settings.time else []
-    columns = _columns(table, [*wanted, *timed])
-    require([*wanted, *timed], list(columns), Place(file, 1))
-    lengths = {name: len(columns[name]) for name in [*wanted, *timed]}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"{file}: expected columns of one length, got {lengths}")
-    count = next(iter(lengths.values()), 0)
-    places = Names((file,), np.zeros(count, np.int32), np.arange(1, count + 1))
-    times = [str(time) for time in columns[settings.time]] if timed else []
-    return _part({name: columns[name] for name in wanted}, times, settings, places)
-
-
-def _columns(table: SeriesTable, wanted: Sequence[str]) -> dict[str, Sequence[Any]]:
-    if isinstance(table, Mapping):
-        return dict(table)
-    frame = Frame.of(table)
-    if frame is not None:
-        return {name: frame.column(name) for name in wanted}
-    rows = list(cast(Iterable[Any], table))
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise DataError("expected columns by name, or a list of rows that are dictionaries")
-    return {name: [row.get(name) for row in rows] for name in (rows[0] if rows else {})}
-
-
-def _part(
-    columns: Mapping[str, Sequence[Any]],
-    times: Sequence[str],
-    settings: ForecastSettings,
-    places: Names,
-) -> SeriesPart:
-    values = np.full((len(places.line), len(settings.columns)), math.nan)
-    faults = []
-    for name, column in columns.items():
-        found = [number_of(_plain(value)) for value in column]
-        faults += [
-            f"{places[k]}: {not_a_number(name, column[k])}"
-            for k, number in enumerate(found)
-            if number is None
-        ]
-        if not faults:
-            values[:, settings.columns.index(name)] = found
-    if faults:
-        more = [f"and {len(faults) - MOST_SHOWN} more"] if len(faults) > MOST_SHOWN else []
-        raise DataError("\n".join([*faults[:MOST_SHOWN], *more]))
-    return SeriesPart(values, tuple(times), places, time=settings.time)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-# --- from files ----------------------------------------------------------------------------
-
-
-def part_of_files(
-    paths: Sequence[Path | str],
-    settings: ForecastSettings,
-    options: ReadOptions | None = None,
-    *,
-    ahead: bool = False,
-    origin: Origin = FILES,
-) -> SeriesPart:
-    """The rows of files, one file after another. ahead: of the steps to come, without targets and
-    covariates; origin: what the rows are read from, if not files."""
-    _must_have_targets(settings)
-    wanted = settings.known if ahead else settings.columns
-    how = replace(options or ReadOptions(), numbers=tuple(wanted), time=settings.time or None)
-    sources = {str(path): partial(origin.read, str(path), how) for path in paths}
-    rows = list(Gathered(sources, mend=origin.mend))
-    files = {file: k for k, file in enumerate(dict.fromkeys(row.place.file for row in rows))}
-    places = Names(
-        tuple(files),
-        np.array([files[row.place.file] for row in rows], np.int32),
-        np.array([row.place.line for row in rows], np.int64),
-    )
-    columns = {name: [row.fields[name] for row in rows] for name in wanted}
-    times = [str(row.fields[settings.time]) for row in rows] if settings.time else []
-    return _part(columns, times, settings, places)

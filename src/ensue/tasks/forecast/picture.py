@@ -22,11 +22,10 @@ MODEL, BASELINE = COLOURS[:2]
 
 @dataclass(frozen=True)
 class View:
-    """before (steps, targets); point, low, high, baseline (horizon, targets); actual too, if it is
-    known. times: of all steps, as words; time: what they are."""
+    """Of one series. before (steps, targets), NaN where a value is missing; point, low, high,
+    baseline (horizon, targets); actual too, if it is known. times: of all steps, as words; time:
+    what they are; targets: what stands above each panel."""
 
-    title: str
-    about: str
     targets: Sequence[str]
     time: str
     times: Sequence[str]
@@ -40,22 +39,25 @@ class View:
     actual: Array | None = None
 
 
-def draw(view: View) -> str:
-    """The picture as SVG: a panel for each target, all over the same steps."""
+def draw(title: str, about: str, views: Sequence[View]) -> str:
+    """The picture as SVG: a panel for each target of each series."""
     drawing = Drawing()
-    top = heading(drawing, view.title, view.about) + 10
-    top = legend(drawing, _keys(view), MARGIN, top, WIDE - MARGIN) + ABOVE
-    count = len(view.targets)
+    top = heading(drawing, title, about) + 10
+    top = legend(drawing, _keys(views[0]), MARGIN, top, WIDE - MARGIN) + ABOVE
+    panels = [(view, k) for view in views for k in range(len(view.targets))]
+    count = len(panels)
     columns = 1 if count <= 4 else 2 if count <= 12 else 3
     lines = math.ceil(count / columns)
     wide = (WIDE - 2 * MARGIN + BETWEEN) / columns - BETWEEN
     high = ALONE if count == 1 else HIGH
-    for k in range(count):
-        line, column = divmod(k, columns)
+    same = all(view.times == views[0].times for view in views)
+    for at, (view, k) in enumerate(panels):
+        line, column = divmod(at, columns)
         left, upper = MARGIN + column * (wide + BETWEEN), top + line * (high + ABOVE)
         x = Axis(0, max(len(view.times) - 1, 1), left + AXIS, left + wide)
-        _panel(drawing, view, k, x, (upper, upper + high), is_lowest=k + columns >= count)
-    return drawing.svg(WIDE, top + lines * (high + ABOVE) + 20, view.title)
+        lowest = at + columns >= count or not same
+        _panel(drawing, view, k, x, (upper, upper + high), is_lowest=lowest)
+    return drawing.svg(WIDE, top + lines * (high + ABOVE) + 20, title)
 
 
 def _keys(view: View) -> Iterator[Key]:
@@ -72,7 +74,8 @@ def _panel(
 ) -> None:
     lines = [view.before, view.point, view.low, view.high, view.baseline]
     lines += [] if view.actual is None else [view.actual]
-    y = Axis.over(np.concatenate([line[:, k] for line in lines]).tolist(), *reversed(heights))
+    every = np.concatenate([line[:, k] for line in lines])
+    y = Axis.over(every[np.isfinite(every)].tolist(), *reversed(heights))
     panel, now = Panel(drawing, x, y), len(view.before) - 1
     ticks = list(_ticks(view.times, x))
     for step, _ in ticks:
@@ -80,7 +83,8 @@ def _panel(
 
     def ahead(line: Array) -> list[tuple[float, float]]:
         """A line that begins at the last step that is known."""
-        return list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
+        found = list(enumerate([float(view.before[-1, k]), *line[:, k].tolist()], now))
+        return [at for at in found if math.isfinite(at[1])]
 
     upper, lower = ([panel.at(*at) for at in ahead(line)] for line in (view.high, view.low))
     drawing.area([*upper, *reversed(lower)], BAND)
@@ -88,11 +92,25 @@ def _panel(
     words = ticks if is_lowest else [(step, "") for step, _ in ticks]
     panel.axes(view.time if is_lowest else "", view.targets[k], words)
     panel.curve(ahead(view.baseline), BASELINE, 1.6, DASHED)
-    panel.curve(enumerate(view.before[:, k].tolist()), INK, 1.8)
+    for piece in _pieces(view.before[:, k]):
+        panel.curve(piece, INK, 1.8)
+        if len(piece) == 1:
+            drawing.mark(panel.at(*piece[0]), 0, INK, 1.6)
     panel.curve(ahead(view.point), MODEL, 2.4)
     if view.actual is not None:
         for at in panel.curve(ahead(view.actual), INK, 1.8, DOTTED)[1:]:
             drawing.mark(at, 0, INK, 2.8)
+
+
+def _pieces(line: Array) -> list[list[tuple[float, float]]]:
+    """A line as it is drawn: it breaks where values are missing."""
+    found: list[list[tuple[float, float]]] = [[]]
+    for step, value in enumerate(line.tolist()):
+        if math.isfinite(value):
+            found[-1].append((step, value))
+        elif found[-1]:
+            found.append([])
+    return [piece for piece in found if piece]
 
 
 def _ticks(times: Sequence[str], x: Axis) -> Iterator[tuple[float, str]]:

@@ -2,82 +2,131 @@
 
     level_t = log y_t, log(1 + y_t) or y_t;   u_t = level_t − level_{t−lag};   z_t = (u_t − μ)/σ
 
-μ and σ come from the training part alone. Levels and differences are those of the targets; other
-columns are scaled only, and the calendar's stay as they are.
+μ and σ come from the training part alone; in a panel each series has its own. Levels and
+differences are those of the targets; other columns are scaled only, and the calendar's stay as
+they are. A missing value is NaN in all of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
 from ensue.tasks.forecast.calendar import calendar
-from ensue.tasks.forecast.series import Series
+from ensue.tasks.forecast.series import Id, Series, Steps
 from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12
+LOWEST = {"log": 0.0, "log1p": -1.0}  # a level is that of a greater number
 
 
 @dataclass(frozen=True)
 class ForecastScale:
     """mean, spread: of each column's z; unit: the spread of each target as it came, in which
-    scaled errors are counted."""
+    scaled errors are counted. In a panel each has a row for every series, which `ids` names.
+    floor: what smaller targets are read as before a logarithm; None refuses them."""
 
     transform: str
     lag: int
     mean: Array
     spread: Array
     unit: Array
+    ids: tuple[Id, ...] = ()
+    floor: Array | None = None
 
     @classmethod
-    def of(cls, train: Series, settings: ForecastSettings) -> ForecastScale:
-        targets, values = len(settings.targets), train.values
-        for k, name in enumerate(settings.targets):
-            if np.all(values[:, k] == values[0, k]):
-                raise DataError(
-                    f"{name}: the same number, {values[0, k]:g}, at all {len(train)} steps of the "
-                    "training part: there is nothing to learn from a constant; choose another "
-                    "column, or give more rows"
-                )
-        unit = values[:, :targets].std(0)
-        rough = cls(settings.transform, settings.difference, np.zeros(0), np.zeros(0), unit)
-        u = rough.differences(rough.levels(train, settings))
-        return cls(rough.transform, rough.lag, *_moments(u[rough.lag :]), unit)
+    def of(
+        cls, train: Series, settings: ForecastSettings, floor: Array | None = None
+    ) -> ForecastScale:
+        targets = len(settings.targets)
+        refuse_constants(train, settings)
+        panel = bool(settings.ids)
+        unit = np.atleast_2d(_by_series(train, train.values[:, :targets], panel)[1])
+        empty = np.zeros(0)
+        ids = train.ids if panel else ()
+        rough = cls(settings.transform, settings.difference, empty, empty, unit, ids, floor)
+        rough = rough if panel else replace(rough, unit=unit[0])
+        u = rough.differences(rough.levels(train, settings), train)
+        mean, spread = _by_series(train, u, panel, rough.lag)
+        return replace(rough, mean=mean, spread=spread)
 
     @classmethod
-    def plain(cls, values: Array) -> ForecastScale:
-        """Of targets as they are, (steps, targets)."""
-        return cls("none", 0, *_moments(values), values.std(0))
+    def plain(cls, series: Series, targets: int, panel: bool) -> ForecastScale:
+        """Of targets as they are."""
+        mean, spread = _by_series(series, series.values[:, :targets], panel)
+        return cls("none", 0, mean, spread, spread, series.ids if panel else ())
+
+    def checked(self, settings: ForecastSettings) -> ForecastScale:
+        """As it is, if its numbers are those of these settings; else ValueError."""
+        rows = (len(self.ids),) if self.ids else ()
+        expected = (*rows, len(settings.targets))
+        fits = self.mean.shape == self.spread.shape and self.mean.shape[:-1] == rows
+        if not fits or self.mean.shape[-1] < len(settings.columns) or self.unit.shape != expected:
+            shapes = self.mean.shape, self.spread.shape, self.unit.shape
+            raise ValueError(f"the scale does not fit the columns: {shapes}")
+        return self
 
     @property
     def targets(self) -> int:
-        return len(self.unit)
+        return int(self.unit.shape[-1])
+
+    def aligned(self, series: Series, history: int) -> ForecastScale:
+        """With a row for each of these series. One that training did not have is scaled by its
+        first `history` steps, which all of its forecasts come after."""
+        if not self.ids or self.ids == series.ids:
+            return self
+        known = {key: k for k, key in enumerate(self.ids)}
+        rows = np.array([known.get(key, -1) for key in series.ids])
+        mean, spread, unit = (own[rows].copy() for own in (self.mean, self.spread, self.unit))
+        for k in np.flatnonzero(rows < 0):
+            first = series.bounds[k]
+            alone = series.values[first : min(first + history, series.bounds[k + 1])]
+            levels = self._levels(alone)
+            typical = np.median(self.spread, 0)
+            own = _moments(self._differenced(levels)[self.lag :], typical)
+            mean[k], spread[k] = own
+            unit[k] = _moments(alone[:, : self.targets], np.median(self.unit, 0))[1]
+        return replace(self, mean=mean, spread=spread, unit=unit, ids=series.ids)
 
     def levels(self, series: Series, settings: ForecastSettings) -> Array:
         """(steps, columns), with the targets as levels."""
-        values = series.values.copy()
-        targets = values[:, : self.targets]
-        if self.transform == "none":
-            return values
-        least = 0.0 if self.transform == "log" else -1.0
-        wrong = np.argwhere(targets <= least)
-        if len(wrong):
-            step, k = wrong[0]
-            raise DataError(
-                f"{series.names[int(step)]}: column {settings.targets[k]!r}: expected a number "
-                f"> {least:g} for model.transform {self.transform}, got {targets[step, k]:g}"
-            )
-        log = np.log if self.transform == "log" else np.log1p
-        values[:, : self.targets] = log(targets)
-        return values
+        least = LOWEST.get(self.transform)
+        if least is not None and self.floor is None:
+            targets = series.values[:, : self.targets]
+            wrong = np.argwhere(targets <= least)
+            if len(wrong):
+                step, k = wrong[0]
+                raise DataError(
+                    f"{series.names[int(step)]}: column {settings.targets[k]!r}: expected a number "
+                    f"> {least:g} for model.transform {self.transform}, got {targets[step, k]:g}"
+                )
+        return self._levels(series.values)
 
-    def differences(self, levels: Array) -> Array:
+    def _levels(self, values: Array) -> Array:
+        found = values.copy()
+        found[:, : self.targets] = self.to_level(found[:, : self.targets])
+        return found
+
+    def to_level(self, y: Array) -> Array:
+        if self.transform == "none":
+            return y
+        if self.floor is not None:
+            y = np.maximum(y, self.floor)
+        return np.asarray(np.log(y) if self.transform == "log" else np.log1p(y))
+
+    def differences(self, levels: Array, series: Series) -> Array:
         """NaN where there is no step so far back."""
+        found = self._differenced(levels)
+        if self.lag:
+            found[np.arange(len(levels)) - series.starts < self.lag, : self.targets] = np.nan
+        return found
+
+    def _differenced(self, levels: Array) -> Array:
         if not self.lag:
             return levels
         found = levels.copy()
@@ -89,15 +138,25 @@ class ForecastScale:
 
     def inward(self, levels: Array, series: Series, names: list[str]) -> NDArray[np.float32]:
         """z (steps, columns and calendar)."""
-        z = (self.differences(levels) - self.mean) / self.spread
+        mean, spread = self.mean, self.spread
+        if self.ids:
+            mean, spread = mean[series.owner], spread[series.owner]
+        z = (self.differences(levels, series) - mean) / spread
         if names:
             z = np.concatenate([z, calendar(series.moments, names)], 1)
         return np.ascontiguousarray(z, np.float32)
 
-    def to_levels(self, z: Array, before: Array) -> Array:
+    def of_windows(self, owner: Steps) -> tuple[Array, Array]:
+        """Mean and spread of the targets, (windows, targets) in a panel. owner: the series of each
+        window."""
+        mean, spread = self.mean[..., : self.targets], self.spread[..., : self.targets]
+        return (mean[owner], spread[owner]) if self.ids else (mean, spread)
+
+    def to_levels(self, z: Array, before: Array, owner: Steps) -> Array:
         """Levels (…, horizon, windows, targets) of z of the same shape; before (lag, windows,
-        targets): the levels before them."""
-        u = z * self.spread[: self.targets] + self.mean[: self.targets]
+        targets): the levels before them; owner: the series of each window."""
+        mean, spread = self.of_windows(owner)
+        u = z * spread + mean
         for step in range(u.shape[-3] if self.lag else 0):
             back = before[step] if step < self.lag else u[..., step - self.lag, :, :]
             u[..., step, :, :] += back
@@ -110,11 +169,48 @@ class ForecastScale:
         return np.exp(levels) if self.transform == "log" else np.expm1(levels)
 
     def arrays(self) -> dict[str, Array]:
-        return {"mean": self.mean, "spread": self.spread, "unit": self.unit}
+        found = {"mean": self.mean, "spread": self.spread, "unit": self.unit}
+        return found if self.floor is None else found | {"floor": self.floor}
 
 
-def _moments(values: Array) -> tuple[Array, Array]:
-    """Mean and spread of each column; one that changes by rounding alone has spread 1."""
-    mean, spread = values.mean(0), values.std(0)
+def refuse_constants(train: Series, settings: ForecastSettings) -> None:
+    for k, name in enumerate(settings.targets):
+        values = train.values[:, k]
+        there = values[np.isfinite(values)]
+        if not len(there):
+            raise DataError(
+                f"{name}: no value at any of the {len(train)} steps of the training part; choose "
+                "another column, or give more rows"
+            )
+        if np.all(there == there[0]):
+            raise DataError(
+                f"{name}: the same number, {there[0]:g}, at all {len(train)} steps of the "
+                "training part: there is nothing to learn from a constant; choose another "
+                "column, or give more rows"
+            )
+
+
+def _by_series(series: Series, values: Array, panel: bool, lag: int = 0) -> tuple[Array, Array]:
+    """Mean and spread of each column, in a panel with a row for each series; of a series that
+    never changes the spread is that of the others."""
+    if not panel:
+        return _moments(values[lag:])
+    typical = _moments(values)[1]
+    bounds = series.bounds
+    each = [_moments(values[bounds[k] + lag : bounds[k + 1]], typical) for k in range(series.count)]
+    return np.stack([mean for mean, _ in each]), np.stack([spread for _, spread in each])
+
+
+def _moments(values: Array, typical: Array | None = None) -> tuple[Array, Array]:
+    """Mean and spread of each column; one that changes by rounding alone has spread 1, or what is
+    typical."""
+    if np.isfinite(values).all() and len(values):
+        mean, spread = values.mean(0), values.std(0)
+    else:
+        there = np.isfinite(values)
+        count = np.maximum(there.sum(0), 1)
+        filled = np.where(there, values, 0.0)
+        mean = filled.sum(0) / count
+        spread = np.sqrt((np.where(there, values - mean, 0.0) ** 2).sum(0) / count)
     flat = spread <= ROUNDING * np.maximum(np.abs(mean), 1)
-    return mean, np.where(flat, 1.0, spread)
+    return mean, np.where(flat, 1.0 if typical is None else typical, spread)

@@ -1,105 +1,185 @@
-"""A series: steps in the order of time, evenly spaced, and what its columns give away."""
+"""Series: steps in the order of time, one series after another, and what columns give away."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks.forecast.calendar import Moment, check_spacing, moment_of, shown, spacing_of
-from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.data.time.axis import Axis
+from ensue.data.time.dates import ISO, Moment, Spelling
+from ensue.data.time.spacing import Spacing
 from ensue.tasks.rows.part import Names
 
-ALIKE = 0.999  # a correlation from which on a covariate is a copy
+Steps = NDArray[np.int64]
+Id = tuple[str, ...]
+ONE_SERIES: tuple[Id, ...] = ((),)
 
 
 @dataclass(frozen=True)
 class Series:
-    """values (steps, columns) in the order of the settings; NaN where a target is still ahead.
-    times: as written, and as moments; () where there are none. names: where each step comes
-    from."""
+    """One series, or the many of a panel.
+
+    values (steps, columns) in the order of the settings, all series one after another; NaN where a
+    value is missing or still ahead. bounds (series + 1): where each begins; ids: of each; static:
+    what is known of each, in the order of the settings. times: as written, and as moments; ()
+    where there are none. names: where each step comes from. spacing: None where rows count as
+    steps."""
 
     values: NDArray[np.float64]
-    times: tuple[str, ...]
-    moments: tuple[Moment, ...]
     names: Names
-
-    @classmethod
-    def of(
-        cls, values: NDArray[np.float64], times: Sequence[str], names: Names, column: str
-    ) -> Series:
-        """An error names the step whose time is not evenly spaced. column: that of the times."""
-        moments = tuple(moment_of(time, column, names[k]) for k, time in enumerate(times))
-        check_spacing(times, moments, column, names)
-        return cls(values, tuple(times), moments, names)
+    bounds: Steps
+    ids: tuple[Id, ...] = ONE_SERIES
+    static: tuple[tuple[Any, ...], ...] = ((),)
+    times: tuple[str, ...] = ()
+    moments: tuple[Moment, ...] = ()
+    spacing: Spacing | None = None
+    spelling: Spelling = field(default=ISO, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def until(self, step: int) -> Series:
-        """The steps before this one."""
-        return Series(self.values[:step], self.times[:step], self.moments[:step], self.names)
+    @property
+    def count(self) -> int:
+        """How many series."""
+        return len(self.ids)
 
-    def lengthened(self, steps: int) -> Series:
-        """With steps after the end of which nothing is known but their times."""
-        empty = np.full((steps, self.values.shape[1]), np.nan)
-        values, moments = np.concatenate([self.values, empty]), self.moments
-        if not moments:
-            return Series(values, (), (), self.names)
-        spacing = spacing_of(moments[-2], moments[-1])
-        moments = (*moments, *(spacing.after(moments[-1], k) for k in range(1, steps + 1)))
-        return Series(values, (*self.times, *times_ahead(self, steps)), moments, self.names)
+    @property
+    def lengths(self) -> Steps:
+        return np.diff(self.bounds)
+
+    @cached_property
+    def owner(self) -> Steps:
+        """(steps,) the series that each step belongs to."""
+        return np.repeat(np.arange(self.count), self.lengths)
+
+    @cached_property
+    def starts(self) -> Steps:
+        """(steps,) where the series of each step begins."""
+        return np.repeat(self.bounds[:-1], self.lengths)
+
+    def taken(self, firsts: Steps, ends: Steps) -> Series:
+        """The steps from `firsts` to before `ends` of each series."""
+        lengths = np.maximum(ends - firsts, 0)
+        rows = ranges(firsts, firsts + lengths)
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        values, names = self.values[rows], self.names.take(rows)
+        times = tuple(self.times[row] for row in rows) if self.times else ()
+        moments = tuple(self.moments[row] for row in rows) if self.moments else ()
+        return replace(
+            self, values=values, names=names, bounds=bounds, times=times, moments=moments
+        )
+
+    def until(self, step: int) -> Series:
+        """The steps of one series before this one."""
+        assert self.count == 1
+        return self.taken(self.bounds[:-1], np.array([step]))
+
+    def only(self, k: int) -> Series:
+        """One series of a panel."""
+        return self.among([k])
+
+    def among(self, kept: Sequence[int]) -> Series:
+        """These series of a panel, in this order."""
+        if list(kept) == list(range(self.count)):
+            return self
+        found = self.taken(self.bounds[:-1][kept], self.bounds[1:][kept])
+        ids, static = ([own[k] for k in kept] for own in (self.ids, self.static))
+        return replace(found, ids=tuple(ids), static=tuple(static))
+
+    def lengthened(self, steps: int | Steps) -> Series:
+        """With steps after the end of each series of which nothing is known but their times."""
+        many = np.broadcast_to(np.asarray(steps, np.int64), (self.count,))
+        bounds = self.bounds + np.concatenate([[0], np.cumsum(many)])
+        values = np.full((int(bounds[-1]), self.values.shape[1]), np.nan)
+        rows = np.full(len(values), 0, np.int64)
+        at = ranges(bounds[:-1], bounds[1:] - many)
+        values[at] = self.values
+        rows[at] = np.arange(len(self))
+        for k in range(self.count):  # a step ahead is named by the last that is known
+            rows[bounds[k + 1] - many[k] : bounds[k + 1]] = max(self.bounds[k + 1] - 1, 0)
+        times, moments = list[str](), list[Moment]()
+        for k in range(self.count if self.times else 0):
+            first, end = self.bounds[k], self.bounds[k + 1]
+            times += [*self.times[first:end], *self.times_after(k, int(many[k]))]
+            moments += [*self.moments[first:end], *self._moments_after(k, int(many[k]))]
+        names = self.names.take(rows)
+        found = {"values": values, "names": names, "bounds": bounds}
+        return replace(self, **found, times=tuple(times), moments=tuple(moments))
+
+    def _moments_after(self, k: int, steps: int) -> list[Moment]:
+        end = int(self.bounds[k + 1])
+        if self.spacing is None:
+            return [self.moments[end - 1]] * steps if end else []
+        return [self.spacing.after(self.moments[end - 1], j) for j in range(1, steps + 1)]
+
+    def times_after(self, k: int, steps: int) -> list[str]:
+        """The times of the steps after the last of a series, written as that one; +1, +2, … where
+        there are none."""
+        if not self.times or self.spacing is None:
+            return [f"+{j}" for j in range(1, steps + 1)]
+        like = self.times[int(self.bounds[k + 1]) - 1]
+        return [self.spelling.write(own, like) for own in self._moments_after(k, steps)]
+
+
+def ranges(firsts: Steps, ends: Steps) -> Steps:
+    """The numbers from each first to before its end, one range after another.
+
+    >>> ranges(np.array([0, 7]), np.array([2, 9])).tolist()
+    [0, 1, 7, 8]
+    """
+    lengths = ends - firsts
+    before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    return np.asarray(np.arange(lengths.sum()) + np.repeat(firsts - before, lengths), np.int64)
+
+
+F = TypeVar("F", np.float32, np.float64)
+
+
+def carried_forward(values: NDArray[F], starts: Steps | None = None) -> NDArray[F]:
+    """With the last value that was there in the place of a missing one, 0 where there was none;
+    the same array where nothing is missing. starts: where the series of each step begins."""
+    there = np.isfinite(values)
+    if there.all():
+        return values
+    steps = np.arange(len(values))[:, None]
+    last = np.maximum.accumulate(np.where(there, steps, -1), axis=0)
+    first = 0 if starts is None else starts[:, None]
+    found = values[np.maximum(last, 0), np.arange(values.shape[1])]
+    return np.ascontiguousarray(np.where(last >= first, found, 0.0), values.dtype)
+
+
+def series_of_axis(
+    axis: Axis,
+    values: NDArray[np.float64],
+    names: Names,
+    static: Sequence[tuple[Any, ...]],
+    spelling: Spelling,
+) -> Series:
+    """values, names: of each row of a table; static: of each series."""
+    rows, there = axis.rows, axis.rows >= 0
+    found = np.full((len(rows), values.shape[1]), np.nan)
+    found[there] = values[rows[there]]
+    # an inserted step is named by the row after it, which always is one
+    following = np.minimum.accumulate(np.where(there, np.arange(len(rows)), len(rows))[::-1])[::-1]
+    places = names.take(rows[following]) if len(rows) else names
+    return Series(
+        found,
+        places,
+        axis.bounds,
+        axis.ids,
+        tuple(static),
+        axis.times,
+        axis.moments,
+        axis.spacing,
+        spelling,
+    )
 
 
 def times_ahead(series: Series, horizon: int) -> list[str]:
-    """The times of the steps after the last, written as that one; +1, +2, … where there are
-    none."""
-    if len(series.moments) < 2:
-        return [f"+{k}" for k in range(1, horizon + 1)]
-    spacing = spacing_of(series.moments[-2], series.moments[-1])
-    last, like = series.moments[-1], series.times[-1]
-    return [shown(spacing.after(last, k), like) for k in range(1, horizon + 1)]
-
-
-# --- leakage -------------------------------------------------------------------------------
-
-
-def leaks(train: Series, settings: ForecastSettings) -> list[str]:
-    """Warnings: what is said to be known ahead, but looks like a target, or like one of its next
-    steps."""
-    found = []
-    targets = len(settings.targets)
-    for at, name in enumerate(settings.known, len(settings.columns) - len(settings.known)):
-        for k, target in enumerate(settings.targets):
-            shift = _copied(train.values[:, at], train.values[:, k], settings.horizon)
-            if shift is not None:
-                when = "at the same step" if not shift else f"{abs(shift)} steps away"
-                found.append(
-                    f"{name} is said to be known ahead, and is nearly the target {target} itself "
-                    f"({when}): the forecasts will be too good. Leave it out, unless you really "
-                    "know it before"
-                )
-    for at, name in enumerate(settings.covariates, targets):
-        for k, target in enumerate(settings.targets):
-            shift = _copied(train.values[:, at], train.values[:, k], settings.horizon)
-            if shift is not None and shift > 0:
-                found.append(
-                    f"{name} has {target} {shift} step{'s' * (shift > 1)} before it happens: a "
-                    "column that was shifted? Leave it out"
-                )
-    return found
-
-
-def _copied(covariate: NDArray[np.float64], target: NDArray[np.float64], most: int) -> int | None:
-    """How many steps ahead of the target the covariate is, if it is a copy of it."""
-    steps = len(target)
-    for shift in sorted(range(-most, most + 1), key=abs):
-        one = covariate[max(0, -shift) : steps - max(0, shift)]
-        other = target[max(0, shift) : steps - max(0, -shift)]
-        if len(one) < 3 or one.std() == 0 or other.std() == 0:
-            continue
-        if abs(np.corrcoef(one, other)[0, 1]) > ALIKE:
-            return shift
-    return None
+    """Of one series."""
+    return series.times_after(0, horizon)

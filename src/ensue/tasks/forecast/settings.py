@@ -8,16 +8,18 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import unknown
-from ensue.settings import Depth, Expected, Rate, Size, Table, Width
+from ensue.settings import OFF, Expected, Size, Width
 from ensue.tasks.blocks.cell_name import CellName
+from ensue.tasks.blocks.recurrent_layers import CellSettings
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
 TARGETS_ONLY = ("segment", "linear")  # families that read the targets alone
 ROUNDING = 1e-9  # of shares that make 1
+MIXED = ("mixed",)  # families that need no whole window, and find their transformation themselves
 ROLLED = ("recurrent",)  # families that go on from their own forecasts
 
 
-class ForecastSettings(Table):
+class ForecastSettings(CellSettings):
     """Columns by name, what is done to them before a network sees them, and the network.
 
     A window is `look_back` steps that are read, and the `horizon` steps after them.
@@ -36,7 +38,16 @@ class ForecastSettings(Table):
     targets: list[str] = Field([], description="Columns that are forecast.")
     covariates: list[str] = Field([], description="Columns that are known up to now.")
     known: list[str] = Field([], description="Columns that are known for the steps ahead as well.")
-    time: str = Field("", description="Column of the time.")
+    ids: list[str] = Field([], description="Columns that tell the series of a panel apart.")
+    static: list[str] = Field(
+        [], description="Columns that are the same at all steps of a series: numbers or names."
+    )
+    time: str = Field(
+        "", description="Column of the time, or several: year,month,day,hour. None: rows are steps."
+    )
+    dates: Literal["auto", "day-first", "month-first"] = Field(
+        "auto", description="How 01/02/2021 is read, where the column does not tell by itself."
+    )
     calendar: Annotated[list[str], Expected(f"a list of {', '.join(CALENDAR)}")] = Field(
         [], description="What of the time is read, each as a point on a circle."
     )
@@ -60,31 +71,37 @@ class ForecastSettings(Table):
         description="What is taken off each window: nothing, its last value, its mean, or its "
         "mean with division by its deviation.",
     )
-    family: Literal["recurrent", "direct", "segment", "linear"] = Field(
-        "direct",
-        description="How it forecasts: step by step from its own forecasts, all steps at once, in "
-        "segments, or by ridge regression.",
+    family: Literal["mixed", "recurrent", "direct", "segment", "linear"] = Field(
+        "mixed",
+        description="How it forecasts: by seasonal, ridge and smoothing models that a network "
+        "corrects; step by step from its own forecasts, all steps at once, in segments, or by "
+        "ridge regression.",
     )
-    output: Literal["gaussian", "mixture", "squared", "absolute"] = Field(
-        "gaussian",
+    output: Literal["auto", "gaussian", "mixture", "squared", "absolute"] = Field(
+        "auto",
         description="A distribution, whose cost is −log p, or one number with its squared or "
-        "absolute error.",
+        "absolute error; auto: absolute for mixed, gaussian for the others.",
     )
     components: Width = Field(3, description="Gaussians of a mixture.")
     cell: CellName = Field("GRU", description="Recurrent cell.")
-    hidden_size: Width = Field(64, description="Size of a cell's state.")
-    layers: Depth = Field(1, description="Number of recurrent layers.")
+    hidden_size: Width = 64
     segment: Size = Field(12, description="Steps of a segment; divides look_back.")
-    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
     ridge: float = Field(
         1e-3, gt=0, description="Ridge of the linear family, as a share of the inputs' variance."
     )
     batch_windows: Size = Field(32, description="Windows of a batch.")
+    epoch_windows: Annotated[Size | None, OFF] = Field(
+        None, description="Most windows of an epoch, drawn anew for each; off takes all."
+    )
     stride: Size = Field(1, description="Steps between two origins of a backtest.")
     paths: Size = Field(200, description="Sampled paths that intervals are taken from.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.9, description="Probability that the interval of a forecast should have."
     )
+    quantiles: Annotated[
+        list[Annotated[float, Field(gt=0, lt=1, strict=False)]],
+        Expected("a list of numbers between 0 and 1"),
+    ] = Field([], description="Quantiles that forecasts have beside their interval.")
     calibrated: bool = Field(
         True, description="Widen or narrow intervals by the errors on the validation part."
     )
@@ -116,20 +133,37 @@ class ForecastSettings(Table):
 
     @model_validator(mode="after")
     def _columns(self) -> Self:
-        names = [*self.targets, *self.covariates, *self.known]
+        names = [*self.targets, *self.covariates, *self.known, *self.static, *self.ids]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
-                f"{', '.join(twice)}: expected each column once among targets, covariates and "
-                "known; a target is read as it is, and is never known ahead"
+                f"{', '.join(twice)}: expected each column once among targets, covariates, "
+                "known, static and ids; a target is read as it is, and is never known ahead"
             )
         if self.calendar and not self.time:
             raise ValueError(f"calendar: {', '.join(self.calendar)} needs model.time, a column")
-        others = [*self.covariates, *self.known, *self.calendar]
+        others = [*self.covariates, *self.known, *self.calendar, *self.static]
         if self.family in TARGETS_ONLY and others:
             raise ValueError(
                 f"family: {self.family} reads the targets alone, got {', '.join(others)} beside "
-                "them; leave these out, or take direct or recurrent"
+                "them; leave these out, or take mixed, direct or recurrent"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _mixed_alone(self) -> Self:
+        if self.family not in MIXED:
+            return self
+        given = {"transform": self.transform != "none", "difference": self.difference > 0}
+        if found := [name for name, said in given.items() if said]:
+            raise ValueError(
+                f"{', '.join(found)}: family mixed finds out by itself what to do to the numbers; "
+                "leave it out, or take another family, such as direct"
+            )
+        if self.output in ("gaussian", "mixture"):
+            raise ValueError(
+                f"output: family mixed says one number, with squared or absolute errors, got "
+                f"{self.output}; leave it out, or take another family, such as direct"
             )
         return self
 
@@ -146,6 +180,11 @@ class ForecastSettings(Table):
     def split_in_shares(self) -> bool:
         """Whether `split` has shares, not numbers of steps."""
         return abs(sum(self.split) - 1) < ROUNDING
+
+    @property
+    def time_columns(self) -> list[str]:
+        """Of the time: none, one, or its parts."""
+        return [name.strip() for name in self.time.split(",") if name.strip()]
 
     @property
     def columns(self) -> list[str]:
@@ -166,4 +205,11 @@ class ForecastSettings(Table):
     @property
     def history(self) -> int:
         """Steps that must stand before the first forecast."""
-        return self.look_back + self.difference
+        return 2 if self.family in MIXED else self.look_back + self.difference
+
+    @property
+    def says(self) -> str:
+        """What the output is."""
+        if self.output != "auto":
+            return self.output
+        return "absolute" if self.family in MIXED else "gaussian"

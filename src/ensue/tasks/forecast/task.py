@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import Problem, Tell
 from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
@@ -20,6 +20,7 @@ from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
+from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES
@@ -27,31 +28,24 @@ from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
     forecasts,
-    level_forecasts,
+    levels_asked,
     next_window,
     origins_of,
 )
-from ensue.tasks.forecast.intervals import widening
-from ensue.tasks.forecast.learned import LearnedSeries, check_length
+from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
-from ensue.tasks.forecast.part import (
-    SeriesPart,
-    SeriesTable,
-    divided,
-    following,
-    joined,
-    part_of_files,
-    part_of_table,
-)
-from ensue.tasks.forecast.recognise import options_given, refuse_skipping, series_guess
-from ensue.tasks.forecast.series import leaks, times_ahead
+from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
 from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.tables.leaks import leaks
+from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
+from ensue.tasks.forecast.tables.recipe import recipe_of
+from ensue.tasks.forecast.tables.recognise import recognised, series_guess
 from ensue.tasks.forecast.windows import WindowScores, WindowSource
 from ensue.tasks.model import Model
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Solved, Task
+from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe, Solved, Task
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
@@ -61,13 +55,15 @@ class SeriesFiles:
     """The parts of a run's series. A part with files of its own is all of their steps; the others
     are cut from the training files, in the order of time."""
 
-    rejected = 0  # a series cannot leave steps out
-
     def __init__(
-        self, data: DataSettings, settings: ForecastSettings, origin: Origin = FILES
+        self,
+        data: DataSettings,
+        settings: ForecastSettings,
+        origin: Origin = FILES,
+        on_bad_row: Tell | None = None,
     ) -> None:
-        refuse_skipping(data.skip_bad)
         self._data, self._settings, self._origin = data, settings, origin
+        self._on_bad_row, self.rejected = on_bad_row, 0
 
     @cached_property
     def _whole(self) -> SeriesPart:
@@ -75,14 +71,26 @@ class SeriesFiles:
 
     def read(self, paths: Sequence[str], *, ahead: bool = False) -> SeriesPart:
         """ahead: files of the steps to come, without targets."""
-        how, origin = self._data.read_options(), self._origin
-        return part_of_files(paths, self._settings, how, ahead=ahead, origin=origin)
+        self.rejected = 0
+        return part_of_files(
+            paths,
+            self._settings,
+            self._data.model_copy(update={"label": "", "group": ""}).read_options(),
+            ahead=ahead,
+            origin=self._origin,
+            skip_bad=self._data.skip_bad,
+            on_bad_row=self._rejected,
+        )
+
+    def _rejected(self, problem: Problem) -> None:
+        self.rejected += problem.rejects
+        if self._on_bad_row is not None:
+            self._on_bad_row(problem)
 
     def part(self, name: str, like: SeriesPart | None = None) -> SeriesPart:
         """like: the training part, which is the history of a validation part."""
         if name == "train":
             cut = self._whole if self._data.validation else self._divided(name)
-            check_length(len(cut), self._settings)
             return cut
         if name == "test":
             return self.read(self._data.test) if self._data.test else self._divided(name)
@@ -97,7 +105,7 @@ class SeriesFiles:
             split = self._settings.split
             raise DataError(
                 f"{', '.join(self._data.train)}: no step falls into the {name} part: the series "
-                f"has {len(self._whole)} steps, and model.split is {split}"
+                f"has {int(self._whole.series.lengths.max())} steps, and model.split is {split}"
             )
         return part
 
@@ -117,14 +125,17 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         "target": "model.targets",
         "covariates": "model.covariates",
         "known": "model.known",
+        "group": "model.ids",
+        "static": "model.static",
     }
+    adapts = True
     needs_input = False
     evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        return series_guess(sample) if options_given(sample) else None
+        return recognised(sample)
 
     def infer(self, sample: Sample) -> Guess:
         return series_guess(sample)
@@ -151,7 +162,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         on_bad_row: Tell | None = None,
         origin: Origin = FILES,
     ) -> SeriesFiles:
-        return SeriesFiles(data, model.model, origin)
+        return SeriesFiles(data, model.model, origin, on_bad_row)
 
     def given(
         self,
@@ -179,7 +190,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         origin: Origin = FILES,
     ) -> Iterator[Questions[SeriesPart]]:
         """The series that the files continue, or, where there are none, the run's own series."""
-        files = SeriesFiles(data, model.model, origin)
+        files = SeriesFiles(data, model.model, origin, on_bad_row)
         part = files.read(paths or [*data.train, *data.validation, *data.test])
         future = asked.get("future")
         if isinstance(future, list) and all(isinstance(own, str) for own in future):
@@ -193,31 +204,44 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     def hold_out(self, part: SeriesPart, model: ForecastModel) -> tuple[SeriesPart, SeriesPart]:
         """The last tenth of the steps, at least a horizon."""
-        held = max(model.model.horizon, round(HELD_OUT * len(part)))
-        end = max(len(part.values) - held, part.begin)
-        return part.until(end), part.since(end)
+        bounds = part.series.bounds
+        lengths = bounds[1:] - part.begins
+        held = np.maximum(model.model.horizon, np.round(HELD_OUT * lengths).astype(np.int64))
+        ends = np.maximum(bounds[1:] - held, part.begins)
+        return part.between(part.begins, ends), replace(part, begins=ends, notes=())
 
     # ------------------------------------------------------------- learned
     def learn(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> LearnedSeries:
         settings = model.model
-        found = LearnedSeries.learn(train.series, settings)
-        missing = max(0, settings.history - validation.begin)  # steps that can only be read
-        if len(validation.series) - validation.begin < missing + settings.horizon:
-            begin = f"{missing} to begin with and " * bool(missing)
+        whole = (
+            validation.series if (validation.begins > validation.series.bounds[:-1]).any() else None
+        )
+        found = LearnedSeries.learn(train.series, settings, whole)
+        bounds = validation.series.bounds
+        # steps that can only be read
+        missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
+        left = bounds[1:] - validation.begins - missing
+        if left.max() < settings.horizon:
+            k = int(left.argmax())
+            begin = f"{missing[k]} to begin with and " * bool(missing[k])
             raise DataError(
-                f"the validation part: expected at least {missing + settings.horizon} steps, "
-                f"{begin}a horizon, got {len(validation)}"
+                f"the validation part: expected at least {missing[k] + settings.horizon} steps, "
+                f"{begin}a horizon, got {bounds[k + 1] - validation.begins[k]}"
             )
         return found
 
+    def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
+        return recipe_of(train, model.model, model.told["model"])
+
     def remarks(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> list[str]:
-        return leaks(train.series, model.model)
+        return [*train.notes, *validation.notes, *leaks(train.series, model.model)]
 
     def source(self, train: SeriesPart, model: ForecastModel, seed: int) -> WindowSource:
         windows = model.learned.windows(train.series, model.model)
-        return WindowSource(windows, origins_of(train, model.model), train.places, seed)
+        origins = origins_of(train, model.model)
+        return WindowSource(windows, origins, train.series.names, seed)
 
     def validation(
         self, network: nn.Module, part: SeriesPart, model: ForecastModel
@@ -235,19 +259,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return Solved([network], "solved", self.validation(network, validation, model)())
 
     def calibrate(self, validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
-        """By the validation steps, each from every origin before it; the last windows are not
-        whole, which only a model that reads nothing of the steps ahead can do without."""
-        settings, learned = model.model, model.learned
-        if not settings.calibrated:
-            return learned
-        end = len(validation.values) - (settings.horizon - 1) * bool(settings.known)
-        origins = np.arange(max(validation.begin, settings.history), end)
-        whole = validation.series.lengthened(settings.horizon)
-        levels = level_forecasts(model, whole, origins)
-        truth = learned.scale.levels(whole, settings)[:, : len(settings.targets)]
-        ahead = truth[origins[None] + np.arange(settings.horizon)[:, None]]
-        found = widening(ahead, levels.low, levels.high, settings.interval)
-        return replace(learned, widening=found)
+        return calibrated(validation, model)
 
     def refit(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
@@ -263,11 +275,21 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
-        settings, window = model.model, next_window(model, part.series)
-        point, low, high = (y[:, 0] for y in forecasts(model, window.series, window.origins))
-        times = times_ahead(part.series.until(window.now), settings.horizon)
-        steps = answered(times, settings.targets, point, low, high)
-        return SeriesForecast(steps, end_of(model, part.series, window.now))
+        settings, series = model.model, part.series
+        window = next_window(model, series)
+        found = forecasts(model, window.series, window.origins, bool(settings.quantiles))
+        places = [levels_asked(settings).index(own) for own in settings.quantiles]
+        every = [found.point, found.low, found.high, *(found.quantiles[k] for k in places)]
+        bounds = np.stack(every, -1)
+        steps: list[ForecastStep] = []
+        for k in range(series.count):
+            own = series.only(k)
+            now = int(window.origins[k] - window.series.bounds[k])
+            times = own.until(now).times_after(0, settings.horizon)
+            ids = dict(zip(settings.ids, own.ids[0], strict=True))
+            steps += answered(times, settings.targets, bounds[:, k], ids, settings.quantiles)
+        now = int(window.origins[0] - window.series.bounds[0])
+        return SeriesForecast(steps, end_of(model, series.only(0), now))
 
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING

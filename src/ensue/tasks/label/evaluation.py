@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.metrics import classes as metrics
-from ensue.metrics.spans import scheme_of, span_counts
+from ensue.metrics.spans import scheme_of, span_counts, span_scores
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.mistakes import Shown, class_rows, log_loss_of_known, surest_mistakes
-from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.report import MOST_CLASSES, ClassRow, Evaluation, OwnTable
+
+
+@dataclass(frozen=True)
+class LabelEvaluation(Evaluation):
+    """types: the spans of each type, where the labels are span tags; a span is right if its start,
+    its end and its type are."""
+
+    types: Sequence[ClassRow] = ()
+
+    tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "types": ClassRow}
+
+    def sections(self) -> list[str]:
+        head, *rest = super().sections()
+        return [head, self._types(), *rest]
+
+    def own_tables(self) -> list[OwnTable]:
+        if not self.types:
+            return []
+        head = ("type", "precision", "recall", "F1", "spans")
+        return [OwnTable("spans by type", head, self._shown_types())]
+
+    def _shown_types(self) -> list[ClassRow]:
+        return sorted(self.types, key=lambda row: (-row.support, row.name))[:MOST_CLASSES]
+
+    def _types(self) -> str:
+        if not self.types:
+            return ""
+        shown = self._shown_types()
+        width = max(len("type"), *(len(row.name) for row in shown))
+        lines = [f"{'type':<{width}}  precision  recall      F1   spans"]
+        lines += [
+            f"{row.name:<{width}}  {row.precision:9.4f}{row.recall:8.4f}{row.f1:8.4f}"
+            f"{row.support:8,}"
+            for row in shown
+        ]
+        left = len(self.types) - len(shown)
+        return "\n".join([*lines, *([f"and {left} more"] if left else [])])
 
 
 class StepOutputs(NamedTuple):
@@ -46,6 +84,13 @@ class StepOutputs(NamedTuple):
         total = np.concatenate([[0], np.cumsum(self.gold.values == self.predicted.values)])
         return np.asarray(np.diff(total[self.gold.starts]), np.int64)
 
+    def span_types(self) -> list[ClassRow]:
+        """The spans of each type; none where the labels are no span tags."""
+        if not self.spans:
+            return []
+        both = (tags_of_rows(self.names, labels) for labels in (self.gold, self.predicted))
+        return [ClassRow(name, *score) for name, score in span_scores(*both)[1].items()]
+
     def span_counts(self, labels: Ragged) -> NDArray[np.int64]:
         """(rows, 3): spans right, in the gold, in these labels."""
         return span_counts(tags_of_rows(self.names, self.gold), tags_of_rows(self.names, labels))
@@ -55,12 +100,12 @@ def tags_of_rows(names: Sequence[str], labels: Ragged) -> list[list[str]]:
     return [[names[k] for k in labels.row(row)] for row in range(len(labels))]
 
 
-def evaluate_steps(given: StepOutputs) -> Evaluation:
+def evaluate_steps(given: StepOutputs) -> LabelEvaluation:
     """span_f1 counts first where the labels are span tags, accuracy elsewhere."""
     names, gold, predicted = given.names, given.gold, given.predicted
     totals = metrics.class_counts(gold.values, predicted.values, len(names))
     sums = _sums(given)
-    return Evaluation(
+    return LabelEvaluation(
         rows=len(gold),
         steps=len(gold.values),
         scores=intervals(sums, given.seed),
@@ -73,6 +118,7 @@ def evaluate_steps(given: StepOutputs) -> Evaluation:
         ),
         unknown=sum(bool((gold.row(row) >= given.known).any()) for row in range(len(gold))),
         sums=sums,
+        types=given.span_types(),
     )
 
 

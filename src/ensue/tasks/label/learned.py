@@ -15,6 +15,9 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Feature
+from ensue.tasks.label.chain_features import ChainFeatures
+from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
+from ensue.tasks.label.mixture import EQUAL, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.label.word_parts import WordParts
 from ensue.tasks.rows.batch import Columns
@@ -26,17 +29,22 @@ from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
 
 PART = "part "  # begins the name of a vocabulary of parts of words
+CHAIN = "chain "  # begins that of the features of the linear chain
+MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second row, or third, …
 
 
 @dataclass(frozen=True)
 class LearnedLabels:
     """parts: what words are made of, empty in a model of vectors; majority: the most frequent
-    label of each word, a baseline."""
+    label of each word, a baseline; linear, mixture: the linear chain of a model of text, and how it
+    is mixed with the network, where both answer."""
 
     inputs: LearnedInputs
     labels: Vocabulary
     parts: WordParts
     majority: MajorityLabel
+    linear: LinearChain | None = None
+    mixture: ChainMixture | None = None
 
     @classmethod
     def learn(cls, train: Part, text: TextSettings, model: LabellerSettings) -> LearnedLabels:
@@ -55,7 +63,12 @@ class LearnedLabels:
         assert inputs.words is not None
         words = word_numbers(train, inputs.words, text)
         majority = MajorityLabel.fitted(words, targets, len(inputs.words))
-        return cls(inputs, labels, WordParts.learn(counts, model), majority)
+        found = cls(inputs, labels, WordParts.learn(counts, model), majority)
+        share = model.linear_share
+        if not share:
+            return found
+        mixture = EQUAL if share == "fitted" else ChainMixture(1 - share, share)
+        return replace(found, linear=_linear(train, targets, len(labels)), mixture=mixture)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -92,22 +105,42 @@ class LearnedLabels:
             "majority.by_word": self.majority.by_word,
             "majority.overall": np.array([self.majority.overall]),
         }
-        return Packed(self.inputs.facts(), known, arrays)
+        facts = self.inputs.facts()
+        if self.linear is not None:
+            features = self.linear.features.known.items()
+            known |= {f"{CHAIN}{name}": words.to_dict() for name, words in features}
+            arrays |= {f"chain.{name}": own for name, own in self.linear.arrays().items()}
+        if self.mixture is not None:
+            facts = {**facts, "mixture": self.mixture._asdict()}
+        return Packed(facts, known, arrays)
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedLabels:
-        parts = {
-            name.removeprefix(PART): Vocabulary.from_dict(table)
-            for name, table in saved.vocabularies.items()
-            if name.startswith(PART)
-        }
-        majority = saved.part("majority")
+        parts, features = (
+            {
+                name.removeprefix(begin): Vocabulary.from_dict(table)
+                for name, table in saved.vocabularies.items()
+                if name.startswith(begin)
+            }
+            for begin in (PART, CHAIN)
+        )
+        majority, chain, mixture = saved.part("majority"), saved.part("chain"), None
+        if "mixture" in saved.facts:
+            mixture = ChainMixture(**saved.facts["mixture"])
         return cls(
             LearnedInputs.unpack(saved),
             Vocabulary.from_dict(saved.vocabularies["labels"]),
             WordParts(parts),
             MajorityLabel(majority["by_word"], int(majority["overall"][0])),
+            LinearChain.from_arrays(ChainFeatures(features), chain) if chain else None,
+            mixture,
         )
+
+
+def _linear(train: Part, targets: Ragged, labels: int) -> LinearChain:
+    every = np.arange(0, len(train), 1 + len(targets.values) // MOST_STEPS)
+    words = train.numbers.token_names
+    return fit_linear_chain(words, train.inputs.take(every), targets.take(every), labels)
 
 
 def step_targets(part: Part, labels: Sequence[str]) -> Ragged:

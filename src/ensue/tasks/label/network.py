@@ -13,6 +13,7 @@ from ensue.tasks.blocks.embeddings import Embed, check_rates
 from ensue.tasks.blocks.encoders import Encoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import weighted_sum
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving
+from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.crf import CRF
 from ensue.tasks.label.outputs import LabelOutput, Stepwise
 from ensue.tasks.label.previous_label import PreviousLabel
@@ -69,6 +70,12 @@ class LabellerNetwork(nn.Module):
     def _cost(self, y: Tensor, batch: SequenceBatch) -> Tensor:
         y = dropout(y, self.dropout, self.training)
         return weighted_sum(self.output.cost(y, batch.lengths, targets_of(batch)), batch.weights)
+
+    @torch.no_grad()
+    def chain(self, batch: SequenceBatch) -> Chain | None:
+        """The distribution over label sequences as a chain; None where the output has none."""
+        y, _ = self.encoder(self.embed(batch.inputs), batch.lengths)
+        return self.output.chain(y, batch.lengths)
 
     @torch.no_grad()
     def label(self, batch: SequenceBatch, search: str = "exact", width: int = 8) -> BestLabels:

@@ -45,6 +45,10 @@ class LabelOutput(nn.Module, ABC):
         return Offer(cls.searches, f"model.output = {table['output']}")
 
     @abstractmethod
+    def chain(self, y: Tensor, lengths: Tensor) -> Chain | None:
+        """The distribution as a chain; None where a label depends on more than the one before."""
+
+    @abstractmethod
     def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         """−log p(targets | x), targets (time, batch) → (batch,)."""
 
@@ -125,16 +129,18 @@ class Stepwise(LabelOutput):
             legal=legal_of(settings, labels),
         )
 
+    def chain(self, y: Tensor, lengths: Tensor) -> Chain:
+        return chain(self.scores(y).log_softmax(-1), self.constraint, lengths)
+
     def cost(self, y: Tensor, lengths: Tensor, targets: Tensor) -> Tensor:
         return step_costs(self.head, self.scores(y), lengths, targets)
 
     def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
         check_search(search, self.searches)
-        logs = self.scores(y).log_softmax(-1)
         if not self.constraint.given:
-            labels: Tensor = logs.argmax(-1) * step_mask(lengths.to(y.device), len(y))
-            return labels
-        return chain(logs, self.constraint, lengths).best()[0]
+            labels: Tensor = self.scores(y).argmax(-1)
+            return labels * step_mask(lengths.to(y.device), y.shape[0])
+        return self.chain(y, lengths).best()[0]
 
     def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
         return at_real_steps(self.scores(y).softmax(-1), lengths)
@@ -170,9 +176,14 @@ def check_search(search: str, known: Iterable[str]) -> None:
         raise unknown("search", search, known)
 
 
+def legal_scheme(settings: LabellerSettings, labels: Vocabulary) -> str | None:
+    """The scheme of the labels, where the settings hold to it and there is one."""
+    return scheme_of(labels.tokens) if settings.legal_only else None
+
+
 def legal_of(settings: LabellerSettings, labels: Vocabulary) -> Legal | None:
-    """What the scheme of the labels allows, where the settings hold to it and there is one."""
-    scheme = scheme_of(labels.tokens) if settings.legal_only else None
+    """What that scheme allows."""
+    scheme = legal_scheme(settings, labels)
     return None if scheme is None else legal(labels.tokens, scheme)
 
 

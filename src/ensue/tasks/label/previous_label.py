@@ -164,14 +164,14 @@ class PreviousLabel(LabelOutput):
 
     def probabilities(self, y: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
         if self.joint.first_order:
-            return at_real_steps(self._chain(y, lengths).log_marginals().exp(), lengths)
+            return at_real_steps(self._links(y, lengths).log_marginals().exp(), lengths)
         return at_real_steps(self.logits(y, lengths, labels).softmax(-1), lengths)
 
     # ------------------------------------------------------------- searching
     def label(self, y: Tensor, lengths: Tensor, search: str, width: int) -> Tensor:
         check_search(search, self.searches)
         if search == "exact" and self.joint.first_order:
-            return self._chain(y, lengths).best()[0]
+            return self._links(y, lengths).best()[0]
         begin, state = self.begin(y)
         step = self.step(y, lengths)
         if search == "beam":
@@ -201,7 +201,10 @@ class PreviousLabel(LabelOutput):
 
         return step
 
-    def _chain(self, y: Tensor, lengths: Tensor) -> Chain:
+    def chain(self, y: Tensor, lengths: Tensor) -> Chain | None:
+        return self._links(y, lengths) if self.joint.first_order else None
+
+    def _links(self, y: Tensor, lengths: Tensor) -> Chain:
         """The joint by a layer as a chain: pair_t[a, b] = log p(l_t = b | l_{t−1} = a, x)."""
         ends = lengths.to(y.device)
 

@@ -51,6 +51,13 @@ class LabellerSettings(LabelSettings):
         description="Search for the best labels; auto: exact, or beam where a cell reads them.",
     )
     beam: Width = Field(8, description="Width of the beam, with search beam.")
+    linear_share: Annotated[
+        Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
+    ] = Field(
+        0.0,
+        description="Weight of the linear chain of word features in the answer of a model of text, "
+        "beside the network; fitted: to the validation part, with how ready it is to find spans.",
+    )
     legal_only: bool = Field(
         False, description="Answer only sequences of span tags (BIO and its kin) that are legal."
     )

@@ -4,43 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import OptionError
 from ensue.metrics.answers import StepAnswers
-from ensue.metrics.spans import scheme_of, spans_of
+from ensue.metrics.spans import illegal_step, scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.content import StepContent
-from ensue.tasks.label.evaluation import StepOutputs, evaluate_steps, tags_of_rows
+from ensue.tasks.label.evaluation import (
+    LabelEvaluation,
+    StepOutputs,
+    evaluate_steps,
+    tags_of_rows,
+)
 from ensue.tasks.label.learned import LearnedLabels, step_targets
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
+from ensue.tasks.label.outputs import legal_scheme
+from ensue.tasks.label.predicted import Answering
+from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.model import Model
-from ensue.tasks.rows.batch import UNKNOWN, Columns, SequenceBatch
+from ensue.tasks.rows.batch import UNKNOWN, Columns
 from ensue.tasks.rows.labels import labels_line, with_unknown
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.recognise import recognised_roles, roles_of
-from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
+from ensue.tasks.rows.recognise import RowRoles, as_guess, recognised, roles_of
+from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 BEFORE = 4  # tokens shown before a wrong label
-
-Floats = NDArray[np.float64]
 
 
 class Label(RowTask[LabellerSettings, LearnedLabels]):
@@ -54,15 +59,19 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     options = OPTIONS
     estimators = ("SequenceLabeller",)
     classes = True
+    adapts = True
+    evaluation_class = LabelEvaluation
     content = StepContent()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        roles = recognised_roles(sample)
-        return None if roles is None or not roles.by_step else self.infer(sample)
+        return recognised(sample, lambda own: own.by_step, partial(self._guess, sample))
 
     def infer(self, sample: Sample) -> Guess:
-        roles, tables = roles_of(sample), dict[str, dict[str, Any]]()
+        return as_guess(roles_of(sample).readings, partial(self._guess, sample))
+
+    def _guess(self, sample: Sample, roles: RowRoles) -> Guess:
+        tables = dict[str, dict[str, Any]]()
         if roles.text:
             if isinstance(sample.values(roles.text)[0], str):
                 tables["text"] = {"level": "spaces"}
@@ -81,6 +90,9 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
                 "text.max_length are for classifiers; leave them out"
             )
         return Tokenisers(Tokeniser(text.level, breaks=text.breaks))
+
+    def fitted_settings(self, train: Part, model: LabellerModel) -> Recipe:
+        return label_recipe(train, model.model, model.told["model"])
 
     def learn(self, train: Part, validation: Part, model: LabellerModel) -> LearnedLabels:
         return LearnedLabels.learn(train, model.text, model.model)
@@ -101,23 +113,31 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return SequenceSource.of(_columns(train, model), train.names, model.model, seed)
 
     def validation(self, network: nn.Module, part: Part, model: LabellerModel) -> ColumnScores:
+        answering = _answering(part, model, [network])
         names = model.learned.labels.tokens
 
         def score(columns: Columns) -> dict[str, float]:
             assert isinstance(columns.targets, Ragged)
-            predicted, _ = _predicted([network], columns, model)
-            cost = _mean_cost(network, columns, model)
+            predicted, _ = answering.predicted(columns)
+            cost = answering.cost(_legal(columns, model))
             answers = StepAnswers(columns.targets, predicted, names, cost)
             return scores_of(self.metrics, answers, model.train.watch)
 
         return ColumnScores(score, _columns(part, model))
+
+    def calibrate(self, validation: Part, model: LabellerModel) -> LearnedLabels:
+        learned = model.learned
+        if learned.mixture is None or model.model.linear_share != "fitted":
+            return learned
+        columns = _legal(_columns(validation, model), model)
+        return replace(learned, mixture=_answering(validation, model).fitted(columns))
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: LabellerModel) -> tuple[str, ...]:
         return ("labels", "probabilities")
 
     def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
-        labels, probabilities = _predicted(model.networks, _columns(part, model), model)
+        labels, probabilities = _answering(part, model).predicted(_columns(part, model))
         sure = probabilities[np.arange(len(labels.values)), labels.values]
         learned, names = model.learned, part.numbers.token_names
         texts = learned.inputs.words is not None
@@ -135,15 +155,17 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         names = with_unknown(part, learned.labels)
         gold, words = step_targets(part, names), learned.words(part, model.text)
         columns = _columns(replace(part, labels=None), model)
-        predicted, probabilities = _predicted(model.networks, columns, model)
+        answering = _answering(part, model)
+        predicted, probabilities = answering.predicted(columns)
         overall = Ragged(np.full_like(gold.values, learned.majority.overall), gold.starts)
+        baselines = {"majority label": overall, "majority by word": learned.majority.label(words)}
         return evaluate_steps(
             StepOutputs(
                 names,
                 gold,
                 predicted,
                 probabilities,
-                {"majority label": overall, "majority by word": learned.majority.label(words)},
+                baselines | answering.alone(columns),
                 words.values == UNKNOWN,
                 _shown(part),
                 model.train.seed,
@@ -158,7 +180,10 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return LearnedLabels.unpack(saved)
 
     def describe(self, model: LabellerModel) -> str:
-        return ENCODERS[model.model.encoder].describe(model.model)
+        network = ENCODERS[model.model.encoder].describe(model.model)
+        if not model.fitted or model.learned.mixture is None:
+            return network
+        return f"{network}, together with a linear chain: {model.learned.mixture}"
 
     def facts(self, model: LabellerModel) -> list[str]:
         return [labels_line(model.learned.labels.tokens)]
@@ -192,52 +217,31 @@ def _tags(values: Iterable[Any]) -> set[str]:
     return {str(tag) for tags in given if isinstance(tags, Iterable) for tag in tags}
 
 
-# --- networks together -------------------------------------------------------------------------
+def _answering(
+    part: Part, model: LabellerModel, networks: Sequence[nn.Module] | None = None
+) -> Answering:
+    """The networks of a model, or one alone, with its linear chain over the words of a part."""
+    learned, linear = model.learned, None
+    if learned.linear is not None and part.texts:
+        linear = learned.linear.of_words(part.numbers.token_names)
+    return Answering(
+        model.networks if networks is None else networks,
+        model.model,
+        learned.labels.tokens,
+        linear,
+        learned.mixture,
+    )
 
 
-@torch.no_grad()
-def _predicted(
-    networks: Sequence[nn.Module], columns: Columns, model: LabellerModel
-) -> tuple[Ragged, Floats]:
-    """The label of every step, and (steps, labels) probabilities, the mean of the networks."""
-    starts = np.concatenate([[0], np.cumsum(columns.lengths)])
-    labels = np.zeros(starts[-1], np.int64)
-    probabilities = np.zeros((starts[-1], len(model.learned.labels)))
-    for rows, batch in in_batches(columns, networks[0], 2 * model.model.batch_tokens):
-        best, mean = _of_batch(networks, batch, model.model)
-        _put(labels, starts, rows, best)
-        _put(probabilities, starts, rows, mean)
-    return Ragged(labels, starts), probabilities
-
-
-def _of_batch(
-    networks: Sequence[nn.Module], batch: SequenceBatch, settings: LabellerSettings
-) -> tuple[NDArray[np.int64], Floats]:
-    """Labels (time, batch) and probabilities (time, batch, labels): of one network its best labels
-    together, by its search; of several the best label of each step by their mean."""
-    found = []
-    for network in networks:
-        assert isinstance(network, LabellerNetwork)
-        found.append(network.label(batch, settings.search, settings.beam))
-    mean = np.asarray(sum(p.double().cpu().numpy() for _, p in found) / len(found))
-    return (found[0].labels.cpu().numpy() if len(found) == 1 else mean.argmax(-1)), mean
-
-
-@torch.no_grad()
-def _mean_cost(network: nn.Module, columns: Columns, model: LabellerModel) -> float:
-    """Of a step."""
-    batches = in_batches(columns, network, 2 * model.model.batch_tokens)
-    cost = sum(float(network(batch, {})[0]) for _, batch in batches)
-    return cost / max(1, int(columns.lengths.sum()))
-
-
-def _put(
-    values: NDArray[Any], starts: NDArray[np.int64], rows: NDArray[np.int64], padded: NDArray[Any]
-) -> None:
-    """Puts padded rows (time, batch, …) at their places among the steps of all rows."""
-    lengths = starts[rows + 1] - starts[rows]
-    at = np.arange(lengths.sum()) + np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
-    values[at] = padded.swapaxes(0, 1)[np.arange(len(padded)) < lengths[:, None]]
+def _legal(columns: Columns, model: LabellerModel) -> Columns:
+    """The rows whose gold labels the model can answer with: all, unless only legal ones can be."""
+    assert isinstance(columns.targets, Ragged)
+    scheme = legal_scheme(model.model, model.learned.labels)
+    if scheme is None:
+        return columns
+    rows = tags_of_rows(model.learned.labels.tokens, columns.targets)
+    kept = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
+    return columns if len(kept) == len(rows) else columns.taken(kept)
 
 
 def _shown(part: Part) -> Callable[[int], tuple[str, str]]:

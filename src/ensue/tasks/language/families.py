@@ -10,6 +10,7 @@ from torch import nn
 
 from ensue.data.ragged import Ragged
 from ensue.errors import OptionError
+from ensue.tasks.language.both_sides import BothSidesLanguage
 from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.language.ensemble import Ensemble, NextToken
 from ensue.tasks.language.learned import LearnedLanguage, NgramDesign
@@ -27,7 +28,10 @@ BASELINE = NgramDesign(3, "kneser-ney")  # what networks are compared with
 
 
 class LanguageFamily(Family[LanguageSettings]):
-    """A kind of model that says what comes next."""
+    """A kind of model that says what comes next. looks_ahead: in training it reads what comes
+    after a piece of the text too."""
+
+    looks_ahead: bool = False
 
     @abstractmethod
     def ngrams(self, settings: LanguageSettings) -> NgramDesign:
@@ -66,8 +70,8 @@ class NgramFamily(LanguageFamily):
 class NetworkFamily(LanguageFamily):
     """Networks of one kind, trained."""
 
-    def __init__(self, kind: type[LanguageNetwork]) -> None:
-        self._kind = kind
+    def __init__(self, kind: type[LanguageNetwork], looks_ahead: bool = False) -> None:
+        self._kind, self.looks_ahead = kind, looks_ahead
 
     def ngrams(self, settings: LanguageSettings) -> NgramDesign:
         return BASELINE
@@ -87,6 +91,7 @@ class NetworkFamily(LanguageFamily):
 
 FAMILIES: dict[str, LanguageFamily] = {
     "recurrent": NetworkFamily(RecurrentLanguage),
+    "both": NetworkFamily(BothSidesLanguage, looks_ahead=True),
     "window": NetworkFamily(WindowLanguage),
     "ngram": NgramFamily(),
     "transformer": NetworkFamily(TransformerLanguage),

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ensue.data.vocabulary import END_NUMBER, PAD, START, TEXT_SPECIALS, UNKNOWN
+from ensue.data.vocabulary import END_NUMBER
 from ensue.decoding import BeamSearch, Sampling, beam, sample, stream
 from ensue.errors import OptionError
 from ensue.tasks.generation import Choice, Suggestion
 from ensue.tasks.language.complete_word import spelling_of, spelt_words
 from ensue.tasks.language.families import AnyLanguageModel, ensemble_of
+from ensue.tasks.language.learned import NEVER
 
-NEVER = tuple(TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START))  # not to be written
+LINE_END = "\n"
 
 
 class Writer:
@@ -50,6 +51,11 @@ class Writer:
         logs = logs.clone()
         logs[:, NEVER] = float("-inf")
         return logs.log_softmax(1), state
+
+    def _step_on(self, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """After the end of a line, the next one begins."""
+        begun = torch.where(tokens == END_NUMBER, self._ensemble.first, tokens)
+        return self._step(begun, state)
 
     def after(self) -> tuple[Tensor, Any]:
         """log p (1, tokens) of what comes after the prompt, and the state there."""
@@ -94,7 +100,7 @@ class Writer:
             )[0]
         else:
             found = sample(
-                self._step,
+                self._step_on if choice.on else self._step,
                 self._last.expand(count).contiguous(),
                 self._ensemble.reorder(self._state, torch.zeros(count, dtype=torch.int64)),
                 Sampling(
@@ -103,7 +109,7 @@ class Writer:
                     top_k=choice.top_k,
                     top_p=choice.top_p,
                 ),
-                end=END_NUMBER,
+                end=None if choice.on else END_NUMBER,
                 most_steps=choice.most_tokens,
                 reorder=self._ensemble.reorder,
             )
@@ -114,7 +120,7 @@ class Writer:
         if choice.width > 1:
             raise OptionError("stream: a beam knows its text at the end only; expected width 1")
         numbers = stream(
-            self._step,
+            self._step_on if choice.on else self._step,
             self._last,
             self._state,
             Sampling(
@@ -123,7 +129,7 @@ class Writer:
                 top_k=choice.top_k,
                 top_p=choice.top_p,
             ),
-            end=END_NUMBER,
+            end=None if choice.on else END_NUMBER,
             most_steps=choice.most_tokens,
             reorder=self._ensemble.reorder,
         )
@@ -131,15 +137,25 @@ class Writer:
         shown = self.prompt
         for number in numbers:
             if number == END_NUMBER:
-                return
+                if not choice.on:
+                    return
+                yield LINE_END
+                written, shown = [], ""
+                continue
             written.append(self._words.tokens[number])
             text = self._tokeniser.text_of(written)
             yield text[len(shown) :]
             shown = text
 
     def _text(self, numbers: Sequence[int]) -> str:
-        words = self._words.tokens_of(n for n in numbers if n != END_NUMBER)
-        return self._tokeniser.text_of([*self._read, *words])
+        """A line for each end but one after which nothing came."""
+        lines: list[list[str]] = [[*self._read]]
+        for number in numbers[:-1] if numbers and numbers[-1] == END_NUMBER else numbers:
+            if number == END_NUMBER:
+                lines.append([])
+            else:
+                lines[-1].append(self._words.tokens[number])
+        return LINE_END.join(map(self._tokeniser.text_of, lines))
 
 
 class Writing:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
-from ensue.data.vocabulary import END, TEXT_SPECIALS, Vocabulary
+from ensue.data.vocabulary import END, PAD, START, TEXT_SPECIALS, UNKNOWN, Vocabulary
 from ensue.errors import DataError
 from ensue.tasks.language.ngram import NgramModel, NgramSymbols, arrays_of, model_of
 from ensue.tasks.rows.inputs import vocabulary_rows
@@ -15,6 +15,8 @@ from ensue.tasks.rows.part import Part, Tokenisers, counts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+
+NEVER = tuple(TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START))  # not to be written
 
 
 class NgramDesign(NamedTuple):

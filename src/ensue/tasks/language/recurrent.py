@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.cells import RecurrentDropout
 from ensue.engine.recurrence import State
-from ensue.layers.recurrent import Recurrent, as_cell
+from ensue.layers.recurrent import Recurrent
+from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
@@ -23,52 +23,32 @@ from ensue.tasks.language.streams import Carried
 class RecurrentLanguage(LanguageNetwork):
     """y_t = cells(e(w_1) … e(w_t)); p(w_{t+1}) = softmax(W·y_t + b).
 
-    tied: W is the embedding; where the cells are wider or narrower, a linear map without bias
-    stands between. Input and output lose the same features at all steps of a batch."""
+    layers: the cells, whose input is as wide as the embedding. tied: W is the embedding; where the
+    cells are wider or narrower, a linear map without bias stands between. Input and output lose
+    the same features at all steps of a batch."""
 
     def __init__(
         self,
         words: int,
+        layers: Recurrent,
         *,
-        cell: str,
-        embedding_size: int,
-        hidden_size: int,
-        layers: int = 1,
         tied: bool = True,
         rates: DropoutRates = NO_DROPOUT,
-        init: str = "standard",
-        engine: str = "auto",
     ) -> None:
         super().__init__()
+        embedding_size = layers.input_size
         self.rates = rates
         self.table = nn.Embedding(words, embedding_size)
         nn.init.uniform_(self.table.weight, -0.1, 0.1)
-        kind = as_cell(cell)
-        self.recurrent = Recurrent(
-            RecurrentDropout(kind, rates.recurrent) if rates.recurrent else kind,
-            embedding_size,
-            hidden_size,
-            layers,
-            dropout=rates.layers,
-            init=init,
-            engine=engine,
-        )
+        self.recurrent = layers
         width = self.recurrent.output_size
         self.between = bridge(width, embedding_size if tied else width)
         self.output = Output(words, width, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> RecurrentLanguage:
-        return cls(
-            words,
-            cell=settings.cell,
-            embedding_size=settings.embedding_size,
-            hidden_size=settings.hidden_size,
-            layers=settings.layers,
-            tied=settings.tied,
-            rates=DropoutRates.of(settings),
-            init=settings.init,
-        )
+        layers = layers_of(settings, settings.embedding_size)
+        return cls(words, layers, tied=settings.tied, rates=DropoutRates.of(settings))
 
     @staticmethod
     def describe(settings: LanguageSettings) -> str:
@@ -76,10 +56,18 @@ class RecurrentLanguage(LanguageNetwork):
 
     def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """carried: the parts of each layer's state, by layer and part."""
+        y, carried = self.states(tokens, carried)
+        return self.between(y), carried
+
+    def states(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y of the cells (time, batch, hidden), and what is carried on."""
+        y, state = self.recurrent(self.entering(tokens), self._state(carried))
+        return over_time(y, self.rates.output * self.training), _flat(state)
+
+    def entering(self, tokens: Tensor) -> Tensor:
+        """The vectors of tokens as cells read them."""
         x = embedded(tokens, self.table, self.rates.word * self.training)
-        x = _over_time(x, self.rates.input * self.training)
-        y, state = self.recurrent(x, self._state(carried))
-        return self.between(_over_time(y, self.rates.output * self.training)), _flat(state)
+        return over_time(x, self.rates.input * self.training)
 
     def _state(self, carried: Carried) -> list[State] | None:
         if not carried:
@@ -92,7 +80,7 @@ class RecurrentLanguage(LanguageNetwork):
         return _flat(self.recurrent(like[:0])[1])
 
 
-def _over_time(x: Tensor, rate: float) -> Tensor:
+def over_time(x: Tensor, rate: float) -> Tensor:
     """Dropout of the same features at all steps."""
     return x * dropout(x.new_ones(1, *x.shape[1:]), rate) if rate else x
 

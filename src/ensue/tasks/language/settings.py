@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 
 from ensue.settings import Depth, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import whole_heads
-from ensue.tasks.blocks.encoders import LayerSettings
-from ensue.tasks.settings import DROPOUT
+from ensue.tasks.blocks.encoders import DROPOUT, LayerSettings
 
 
 class LanguageSettings(LayerSettings):
@@ -25,8 +24,10 @@ class LanguageSettings(LayerSettings):
         "dropout": DROPOUT,
     }
 
-    family: Literal["recurrent", "window", "ngram", "transformer", "convolution"] = Field(
-        "recurrent", description="Kind of language model."
+    family: Literal["recurrent", "both", "window", "ngram", "transformer", "convolution"] = Field(
+        "recurrent",
+        description="Kind of language model; both: cells from the left and cells from the right, "
+        "for `ensue fill`.",
     )
     order: Annotated[int, Field(ge=1, le=10)] = Field(
         5, description="n of the n-grams: the tokens before and the one that follows."

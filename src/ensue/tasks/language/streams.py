@@ -23,11 +23,16 @@ COLUMNS, STEPS = 10, 100  # of a text that is scored
 @dataclass(frozen=True)
 class StreamBatch:
     """tokens (time, batch), and those that follow each of them; real (time, batch) says which
-    targets count, None all of them."""
+    targets count, None all of them.
+
+    For networks that read from the right too: ahead (steps, batch), what comes after the last
+    targets; after (batch,), how many tokens come after each column's first target, None all."""
 
     tokens: Tensor
     targets: Tensor
     real: Tensor | None = None
+    ahead: Tensor | None = None
+    after: Tensor | None = None
 
 
 def stream_of(rows: Ragged, end: int) -> Tokens:
@@ -43,10 +48,12 @@ def stream_of(rows: Ragged, end: int) -> Tokens:
 
 class StreamSource:
     """A text as `columns` streams, in pieces of `steps` tokens: what is carried from a piece to
-    the next is the state at its end."""
+    the next is the state at its end. ahead: how many tokens after it a batch holds."""
 
-    def __init__(self, tokens: Tokens, name: str, *, columns: int, steps: int) -> None:
-        self._name, self.steps = name, steps
+    def __init__(
+        self, tokens: Tokens, name: str, *, columns: int, steps: int, ahead: int = 0
+    ) -> None:
+        self._name, self.steps, self.ahead = name, steps, ahead
         # every target has its token before it, also across the border of two columns
         usable = (len(tokens) - 1) // columns * columns
         self.x = np.concatenate(list(contiguous(tokens[:usable], columns, steps)))
@@ -60,7 +67,9 @@ class StreamSource:
     def batch(self, rows: Sequence[int]) -> StreamBatch:
         (k,) = rows
         piece = slice(k * self.steps, (k + 1) * self.steps)
-        return StreamBatch(_numbers(self.x[piece]), _numbers(self.y[piece]))
+        after = self.y[piece.stop : piece.stop + self.ahead]
+        ahead = _numbers(after) if self.ahead else None
+        return StreamBatch(_numbers(self.x[piece]), _numbers(self.y[piece]), ahead=ahead)
 
     def targets(self, rows: Sequence[int]) -> float:
         (k,) = rows
@@ -73,9 +82,12 @@ class StreamSource:
         return f"{self._name}, steps from {row * self.steps} on"
 
 
-def pieces(tokens: Tokens, columns: int, steps: int) -> Iterator[tuple[StreamBatch, Any]]:
+def pieces(
+    tokens: Tokens, columns: int, steps: int, ahead: int = 0
+) -> Iterator[tuple[StreamBatch, Any]]:
     """All targets of a text once, in `columns` streams; with each batch, where its targets stand
-    (time, batch). The last stream is padded, its padding is not real."""
+    (time, batch), and the tokens `ahead` of it. The last stream is padded with the last token, its
+    padding is not real."""
     count = len(tokens) - 1
     length = -(-count // columns)
     places = np.arange(columns * length).reshape(columns, length).T
@@ -83,9 +95,18 @@ def pieces(tokens: Tokens, columns: int, steps: int) -> Iterator[tuple[StreamBat
         piece = places[at : at + steps]
         real = piece < count
         inside = np.minimum(piece, count - 1)
-        batch = StreamBatch(
-            _numbers(tokens[inside]), _numbers(tokens[inside + 1]), torch.from_numpy(real)
+        x, y, counted = (
+            _numbers(tokens[inside]),
+            _numbers(tokens[inside + 1]),
+            torch.from_numpy(real),
         )
+        if not ahead:
+            yield StreamBatch(x, y, counted), piece
+            continue
+        further = places[at + steps : at + steps + ahead]
+        seen = tokens[np.minimum(further, count - 1) + 1]
+        after = torch.from_numpy((real.sum(0) + (further < count).sum(0) - 1).clip(0))
+        batch = StreamBatch(x, y, counted, _numbers(seen), after)
         yield batch, piece
 
 

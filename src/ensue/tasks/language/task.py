@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,20 @@ from torch import Tensor, nn
 
 from ensue.data.options import require
 from ensue.data.ragged import Ragged
-from ensue.data.roles import guess_roles
+from ensue.data.recognise.columns import Kind
 from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.table import TOKEN_METRICS
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
-from ensue.tasks.generation import Generates
+from ensue.tasks.generation import Counts, Filled, Fills, Generates
+from ensue.tasks.language.both_sides import BothSidesLanguage
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
+from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
 from ensue.tasks.language.learned import LearnedLanguage
 from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.language.ngram.study import Counting
 from ensue.tasks.language.options import OPTIONS
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import StreamSource, stream_of
@@ -41,6 +45,8 @@ from ensue.tasks.task import NOTHING, Asked, Packed, Solved
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
 
+READ = (Kind.TEXT, Kind.TOKENS, Kind.NAME, Kind.CATEGORY, Kind.CONSTANT)  # a text may repeat
+
 
 class Language(RowTask[LanguageSettings, LearnedLanguage]):
     """The probability of a text, token by token, and texts that go on from a prompt."""
@@ -57,10 +63,18 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     labelled = False
     new_labels = True
     generates: ClassVar[Generates | None] = Writing()
+    fills: ClassVar[Fills | None] = Filling()
+    counts: ClassVar[Counts | None] = Counting()
 
     # ------------------------------------------------------------- recognised, read
+    def recognise(self, sample: Sample) -> Guess | None:
+        """A text alone."""
+        data, columns = sample.data, [*sample.kinds.values()]
+        alone = len(columns) == 1 and columns[0].kind in READ
+        return self.infer(sample) if alone and not data.label and not data.sequence else None
+
     def infer(self, sample: Sample) -> Guess:
-        given, rows = sample.data, sample.rows
+        given = sample.data
         if given.sequence:
             raise OptionError(
                 f"{sample.word('sequence')}: a language model learns from text; expected a column "
@@ -69,8 +83,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         require([given.group] if given.group else [], sample.columns, sample.place)
         if given.text and given.text == given.label:
             raise same_column(sample)
-        roles = guess_roles(rows, given.text or None, given.label or None)
-        return Guess("the text itself is learned", {"text": roles.text})
+        texts = sample.roles.texts or (sample.roles.text,)
+        first, *others = (Guess("the text itself is learned", {"text": text}) for text in texts)
+        return replace(first, others=tuple(others))
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: texts."""
@@ -83,8 +98,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
         stream = stream_of(model.learned.rows(train), END_NUMBER)
-        settings = model.model
-        return StreamSource(stream, "the text", columns=settings.columns, steps=settings.steps)
+        columns, steps = model.model.columns, model.model.steps
+        ahead = steps if FAMILIES[model.model.family].looks_ahead else 0
+        return StreamSource(stream, "the text", columns=columns, steps=steps, ahead=ahead)
 
     def validation(
         self, network: nn.Module, part: Part, model: AnyLanguageModel
@@ -126,6 +142,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
                 "bits a token": bits / len(logs.values),
                 "bits a character": bits / _characters(part, learned),
                 "unknown tokens": unknown,
+                **_filling(rows, model),
             },
             baselines={
                 "unigrams": _unigram_perplexity(learned.words, rows),
@@ -179,6 +196,12 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
         reads them as one text."""
         return ensemble_of(self).score(rows)
 
+    def fill(self, text: str, count: int = TOP) -> Filled:
+        """Words for the blank of a text, "opened their ___ yesterday", from both sides of it; for
+        models of the family `both`."""
+        self.must_be_fitted()
+        return Filling().fill(self, text, count)
+
     # ------------------------------------------------------------- what comes next
     @property
     def first(self) -> int:
@@ -201,6 +224,12 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
 
 
 # --- of an evaluation --------------------------------------------------------------------------
+
+
+def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
+    """How well words are filled in; of models that read from both sides."""
+    networks = [network for network in model.networks if isinstance(network, BothSidesLanguage)]
+    return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 
 
 def _unigram_perplexity(words: Vocabulary, rows: Ragged) -> float:

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from ensue.data.fingerprint import fingerprint
 from ensue.data.frames.origin import Origin
 from ensue.data.options import require
-from ensue.data.roles import guess_roles
 from ensue.errors import DataError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.tasks.blocks.embeddings import Embed
@@ -71,18 +70,23 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        """Two columns with the names of a well-known pair, or a second one that was named."""
+        """Two columns with the names of a well-known pair, or a second one that was named; two
+        other texts beside a label may be matched."""
         data = sample.data
-        if data.sequence or (not data.second and _sides(sample) is None):
+        if data.sequence:
             return None
-        label = _label(sample)
-        return self.infer(sample) if label else None
+        if data.second or _sides(sample) is not None:
+            return self.infer(sample) if _label(sample) else None
+        roles = sample.roles
+        if data.text or len(roles.texts) != 2 or not roles.labels:
+            return None
+        return replace(self._readings(*roles.texts, roles.labels), sure=False)
 
     def infer(self, sample: Sample) -> Guess:
         data, place = sample.data, sample.place
         asked = [name for name in (data.text, data.second, data.label, data.group) if name]
         require(asked, sample.columns, place)
-        known = _sides(sample) or ("", "")
+        known = _sides(sample) or _two_texts(sample)
         text, second = data.text or known[0], data.second or known[1]
         if not text or not second or text == second:
             raise DataError(
@@ -93,7 +97,14 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         label = _label(sample)
         if not label:
             raise sample.no_label()
-        return Guess(f"{text} with {second}", {"text": text, "second": second, "label": label})
+        return self._readings(text, second, [label])
+
+    def _readings(self, text: str, second: str, labels: Sequence[str]) -> Guess:
+        first, *others = (
+            Guess(f"{text} with {second}", {"text": text, "second": second, "label": label})
+            for label in labels
+        )
+        return replace(first, others=tuple(others))
 
     # ------------------------------------------------------------- read
     def examples(self, rows: Any) -> Iterable[Example]:
@@ -243,6 +254,13 @@ def _sides(sample: Sample) -> tuple[str, str] | None:
     return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
 
 
+def _two_texts(sample: Sample) -> tuple[str, str]:
+    """The only two texts there are."""
+    data, texts = sample.data, sample.roles.texts
+    found = [name for name in texts if name != data.label]
+    return (found[0], found[1]) if not data.text and len(found) == 2 else ("", "")
+
+
 def _label(sample: Sample) -> str:
     """The column of the label: the one that was named, or the only one that is left."""
     if sample.data.label:
@@ -252,7 +270,7 @@ def _label(sample: Sample) -> str:
     left = [name for name in sample.columns if name not in taken]
     if len(left) == 1:
         return left[0]
-    return guess_roles(sample.rows, sample.data.text or None, None).label or ""
+    return sample.roles.label or ""
 
 
 def _unlabelled(part: Part) -> Part:

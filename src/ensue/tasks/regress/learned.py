@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.vocabulary import Vocabulary
+from ensue.tasks.baselines.mixture import EVEN, NumberMixture
 from ensue.tasks.baselines.regression import least_squares
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
+from ensue.tasks.baselines.text_linear import TextLinear, fit_text_ridge
 from ensue.tasks.regress.settings import RegressorSettings
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.words import shared_texts, texts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.targets.numbers import NumberTarget
@@ -29,13 +32,18 @@ RIDGE = 1e-3  # of the linear model of vectors
 @dataclass(frozen=True)
 class LearnedNumber:
     """ridge: on the n-grams of a text, whose words are ngram_words; linear: on the mean and the
-    last vector of a sequence, weights (2·n + 1,)."""
+    last vector of a sequence, weights (2·n + 1,); text_linear: in place of ridge, where its numbers
+    are mixed with the network's; held: its numbers for the validation part, by models that did not
+    learn from it; not kept."""
 
     inputs: LearnedInputs
     target: NumberTarget
     ngram_words: Vocabulary | None = None
     ridge: RidgeModel | None = None
     linear: NDArray[np.float32] | None = None
+    text_linear: TextLinear | None = None
+    mixture: NumberMixture | None = None
+    held: Tensor | None = None
 
     @classmethod
     def learn(
@@ -46,6 +54,10 @@ class LearnedNumber:
         values, held = target.encode(train)[:, 0], target.encode(validation)[:, 0]
         if found.inputs.words is None:
             return replace(found, linear=_least_squares(_vector_features(train), values))
+        if model.linear == "mixed":
+            texts = shared_texts(train, validation)
+            fitted = fit_text_ridge(*texts, np.concatenate([values, held]))
+            return replace(found, text_linear=fitted.model, mixture=EVEN, held=fitted.held)
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))
         words = Vocabulary.build(counts, min_count=least)
@@ -69,6 +81,8 @@ class LearnedNumber:
 
     def baselines(self, part: Part) -> dict[str, Tensor]:
         """The scaled number by the linear model, (rows, 1), by its name."""
+        if self.text_linear is not None:
+            return {"ridge on n-grams": self.text_linear.scores(texts_of(part)).float()}
         if self.ridge is not None and self.ngram_words is not None:
             values = self.ridge.values(vocabulary_rows(part, self.ngram_words.numbers))
             return {"ridge on n-grams": torch.from_numpy(values)[:, None]}
@@ -84,6 +98,11 @@ class LearnedNumber:
             arrays |= {f"ridge.{name}": values for name, values in self.ridge.arrays().items()}
         if self.linear is not None:
             arrays["linear"] = self.linear
+        if self.text_linear is not None:
+            own = self.text_linear.arrays()
+            arrays |= {f"text_linear.{name}": values for name, values in own.items()}
+        if self.mixture is not None:
+            arrays["mixture"] = np.array(self.mixture)
         return Packed({**self.inputs.facts(), "target": self.target.facts()}, known, arrays)
 
     @classmethod
@@ -95,6 +114,10 @@ class LearnedNumber:
             None if words is None else Vocabulary.from_dict(words),
             RidgeModel.from_arrays(ridge) if ridge else None,
             saved.arrays.get("linear"),
+            TextLinear.from_arrays(own) if (own := saved.part("text_linear")) else None,
+            NumberMixture(*mixed.tolist())
+            if (mixed := saved.arrays.get("mixture")) is not None
+            else None,
         )
 
 

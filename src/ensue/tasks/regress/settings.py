@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
-from ensue.tasks.settings import NetworkSettings
+from ensue.tasks.settings import LinearSettings, NetworkSettings
 from ensue.tasks.targets.target import NumberSettings
 
 
-class RegressorSettings(NetworkSettings, NumberSettings):
+class RegressorSettings(NetworkSettings, NumberSettings, LinearSettings):
     """Its encoder, and the distribution of the number.
 
     >>> RegressorSettings(distribution='mixture').interval
@@ -17,3 +19,12 @@ class RegressorSettings(NetworkSettings, NumberSettings):
     """
 
     pooling: PoolingName = Field("max", description=POOLED)
+
+    @model_validator(mode="after")
+    def _mixed_gaussians(self) -> Self:
+        if self.linear == "mixed" and self.distribution != "gaussian":
+            raise ValueError(
+                "linear: a gaussian alone can be mixed; expected model.distribution = gaussian, "
+                f"got {self.distribution}"
+            )
+        return self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from ensue.data.series import is_number
 from ensue.metrics.table import NUMBER_METRICS
+from ensue.tasks.baselines.mixture import fitted_numbers
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import TargetHead
@@ -22,7 +24,15 @@ from ensue.tasks.regress.options import OPTIONS
 from ensue.tasks.regress.settings import RegressorSettings
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.recognise import number_wanted, recognised_roles, roles_of
+from ensue.tasks.rows.recipe import text_recipe
+from ensue.tasks.rows.recognise import (
+    RowRoles,
+    as_guess,
+    doubtful_number,
+    number_wanted,
+    recognised,
+    roles_of,
+)
 from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
@@ -30,7 +40,7 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
-from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 RegressorModel = Model[RegressorSettings, Part, LearnedNumber]
 
@@ -40,25 +50,38 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
 
     name = "regress"
     settings = RegressorSettings
-    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000}
+    text_defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": "auto"}
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS
     estimators = ("SequenceRegressor",)
     new_labels = True
+    adapts = True
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        roles = recognised_roles(sample)
-        if roles is None or roles.by_step or roles.several:
-            return None
-        return self.infer(sample) if number_wanted(sample, roles.label) else None
+        return recognised(
+            sample,
+            lambda own: (
+                not own.by_step
+                and not own.several
+                and (number_wanted(sample, own.label) or doubtful_number(sample, own))
+            ),
+            self._guess,
+        )
 
     def infer(self, sample: Sample) -> Guess:
         roles = roles_of(sample)
+        numbers = [own for own in roles.readings if sample.numeric(own.label)]
+        return as_guess(numbers or roles.readings, self._guess)
+
+    def _guess(self, roles: RowRoles) -> Guess:
         return Guess(f"{roles.label} is a number to predict", roles.data)
 
     # ------------------------------------------------------------- learned
+    def fitted_settings(self, train: Part, model: RegressorModel) -> Recipe:
+        return text_recipe(train, model, mixed=model.model.distribution == "gaussian")
+
     def learn(self, train: Part, validation: Part, model: RegressorModel) -> LearnedNumber:
         return LearnedNumber.learn(train, validation, model.text, model.model)
 
@@ -87,6 +110,15 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
 
         return ColumnScores(score, model.learned.columns(part, model.text))
 
+    def calibrate(self, validation: Part, model: RegressorModel) -> LearnedNumber:
+        learned = model.learned
+        if learned.held is None:
+            return learned
+        columns = learned.columns(validation, model.text)
+        outputs = [_outputs(network, columns, model) for network in model.networks]
+        fitted = fitted_numbers(outputs, learned.held, torch.as_tensor(columns.targets))
+        return replace(learned, mixture=fitted)
+
     # ------------------------------------------------------------- asked
     def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
@@ -99,13 +131,17 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
             return []
         columns = model.learned.columns(part, model.text)
         outputs = [_outputs(network, columns, model) for network in model.networks]
-        return model.learned.target.answers(outputs)
+        return model.learned.target.answers(_mixed(outputs, model.learned.baselines(part), model))
 
     def evaluate(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> Evaluation:
         columns = model.learned.columns(part, model.text)
         outputs = [_outputs(network, columns, model) for network in model.networks]
         baselines = model.learned.baselines(part)
-        given = TargetOutputs(outputs, baselines, part, shown_of(part), model.train.seed)
+        mixed = _mixed(outputs, baselines, model)
+        if model.learned.mixture is not None:
+            alone = torch.stack([z[:, :1] for z in outputs]).mean(0)
+            baselines["network alone"] = alone
+        given = TargetOutputs(mixed, baselines, part, shown_of(part), model.train.seed)
         return model.learned.target.evaluate(given)
 
     # ------------------------------------------------------------- kept, looked at
@@ -116,7 +152,10 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return LearnedNumber.unpack(saved, model.model)
 
     def describe(self, model: RegressorModel) -> str:
-        return ENCODERS[model.model.encoder].describe(model.model)
+        network = ENCODERS[model.model.encoder].describe(model.model)
+        if not model.fitted or model.learned.mixture is None:
+            return network
+        return f"{network}, together with a linear model: {model.learned.mixture}"
 
     def facts(self, model: RegressorModel) -> list[str]:
         return [model.learned.target.describe()]
@@ -146,3 +185,14 @@ def _outputs(network: nn.Module, columns: Columns, model: RegressorModel) -> Ten
     for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
         found[torch.from_numpy(rows)] = network.scores(batch).cpu()
     return found
+
+
+def _mixed(
+    outputs: Sequence[Tensor], baselines: Mapping[str, Tensor], model: RegressorModel
+) -> list[Tensor]:
+    """z of each member, mixed with the numbers of the linear model where it answers, too."""
+    mixture = model.learned.mixture
+    if mixture is None:
+        return list(outputs)
+    (linear,) = baselines.values()
+    return [mixture.outputs(z, linear) for z in outputs]

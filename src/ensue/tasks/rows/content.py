@@ -96,7 +96,11 @@ class PairContent(Content):
     """A text, and the text that it is to become; neither is empty."""
 
     def value(self, row: Row, data: DataSettings) -> Any:
+        """A list of numbers alone is one vector, not steps of a number each."""
         value = super().value(row, data)
+        given = row.fields.get(data.text)
+        if isinstance(value, np.ndarray) and isinstance(given, np.ndarray) and given.ndim == 1:
+            value = value.T
         if not written(value).strip():
             raise Unfit(EMPTY)
         return value

@@ -15,7 +15,7 @@ from ensue.data.read import Gathered
 from ensue.data.recognise.format import LOOKED_AT, TEXT, format_of
 from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
-from ensue.data.split import part_of, part_of_line
+from ensue.data.split import hashed_content, part_of, part_of_line
 from ensue.data.values import Unfit
 from ensue.errors import DataError
 from ensue.tasks.rows.collect import Example
@@ -76,7 +76,10 @@ class Reading:
         if in_blocks:
             return part_of_line(row.place.line - 1, shares, seed, Path(row.place.file).name)
         group: Any = row.fields[self.data.group] if self.data.group else None
-        content = self.content.hashed(example) if group is None else str(group)
+        if group is not None:
+            return part_of(str(group), shares, seed)
+        place = f"{Path(row.place.file).name}:{row.place.line}"
+        content = hashed_content(self.content.hashed(example), place, self.data.split_version)
         return part_of(content, shares, seed)
 
 

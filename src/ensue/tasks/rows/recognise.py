@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ensue.data.options import require
-from ensue.data.roles import guess_roles
 from ensue.errors import DataError, OptionError
-from ensue.tasks.sample import Sample
+from ensue.tasks.sample import Guess, NumberKind, Sample
 
 
 class RowRoles(NamedTuple):
     """data: the keys of [data] that were found out; by_step: whether each step has a label of its
-    own; several: whether a row may have several labels."""
+    own; several: whether a row may have several labels; others: as plausible."""
 
     data: dict[str, Any]
     by_step: bool
     several: bool
+    others: tuple[RowRoles, ...] = ()
 
     @property
     def text(self) -> str:
@@ -27,6 +29,10 @@ class RowRoles(NamedTuple):
     @property
     def label(self) -> str:
         return str(self.data["label"])
+
+    @property
+    def readings(self) -> tuple[RowRoles, ...]:
+        return (self, *self.others)
 
 
 def roles_of(sample: Sample) -> RowRoles:
@@ -38,16 +44,23 @@ def roles_of(sample: Sample) -> RowRoles:
     require([given.group] if given.group else [], sample.columns, place)
     if given.text and given.text == given.label:
         raise same_column(sample)
-    roles = guess_roles(sample.rows, given.text or None, given.label or None)
-    if roles.label is None:
+    roles = sample.roles
+    if not roles.labels:
         raise sample.no_label()
-    texts, labels = sample.values(roles.text), sample.values(roles.label)
-    lists = any(isinstance(label, list | np.ndarray) for label in labels)
-    stepped = sum(_stepped(text, label) for text, label in zip(texts, labels, strict=True))
+    if not roles.texts:
+        raise sample.no_text()
+    found = [_as_roles(sample, t, la) for t in roles.texts for la in roles.labels if t != la]
+    return found[0]._replace(others=tuple(found[1:]))
+
+
+def _as_roles(sample: Sample, text: str, label: str) -> RowRoles:
+    texts, labels = sample.values(text), sample.values(label)
+    lists = any(isinstance(own, list | np.ndarray) for own in labels)
+    stepped = sum(_stepped(*both) for both in zip(texts, labels, strict=True))
     return RowRoles(
-        {"text": roles.text, "label": roles.label},
+        {"text": text, "label": label},
         by_step=lists and 2 * stepped > len(labels),  # the others are faults, to be named
-        several=lists or bool(given.separator),
+        several=lists or bool(sample.data.separator),
     )
 
 
@@ -88,13 +101,37 @@ def _long_table(sample: Sample) -> RowRoles:
 def recognised_roles(sample: Sample) -> RowRoles | None:
     """The same, or None where the data have no such columns: a text, and a label."""
     try:
-        roles = roles_of(sample)
+        return roles_of(sample)
     except (DataError, OptionError):
         return None
-    numbers_as_text = roles.text and not sample.data.text and sample.numeric(roles.text)
-    return None if numbers_as_text else roles
+
+
+def as_guess(readings: Sequence[RowRoles], read: Callable[[RowRoles], Guess]) -> Guess:
+    """The first reading, and beside it the others."""
+    first, *others = map(read, readings)
+    return replace(first, others=tuple(others))
+
+
+def recognised(
+    sample: Sample, wanted: Callable[[RowRoles], bool], read: Callable[[RowRoles], Guess]
+) -> Guess | None:
+    """The readings that a task wants, in which it is sure of itself only where there is no other
+    one, and the columns are a text rather than a table."""
+    roles = recognised_roles(sample)
+    found = [own for own in roles.readings if wanted(own)] if roles is not None else []
+    if roles is None or not found:
+        return None
+    sure = len(roles.readings) == 1 and not sample.table_instead(roles.text)
+    return replace(as_guess(found, read), sure=sure and not doubtful_number(sample, roles))
 
 
 def number_wanted(sample: Sample, label: str) -> bool:
-    """Whether the label is a number to predict: its values hardly repeat."""
-    return not sample.data.separator and sample.different_numbers(label) is not None
+    """Whether the label is a number to predict."""
+    return not sample.data.separator and sample.number_kind(label) is NumberKind.QUANTITY
+
+
+def doubtful_number(sample: Sample, roles: RowRoles) -> bool:
+    """Whether the label may be a number as well as a class."""
+    if roles.by_step or roles.several:
+        return False
+    return sample.number_kind(roles.label) is NumberKind.EITHER

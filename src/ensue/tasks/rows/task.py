@@ -20,6 +20,7 @@ from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.content import Content
 from ensue.tasks.rows.labels import known_rows, learned_labels
+from ensue.tasks.rows.level import AUTO, level_of
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
 from ensue.tasks.settings import TextSettings
@@ -133,8 +134,15 @@ class RowTask(Task[S, Part, L]):
 
     def tokenisers(self, rows: Rows, model: Model[S, Part, L]) -> Tokenisers:
         """For the texts of training rows; subwords are learned from them."""
-        values = (value for row in rows() for value in (row.value, row.second))
-        return Tokenisers(tokeniser_of(model.text, (v for v in values if v is not None)))
+
+        def values() -> Iterator[Any]:
+            both = (value for row in rows() for value in (row.value, row.second))
+            return (value for value in both if value is not None)
+
+        text = model.text
+        if text.level == AUTO:
+            text = text.model_copy(update={"level": level_of(values()).name})
+        return Tokenisers(tokeniser_of(text, values()))
 
     def asked_files(
         self,

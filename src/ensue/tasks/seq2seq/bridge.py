@@ -11,6 +11,8 @@ from ensue.engine.recurrence import State
 from ensue.errors import ShapeError
 from ensue.layers.recurrent import Recurrent
 
+SPREAD = 0.1  # of a random state
+
 
 class StateBridge(nn.Module):
     """The end states of an encoder, layer by layer, both directions side by side: s = [→; ←]
@@ -61,6 +63,25 @@ class VectorBridge(nn.Module):
             raise ShapeError(f"vector: expected (rows, {self.width}), got {tuple(vector.shape)}")
         maps = iter(self.maps)
         return tuple(tuple(next(maps)(vector) for _ in range(count)) for count in self.counts)
+
+
+class RandomStart(nn.Module):
+    """The same state for all rows, drawn from N(0, 0.1²) with the weights and kept with them."""
+
+    def __init__(self, decoder: Recurrent) -> None:
+        super().__init__()
+        self.counts = [len(way.state_sizes) for way in decoder.ways]
+        sizes = [size for way in decoder.ways for size in way.state_sizes]
+        for k, size in enumerate(sizes):
+            self.register_buffer(f"part{k}", torch.randn(size) * SPREAD)
+
+    def forward(self, ends: Sequence[State]) -> tuple[State, ...]:
+        """ends: an encoder's end states, for the number of their rows."""
+        rows = len(ends[0][0])
+        parts = iter(self.buffers())
+        return tuple(
+            tuple(next(parts).expand(rows, -1) for _ in range(count)) for count in self.counts
+        )
 
 
 def _squashed(width: int, size: int) -> nn.Module:

@@ -15,7 +15,7 @@ from ensue.decoding import State
 class PairBatch:
     """Rows of a batch on axis 1 of what has steps; 0 is padding.
 
-    source (time, batch) with lengths (batch,); for a target w_1 … w_n
+    source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
     before (time, batch): <s> w_1 … w_n, what stands before each word that is to be said;
     wanted (time, batch): w_1 … w_n </s>; wanted_lengths (batch,): n + 1."""
 

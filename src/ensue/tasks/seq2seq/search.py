@@ -23,6 +23,7 @@ from ensue.data.vocabulary import (
 )
 from ensue.decoding import BeamSearch, Hypothesis, State, beam, greedy
 from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
+from ensue.tasks.seq2seq.source import source_tensor
 from ensue.training.devices import device_of_weights, moved
 
 NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said
@@ -117,7 +118,7 @@ def _batch(
     ensemble: SearchEnsemble, source: Ragged, rows: NDArray[np.int64], how: Search
 ) -> list[list[Hypothesis]]:
     lengths = torch.from_numpy(source.lengths[rows])
-    state = ensemble.begin(torch.from_numpy(source.padded(rows).astype(np.int64)), lengths)
+    state = ensemble.begin(source_tensor(source.padded(rows)), lengths)
     start = torch.full((len(rows),), START_NUMBER)
     watch = ensemble.alignment if how.aligned else None
     most = how.most_steps(lengths)

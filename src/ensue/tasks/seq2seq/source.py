@@ -15,6 +15,7 @@ from ensue.data.batches import batches, evaluation_batches
 from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged, Rows
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
+from ensue.tasks.rows.batch import numbers
 from ensue.tasks.rows.part import Names
 from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
 from ensue.training.devices import device_of_weights, moved
@@ -40,7 +41,7 @@ class Taught(nn.Module):
 
 @dataclass(frozen=True)
 class PairColumns:
-    """Both sides by their vocabularies' numbers, row by row."""
+    """Both sides by their vocabularies' numbers, row by row; a source may be vectors."""
 
     source: Ragged
     target: Ragged
@@ -72,12 +73,17 @@ class PairColumns:
         wanted = np.concatenate([target, np.zeros((1, len(rows)), target.dtype)])
         wanted[lengths, np.arange(len(rows))] = END_NUMBER
         return PairBatch(
-            _numbers(self.source.padded(rows)),
+            source_tensor(self.source.padded(rows)),
             torch.from_numpy(self.source.lengths[rows]),
             _numbers(before),
             _numbers(wanted),
             torch.from_numpy(lengths + 1),
         )
+
+
+def source_tensor(values: NDArray[Any]) -> Tensor:
+    """Words by their numbers, or vectors as they are."""
+    return numbers(values) if values.dtype.kind == "f" else _numbers(values)
 
 
 def _numbers(values: NDArray[Any]) -> Tensor:

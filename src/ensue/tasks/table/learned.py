@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.tokenise import Tokeniser
+from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture, fitted_mixture
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.table.cells import Grid
 from ensue.tasks.table.columns import TableColumns, almost_numbers
 from ensue.tasks.table.settings import AUTO, TableSettings
+from ensue.tasks.table.threshold import fitted_threshold
+from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.kinds import TARGETS, target_facts, target_kind, target_of_facts
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
@@ -30,12 +33,14 @@ CELLS = Tokenisers(Tokeniser("spaces"))  # cells are tokens already: nothing is 
 @dataclass(frozen=True)
 class LearnedTable:
     """columns: their scales and categories; linear: regression on all columns, to compare with;
-    target_column: the name of the target's column, where `fit` was told."""
+    target_column: the name of the target's column, where `fit` was told; mixture: of network and
+    linear model, where both answer."""
 
     columns: TableColumns
     target: Target
     linear: Regression
     target_column: str = ""
+    mixture: BaselineMixture | None = None
 
     @classmethod
     def learn(cls, train: Part, settings: TableSettings, target_column: str = "") -> LearnedTable:
@@ -45,7 +50,12 @@ class LearnedTable:
         y = torch.from_numpy(target.encode(train))
         linear = Regression(x.shape[1], target.linear_width, target.regression).double()
         linear.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
-        return cls(columns, target, linear, target_column)
+        share, mixture = settings.linear_share, None
+        if share and not isinstance(target, NumberTarget):
+            mixture = EQUAL if share == "fitted" else BaselineMixture(1 - share, share)
+        if isinstance(target, ClassTarget) and isinstance(settings.threshold, float):
+            target = replace(target, threshold=settings.threshold)
+        return cls(columns, target, linear, target_column, mixture)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -63,6 +73,28 @@ class LearnedTable:
         """z of the linear model, (rows, linear_width)."""
         return self.linear.scores(linear_inputs(self.columns, inputs))
 
+    def mixed(self, outputs: Sequence[Tensor], inputs: Mapping[str, NDArray[Any]]) -> list[Tensor]:
+        """z of each member, with the linear model where both answer."""
+        if self.mixture is None:
+            return list(outputs)
+        several, linear = isinstance(self.target, SeveralTarget), self.linear_outputs(inputs)
+        return [self.mixture.scores(z.double(), linear.double(), several) for z in outputs]
+
+    def calibrated(
+        self, outputs: Sequence[Tensor], arrays: Mapping[str, NDArray[Any]], settings: TableSettings
+    ) -> LearnedTable:
+        """With mixture and threshold fitted to a part that the networks did not learn from."""
+        found, y = self, torch.from_numpy(arrays["targets"])
+        if self.mixture is not None and settings.linear_share == "fitted":
+            scores, linear = [z.double() for z in outputs], self.linear_outputs(arrays).double()
+            found = replace(found, mixture=fitted_mixture(scores, linear, y.to(torch.int64)))
+        target = found.target
+        if isinstance(target, ClassTarget) and settings.threshold == "auto":
+            p = target.probabilities(found.mixed(outputs, arrays))
+            fitted = fitted_threshold(p, arrays["targets"], target.rare)
+            found = replace(found, target=replace(target, threshold=fitted))
+        return found
+
     def remarks(self, train: Part, settings: TableSettings) -> list[str]:
         """What a user should know of the columns."""
         arrays = self.arrays(train, settings)
@@ -72,11 +104,13 @@ class LearnedTable:
 
     # ------------------------------------------------------------- as files
     def pack(self) -> Packed:
-        facts = {
+        facts: dict[str, Any] = {
             "columns": self.columns.to_dict(),
             "goal": target_facts(self.target),
             "target": self.target_column,
         }
+        if self.mixture is not None:
+            facts["mixture"] = self.mixture._asdict()
         arrays = {f"linear.{name}": values for name, values in self.linear.arrays().items()}
         return Packed(facts, {}, arrays)
 
@@ -88,6 +122,7 @@ class LearnedTable:
             target,
             Regression.from_arrays(saved.part("linear"), target.regression),
             saved.facts["target"],
+            BaselineMixture(**saved.facts["mixture"]) if "mixture" in saved.facts else None,
         )
 
 

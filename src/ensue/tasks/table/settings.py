@@ -67,6 +67,22 @@ class TableSettings(NumberSettings):
         "standard", description="Initial weights."
     )
     dropout_layers: Rate = Field(0.0, description="Dropout of the hidden layers.")
+    linear_share: Annotated[
+        Literal["fitted"] | Rate, Expected('"fitted", or a number ≥ 0 and < 1')
+    ] = Field(
+        0.0,
+        description="Weight of a linear model of all columns in the answer of classes or labels, "
+        "beside the network; fitted: to the validation part.",
+    )
+    threshold: Annotated[
+        Literal["auto"] | Annotated[float, Field(gt=0, lt=1)] | None,
+        OFF,
+        Expected("auto, a number > 0 and < 1, or off"),
+    ] = Field(
+        None,
+        description="Of two classes, the probability from which the rarer one is answered; auto: "
+        "that of the highest macro-F1 on the validation part; off: the more probable class.",
+    )
     batch_rows: Annotated[Size | None, OFF] = Field(
         64, description="Rows of a batch; off takes all of them at once."
     )

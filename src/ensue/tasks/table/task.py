@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,17 +28,19 @@ from ensue.tasks.rows.recognise import number_wanted
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.table.cells import ShownRow, texts_of
+from ensue.tasks.table.cells import Grid, ShownRow, texts_of
 from ensue.tasks.table.content import TableContent, asked_in_memory, row_of_line, rows_in_memory
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
 from ensue.tasks.table.options import OPTIONS
+from ensue.tasks.table.recipe import table_recipe
+from ensue.tasks.table.recognise import table_guess, targets_of
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.classes import SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
-from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.training.devices import device_of_weights, moved
 
 AT_ONCE = 4096  # rows that the networks see together when they answer
@@ -54,36 +58,30 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     options = OPTIONS
     columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
     estimators = ("TableClassifier", "TableRegressor")
+    adapts = True
     content = TableContent()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        """A column is to be predicted from others that are no texts: all others are numbers, or it
-        is a number itself and one of the others at least is a number or repeats."""
-        data = sample.data
-        if data.sequence or data.text or not data.label or data.label not in sample.columns:
-            return None
-        others = [name for name in sample.columns if name not in (data.label, data.group)]
-        numeric = [name for name in others if sample.numeric(name)]
-        if others and numeric == others:
-            return self.infer(sample)
-        half = len(sample.rows) // 2
-        few = [name for name in others if len(set(map(str, sample.values(name)))) <= half]
-        if (numeric or few) and sample.different_numbers(data.label) is not None:
-            return self.infer(sample)
-        return None
+        return table_guess(sample, self._guess)
 
     def infer(self, sample: Sample) -> Guess:
         data = sample.data
         if not data.label:
-            raise sample.no_label()
+            first, *others = map(partial(self._guess, sample), targets_of(sample))
+            return replace(first, others=tuple(others))
         wanted = [name for name in (data.group, data.label) if name]
         require(wanted, sample.columns, sample.place)
+        return self._guess(sample, data.label)
+
+    def _guess(self, sample: Sample, label: str) -> Guess:
+        data = sample.data
         kind = SeveralTarget.kind if data.separator else AUTO
-        if number_wanted(sample, data.label):
+        if number_wanted(sample, label):
             kind = NumberTarget.kind
-        why = f"{data.label} from {len(sample.columns) - len(wanted)} columns"
-        return Guess(why, {"label": data.label}, {"model": {"target": kind}})
+        taken = [name for name in (data.group, label) if name]
+        why = f"{label} from {len(sample.columns) - len(taken)} columns"
+        return Guess(why, {"label": label}, {"model": {"target": kind}})
 
     # ------------------------------------------------------------- read
     def given(
@@ -133,6 +131,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         return None if number else known_rows(held, train)
 
     # ------------------------------------------------------------- learned
+    def fitted_settings(self, train: Part, model: RowModel) -> Recipe:
+        return table_recipe(Grid.of(train), kind_of(train, model.model), model.model)
+
     def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
         return LearnedTable.learn(train, model.model, model.roles.get("label", ""))
 
@@ -156,10 +157,18 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 
         return ScoredRows(score, model.learned.arrays(part, model.model))
 
+    @torch.no_grad()
+    def calibrate(self, validation: Part, model: RowModel) -> LearnedTable:
+        arrays = model.learned.arrays(validation, model.model)
+        width = model.learned.target.width
+        outputs = [_outputs(network, arrays, width) for network in model.networks]
+        return model.learned.calibrated(outputs, arrays, model.model)
+
     # ------------------------------------------------------------- asked
     def answer_names(self, model: RowModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
+    @torch.no_grad()
     def answers(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> list[Any]:
         """`Estimated` of a number, `Classified` of classes. In float64: in float32 the last digits
         depend on which other rows are asked together."""
@@ -167,7 +176,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
             return []
         inputs, target = model.learned.inputs(part, model.model), model.learned.target
         networks = [deepcopy(network).double() for network in model.networks]
-        return target.answers([_outputs(net, inputs, target.width) for net in networks])
+        outputs = [_outputs(net, inputs, target.width) for net in networks]
+        return target.answers(model.learned.mixed(outputs, inputs))
 
     @torch.no_grad()
     def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:
@@ -177,10 +187,14 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         def shown(row: int) -> tuple[str, str]:
             return part.names[row], preview(texts_of(texts[k] for k in part.inputs.row(row)))
 
+        outputs = [_outputs(net, inputs, learned.target.width) for net in model.networks]
+        baselines = {"linear model": learned.linear_outputs(inputs)}
+        if learned.mixture is not None:
+            baselines["network alone"] = torch.stack(outputs).mean(0)
         return learned.target.evaluate(
             TargetOutputs(
-                [_outputs(net, inputs, learned.target.width) for net in model.networks],
-                {"linear model": learned.linear_outputs(inputs)},
+                learned.mixed(outputs, inputs),
+                baselines,
                 part,
                 shown,
                 model.train.seed,

@@ -65,7 +65,10 @@ class LabelTarget:
 
 @dataclass(frozen=True)
 class ClassTarget(LabelTarget):
-    """One class of two or more."""
+    """One class of two or more. threshold: of two classes, the probability from which the rarer one
+    is answered; None answers the more probable one."""
+
+    threshold: float | None = None
 
     distribution: ClassVar[Distribution] = Categorical()
     kind: ClassVar[str] = "class"
@@ -83,20 +86,38 @@ class ClassTarget(LabelTarget):
         answers = ClassAnswers(y.numpy(), z.argmax(-1).numpy(), self.probabilities([z]))
         return scores_of(self.metrics, answers, watch)
 
+    @property
+    def rare(self) -> int:
+        """The class that the training part has least of."""
+        return int(np.argmin(self.labels.counts))
+
+    def decided(self, p: Floats) -> NDArray[np.int64]:
+        """(rows,) of probabilities (rows, classes)."""
+        if self.threshold is None or len(self.labels) != 2:
+            return np.asarray(p.argmax(1))
+        return np.where(p[:, self.rare] >= self.threshold, self.rare, 1 - self.rare)
+
+    def facts(self) -> dict[str, Any]:
+        own = {} if self.threshold is None else {"threshold": self.threshold}
+        return {**super().facts(), **own}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
+        return cls(Vocabulary.from_dict(facts["labels"]), facts.get("threshold"))
+
     def answers(self, outputs: Outputs) -> list[Classified]:
-        found = []
-        for p in self.probabilities(outputs):
-            shown = _by_probability(self.labels, p)
-            label = next(iter(shown))
-            found.append(Classified(label, (label,), shown))
-        return found
+        p = self.probabilities(outputs)
+        names = [self.labels.tokens[k] for k in self.decided(p)]
+        pairs = zip(names, p, strict=True)
+        return [Classified(name, (name,), _by_probability(self.labels, own)) for name, own in pairs]
 
     def evaluate(self, given: TargetOutputs) -> Evaluation:
         part = given.part
         names = with_unknown(part, self.labels)
         gold = classes_of(part, names)
         p = self.probabilities(given.outputs)
-        guess = p.argmax(1)
+        guess = self.decided(p)
+        sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
         right = np.stack([gold == guess, np.ones(len(gold))], 1)
         others = log_loss_of_known(gold, p)
@@ -119,12 +140,18 @@ class ClassTarget(LabelTarget):
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
             worst=surest_mistakes(gold, guess, p, names, given.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
-            notes=reliability_lines(reliability(gold == guess, p.max(1))),
+            notes=[*self._threshold_lines(), *reliability_lines(reliability(gold == guess, sure))],
             sums=sums,
         )
 
+    def _threshold_lines(self) -> list[str]:
+        if self.threshold is None or len(self.labels) != 2:
+            return []
+        name = self.labels.tokens[self.rare]
+        return [f"answered with {name!r} from probability {self.threshold:.2f} on"]
+
     def describe(self) -> str:
-        return f"one of {_listed(self.labels)}"
+        return "; ".join([f"one of {_listed(self.labels)}", *self._threshold_lines()])
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ensue.tasks.model import Model
 from ensue.tasks.seq2seq.source import Taught
 from ensue.tasks.task import Family
 from ensue.tasks.translate.learned import LearnedPairs
+from ensue.tasks.translate.reading import SourceSize
 from ensue.tasks.translate.recurrent import RecurrentPairs
 from ensue.tasks.translate.settings import PairSettings
 from ensue.tasks.translate.transformer import TransformerPairs
@@ -22,7 +23,7 @@ class PairFamily(Family[PairSettings]):
 
 class RecurrentTranslation(PairFamily):
     def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
-        return Taught(RecurrentPairs(*_words(model.learned), model.model))
+        return Taught(RecurrentPairs(*_sizes(model.learned), model.model))
 
     def describe(self, settings: PairSettings) -> str:
         ways = "bidirectional " if settings.bidirectional else ""
@@ -36,7 +37,7 @@ class RecurrentTranslation(PairFamily):
 
 class TransformerFamily(PairFamily):
     def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
-        return Taught(TransformerPairs(*_words(model.learned), model.model))
+        return Taught(TransformerPairs(*_sizes(model.learned), model.model))
 
     def describe(self, settings: PairSettings) -> str:
         layers = settings.layers
@@ -52,6 +53,9 @@ FAMILIES: dict[str, PairFamily] = {
 }
 
 
-def _words(learned: LearnedPairs) -> tuple[int, int]:
-    """How many words the vocabularies have, of the source and of the target."""
-    return len(learned.source_words), len(learned.target.words)
+def _sizes(learned: LearnedPairs) -> tuple[SourceSize, int]:
+    """What sources are made of, and how many words the target has."""
+    if learned.scale is not None:
+        return SourceSize(features=learned.scale.width), len(learned.target.words)
+    assert learned.source_words is not None
+    return SourceSize(words=len(learned.source_words)), len(learned.target.words)

@@ -9,8 +9,9 @@ import numpy as np
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered
+from ensue.tasks.rows.scale import Scale
 from ensue.tasks.saved import Saved
 from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
 from ensue.tasks.settings import TextSettings
@@ -19,15 +20,22 @@ from ensue.tasks.task import Packed
 
 @dataclass(frozen=True)
 class LearnedPairs:
-    """source_words: those of the target where both sides share one vocabulary."""
+    """source_words: those of the target where both sides share one vocabulary; None where sources
+    are vectors, whose scale stands beside it."""
 
     source_tokeniser: Tokeniser
-    source_words: Vocabulary
+    source_words: Vocabulary | None
     target: LearnedTarget
+    scale: Scale | None = None
 
     @classmethod
     def learn(cls, train: Part, text: TextSettings, shared: bool) -> LearnedPairs:
-        source = counts_of(train.inputs, train.numbers.tokens)
+        vectors = not train.texts
+        if vectors and shared:
+            raise OptionError(
+                "model.shared: expected false, since the sources are vectors and have no words"
+            )
+        source = {} if vectors else counts_of(train.inputs, train.numbers.tokens)
         target = counts_of(targets_of(train), train.numbers.labels)
         if shared:
             for word, count in source.items():
@@ -35,11 +43,11 @@ class LearnedPairs:
         words = text_vocabulary(target, len(train), text)
         cut = train.tokenisers
         assert cut.label is not None
-        return cls(
-            cut.input,
-            words if shared else text_vocabulary(source, len(train), text),
-            LearnedTarget(cut.label, words, most_frequent(train)),
-        )
+        learned = LearnedTarget(cut.label, words, most_frequent(train))
+        if vectors:
+            return cls(cut.input, None, learned, Scale.of(train.inputs.values))
+        own = words if shared else text_vocabulary(source, len(train), text)
+        return cls(cut.input, own, learned)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -50,35 +58,51 @@ class LearnedPairs:
         return self.source_words is self.target.words
 
     def sources(self, part: Part) -> Ragged:
-        """The sources of a part by the vocabulary's numbers."""
+        """The sources of a part by the vocabulary's numbers, or scaled."""
+        if self.scale is not None:
+            own = self.scale.vectors(part)
+            values = (own.values - self.scale.mean) / self.scale.spread
+            return Ragged(values.astype(np.float32), own.starts)
+        if not part.texts:
+            raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
+        assert self.source_words is not None
         return renumbered(part.inputs, part.numbers.tokens, self.source_words.numbers)
 
     # ------------------------------------------------------------- as files
     def pack(self) -> Packed:
         known = {"target": self.target.words.to_dict()}
-        if not self.shared:
+        if self.source_words is not None and not self.shared:
             known["source"] = self.source_words.to_dict()
+        arrays = {}
+        if self.scale is not None:
+            arrays = {"scale.mean": self.scale.mean, "scale.spread": self.scale.spread}
         facts = {
             "tokeniser": self.source_tokeniser.to_dict(),
             "target_tokeniser": self.target.tokeniser.to_dict(),
             "frequent": list(self.target.frequent),
         }
-        return Packed(facts, known)
+        return Packed(facts, known, arrays)
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedPairs:
         facts, source = saved.facts, saved.vocabularies.get("source")
+        scale = saved.part("scale")
         words = Vocabulary.from_dict(saved.vocabularies["target"])
         cut = Tokeniser.from_dict(facts["target_tokeniser"])
-        return cls(
+        own, target = (
             Tokeniser.from_dict(facts["tokeniser"]),
-            words if source is None else Vocabulary.from_dict(source),
             LearnedTarget(cut, words, tuple(facts["frequent"])),
         )
+        if scale:
+            return cls(own, None, target, Scale(scale["mean"], scale["spread"]))
+        return cls(own, words if source is None else Vocabulary.from_dict(source), target)
 
 
 def source_texts(part: Part) -> list[tuple[str, ...]]:
-    """The tokens of each source, as they were cut."""
+    """The tokens of each source, as they were cut; of vectors the numbers of their steps."""
+    if not part.texts:
+        lengths = part.inputs.lengths.tolist()
+        return [tuple(str(k) for k in range(1, steps + 1)) for steps in lengths]
     names = part.numbers.token_names
     return [tuple(names[k] for k in part.inputs.row(row)) for row in range(len(part))]
 
@@ -89,6 +113,11 @@ def check_sides(part: Part, name: str) -> None:
         where = f", the first without a target is {part.unlabelled}" if part.unlabelled else ""
         raise DataError(
             f"the {name} part: expected pairs of source and target, got {len(part)} rows{where}"
+        )
+    if part.labels.values.ndim > 1:
+        raise DataError(
+            f"{part.names[0]}: the target: expected texts or tokens, got vectors of numbers; "
+            "numbers are learned with --task regress"
         )
     for side, rows in (("source", part.inputs), ("target", part.labels)):
         empty = np.flatnonzero(rows.lengths == 0)

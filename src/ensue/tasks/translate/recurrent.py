@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from ensue.engine.rows import check_lengths, reverse_time
 from ensue.errors import OptionError
 from ensue.layers.lengths import step_mask
-from ensue.layers.recurrent import Recurrent
 from ensue.tasks.blocks.attention_decoder import (
     AttentionDecoder,
     DecoderState,
     embedding_table,
-    with_dropout,
 )
-from ensue.tasks.seq2seq.bridge import StateBridge
+from ensue.tasks.blocks.recurrent_layers import layers_of
+from ensue.tasks.seq2seq.bridge import RandomStart, StateBridge
 from ensue.tasks.seq2seq.decoder import DecodedPairs
+from ensue.tasks.translate.reading import SourceSize, VectorTable
 from ensue.tasks.translate.settings import PairSettings
 
 
 class RecurrentPairs(DecodedPairs):
     """h_1 … h_n = encoder(x_1 … x_n); p(w_t | w_1 … w_{t−1}, x) as `AttentionDecoder`, which looks
-    at h, has the encoder's layers and begins in its end states (bridge "states") or in zero.
+    at h, has the encoder's layers and begins in its end states (bridge "states"), in a
+    `RandomStart`, or as its cells begin.
 
     reverse_source: the encoder reads from the last word to the first; h_i stays with its word.
-    decoder_cell: "" is the encoder's. shared: one embedding for both sides. sampling: in training,
-    the share of the decoder's inputs that are its own words. smoothing: of the targets, see
-    `Output`."""
+    source: how many words it has, or what vectors it is made of. decoder_cell: "" is the
+    encoder's. shared: one embedding for both sides. sampling: in training, the share of the
+    decoder's inputs that are its own words. smoothing: of the targets, see `Output`."""
 
     def __init__(
-        self, source_words: int, target_words: int, settings: PairSettings, engine: str = "auto"
+        self,
+        source: int | SourceSize,
+        target_words: int,
+        settings: PairSettings,
+        engine: str = "auto",
     ) -> None:
         super().__init__()
-        _check(settings, source_words, target_words)
+        size = SourceSize(source) if isinstance(source, int) else source
+        _check(settings, size.words, target_words)
         self.reverse_source, self.sampling = settings.reverse_source, settings.sampling
         self.dropout_input = settings.dropout_input
-        self.table = embedding_table(source_words, settings.embedding_size)
-        self.encoder = Recurrent(
-            with_dropout(settings.cell, settings.dropout_recurrent),
+        width = settings.embedding_size
+        self.table: nn.Module
+        if size.features:
+            self.table = VectorTable(size.features, width)
+        else:
+            self.table = embedding_table(size.words, width)
+        self.encoder = layers_of(
+            settings,
             settings.embedding_size,
-            settings.hidden_size,
-            settings.layers,
             bidirectional=settings.bidirectional,
-            dropout=settings.dropout_layers,
-            init=settings.init,
+            backward_start=settings.backward_start,
             engine=engine,
         )
         says = settings.decoder_cell or settings.cell
@@ -53,15 +61,18 @@ class RecurrentPairs(DecodedPairs):
             settings.model_copy(update={"cell": says}),
             memory_size=self.encoder.output_size,
             attend_output=settings.attend_output,
-            table=self.table if settings.shared else None,
+            table=self.table if isinstance(self.table, nn.Embedding) and settings.shared else None,
             engine=engine,
         )
-        begins = settings.bridge == "states"
-        self.bridge = StateBridge(self.encoder, self.decoder.recurrent) if begins else None
+        self.bridge: StateBridge | RandomStart | None = None
+        if settings.bridge == "states":
+            self.bridge = StateBridge(self.encoder, self.decoder.recurrent)
+        elif settings.bridge == "random":
+            self.bridge = RandomStart(self.decoder.recurrent)
 
     def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        """source (time, batch), lengths (batch,)."""
-        plain = check_lengths(lengths, *source.shape)
+        """source (time, batch), or vectors (time, batch, n), lengths (batch,)."""
+        plain = check_lengths(lengths, *source.shape[:2])
         assert plain is not None
         x = self.table(reverse_time(source, plain) if self.reverse_source else source)
         if self.training and self.dropout_input:
@@ -77,10 +88,10 @@ class RecurrentPairs(DecodedPairs):
 
 
 def _check(settings: PairSettings, source_words: int, target_words: int) -> None:
-    if settings.bridge == "zero" and settings.attention == "none":
+    if settings.bridge != "states" and settings.attention == "none":
         raise OptionError(
-            "bridge: expected 'states' without attention, got 'zero': the decoder would know "
-            "nothing of the source"
+            f"bridge: expected 'states' without attention, got {settings.bridge!r}: the decoder "
+            "would know nothing of the source"
         )
     if settings.shared and source_words != target_words:
         raise OptionError(

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from ensue.settings import OFF, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import OptionalCell, whole_heads
+from ensue.tasks.blocks.recurrent_layers import BACKWARD_START, BackwardStart
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 
@@ -42,8 +43,11 @@ class PairSettings(DecoderSettings, SearchSettings):
         "", description='Recurrent cell of the decoder; "" is that of the encoder.'
     )
     bidirectional: bool = Field(True, description="The encoder reads in both directions.")
-    bridge: Literal["states", "zero"] = Field(
-        "states", description="First state of the decoder: from the encoder's states, or zero."
+    backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
+    bridge: Literal["states", "zero", "random"] = Field(
+        "states",
+        description="First state of the decoder: from the encoder's states, zero (or learned, with "
+        "initial_state), or random, drawn once with the weights.",
     )
     reverse_source: bool = Field(False, description="Read the source from its end.")
     attend_output: Literal["combined", "context"] = Field(

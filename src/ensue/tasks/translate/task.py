@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ensue.data.parallel import PAIR, parallel
 from ensue.data.ragged import Ragged
+from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.decoding import Hypothesis
 from ensue.tasks.model import Model
@@ -42,7 +44,7 @@ TranslatorModel = Model[PairSettings, Part, LearnedPairs]
 
 
 class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSettings, LearnedPairs]):
-    """One sequence of words becomes another: translation, transcription, normal forms."""
+    """Words or vectors become words: translation, transcription, captions, normal forms."""
 
     name = "translate"
     settings = PairSettings
@@ -68,19 +70,31 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        """Two parallel files, or two texts by their names; a target that repeats is a class."""
+        """Two parallel files, or two texts by their names; a target that repeats is a class. Of two
+        other texts alone, either may be the source."""
         data = sample.data
-        if data.sequence or not (parallel(data.train) or _two_texts(sample)):
+        if data.sequence:
             return None
-        return self.infer(sample)
+        if parallel(data.train) or _two_texts(sample) or _steps_and_text(sample):
+            return self.infer(sample)
+        both = [own.name for own in sample.kinds.values() if own.kind is Kind.TEXT]
+        if data.text or data.label or len(both) != 2 or sample.features():
+            return None
+        there, back = (Guess("pairs of texts", _sides(*own)) for own in (both, both[::-1]))
+        return replace(there, sure=False, others=(back,))
 
     def infer(self, sample: Sample) -> Guess:
+        if _steps_and_text(sample):
+            kinds = {own.kind: name for name, own in sample.kinds.items()}
+            found = _sides(kinds[Kind.STEPS], kinds[Kind.TEXT])
+            if not (sample.data.text or sample.data.label):
+                return Guess("words for vectors", found)
         return Guess("pairs of texts", source_and_target(sample))
 
     # ------------------------------------------------------------- read
     def tokenisers(self, rows: Rows, model: TranslatorModel) -> Tokenisers:
         """One for each side; subwords that are shared are learned from both."""
-        sources = (row.value for row in rows())
+        sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
         targets = (row.label for row in rows() if row.label is not None)
         if model.model.shared:
             both = tokeniser_of(model.text, chain(sources, targets))
@@ -128,11 +142,15 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 
     def shown(self, part: Part, model: TranslatorModel) -> tuple[list[str], NDArray[np.int64]]:
         cut = model.learned.source_tokeniser
+        if not part.texts:
+            return [""] * len(part), part.inputs.lengths
         return [cut.text_of(tokens) for tokens in source_texts(part)], part.inputs.lengths
 
     def evaluation(self, rows: Compared, model: TranslatorModel) -> PairEvaluation:
         frequent = [model.learned.target.frequent_text] * len(rows.expected)
         baselines = {"copied source": rows.sources, "frequent target": frequent}
+        if model.learned.scale is not None:
+            del baselines["copied source"]
         return evaluate_pairs(rows, baselines, scoring(model))
 
     # ------------------------------------------------------------- kept, looked at
@@ -145,6 +163,9 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     def facts(self, model: TranslatorModel) -> list[str]:
         learned = model.learned
         target = f"{len(learned.target.words):,}"
+        if learned.scale is not None:
+            return [f"{learned.scale.width} numbers a step, {target} tokens in the vocabulary"]
+        assert learned.source_words is not None
         sizes = f"{len(learned.source_words):,} source and {target} target"
         return [f"{f'{target} shared' if learned.shared else sizes} tokens in the vocabulary"]
 
@@ -185,6 +206,19 @@ def _answer(
         several if how.n_best > 1 else (),
         weights,
     )
+
+
+def _steps_and_text(sample: Sample) -> bool:
+    """Vectors, and a text for each: words that are said of them."""
+    kinds = {name: own.kind for name, own in sample.kinds.items()}
+    text, label = sample.data.text, sample.data.label
+    if text or label:
+        return kinds.get(text) is Kind.STEPS and kinds.get(label) is Kind.TEXT
+    return sorted(kinds.values()) == sorted([Kind.STEPS, Kind.TEXT])
+
+
+def _sides(source: str, target: str) -> dict[str, str]:
+    return {"text": source, "label": target}
 
 
 def _two_texts(sample: Sample) -> bool:

@@ -16,6 +16,7 @@ from ensue.layers.positions import placed
 from ensue.layers.transformer import Decoded, DecoderBlocks, Design, EncoderBlocks
 from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.translate.reading import SourceSize, VectorTable
 from ensue.tasks.translate.settings import PairSettings
 
 
@@ -38,12 +39,13 @@ class TransformerPairs(nn.Module):
     E', of one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
     output. smoothing: of the cost that is trained."""
 
-    def __init__(self, source_words: int, target_words: int, settings: PairSettings) -> None:
+    def __init__(self, source: int | SourceSize, target_words: int, settings: PairSettings) -> None:
         super().__init__()
-        if settings.shared and source_words != target_words:
+        size = SourceSize(source) if isinstance(source, int) else source
+        if settings.shared and size.words != target_words:
             raise OptionError(
                 "shared: expected one vocabulary for both sides, "
-                f"got {source_words} words and {target_words}"
+                f"got {size.words} words and {target_words}"
             )
         design = Design(
             settings.hidden_size,
@@ -56,13 +58,18 @@ class TransformerPairs(nn.Module):
         self.width, self.dropout = design.width, design.dropout
         self.smoothing = settings.smoothing
         self.target = _table(target_words, self.width)
-        self.source = self.target if settings.shared else _table(source_words, self.width)
+        self.source: nn.Module
+        if size.features:
+            self.source = VectorTable(size.features, self.width)
+        else:
+            self.source = self.target if settings.shared else _table(size.words, self.width)
         self.encoder = EncoderBlocks(settings.layers, design)
         self.decoder = DecoderBlocks(settings.layers, design)
         self.output = Output(target_words, self.width, self.target if settings.tied else None)
 
-    def _embedded(self, table: nn.Embedding, tokens: Tensor, first: int = 0) -> Tensor:
-        """(time, batch, width) of tokens (time, batch), which stand at first, first + 1, …"""
+    def _embedded(self, table: nn.Module, tokens: Tensor, first: int = 0) -> Tensor:
+        """(time, batch, width) of tokens (time, batch), or of vectors, which stand at first,
+        first + 1, …"""
         x = placed(table(tokens) * math.sqrt(self.width), first)
         return dropout(x, self.dropout, self.training)
 

@@ -12,18 +12,21 @@ from ensue.engine.native.emission.directions import Direction, Store
 from ensue.engine.native.emission.gate_runs import gate_number
 from ensue.equations import Node
 from ensue.equations.node import ONE
+from ensue.equations.spelling import Spelling
 
-CALLS = {
-    "sigmoid": "sigmoid",
-    "tanh": "hyperbolic",
-    "relu": "relu",
-    "exp": "exponential",
-    "log": "logarithm",
-    "softplus": "softplus",
-    "sqrt": "root",
-    "maximum": "larger",
-    "greater": "greater",
-}
+CPP = Spelling(
+    {
+        "sigmoid": "sigmoid",
+        "tanh": "hyperbolic",
+        "relu": "relu",
+        "exp": "exponential",
+        "log": "logarithm",
+        "softplus": "softplus",
+        "sqrt": "root",
+        "maximum": "larger",
+        "greater": "greater",
+    }
+)
 
 
 class Values:
@@ -134,19 +137,7 @@ class Values:
         return pointer + (f" + {gate}*{self.size(node.size)}" if gate else "")
 
     def expression(self, node: Node) -> str:
-        a = [self.operand(n) for n in node.args]
-        match node.op:
-            case "add":
-                return " + ".join(a)
-            case "multiply":
-                return f"{a[0]} * {a[1]}"
-            case "divide":
-                return f"{a[0]} / {a[1]}"
-            case "negative":
-                return f"-{a[0]}"
-            case "copy" | "spread":
-                return a[0]
-        return f"{CALLS[node.op]}({', '.join(a)})"
+        return CPP.expression(node.op, [self.operand(n) for n in node.args])
 
     def named(self, node: Node) -> str:
         return f"  // {self._names[node]}" if node in self._names else ""

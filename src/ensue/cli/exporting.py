@@ -1,0 +1,66 @@
+"""`ensue export`: a trained model in another language."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.app import AsJson, answer, app, as_json_text, report, teller
+from ensue.cli.learning import Run, TrustCell, trusted
+
+
+@app.command(
+    examples="ensue export runs/reviews reviews.onnx  ONNX, with what to do before and after it\n"
+    "ensue export runs/reviews reviews.html  a page that runs the model itself"
+)
+def export(
+    run: Run,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="What to write: model.onnx, or page.html."),
+    ],
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights", metavar="KIND", help="How matrices are stored: float32, bf16, int8."
+        ),
+    ] = "float32",
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="Write it without comparing it with Python.")
+    ] = False,
+    trust_cell: TrustCell = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a trained model as a file that runs without Ensue.
+
+    What is written is compared with the model first, over 24 combinations of rows, steps and
+    padding; on a mismatch there is no file.
+    """
+    from ensue.export.model import write_model
+    from ensue.runs.load import load_run
+    from ensue.training import RunFolder
+
+    config, model = load_run(RunFolder(run), trusted(trust_cell), "cpu", teller())
+    changes: dict[str, tuple[float, float]] = {}
+    if weights != "float32":
+        from ensue.export.change import change_of_scores
+
+        changes = change_of_scores(config.data, model, weights)
+    written = write_model(model, file, weights=weights, unchecked=unchecked)
+    if as_json:
+        answer(
+            as_json_text(
+                {
+                    "files": [str(own) for own in written.files],
+                    "bytes": written.bytes,
+                    "combinations": written.combinations,
+                    "difference": written.difference,
+                    "validation": {k: list(v) for k, v in changes.items()},
+                }
+            )
+        )
+        return
+    for line in written.lines():
+        report(line)
+    for name, (before, after) in changes.items():
+        report(f"validation {name}: {before:.4f} → {after:.4f} with {weights} weights")

@@ -1,0 +1,237 @@
+"""Backpropagation, number by number: through layers, through time, through depth."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    app,
+    as_json_text,
+    check_files,
+    write_file,
+    write_picture,
+)
+from ensue.cli.grouped import grouped
+from ensue.cli.understand.lab import Seed
+from ensue.cli.understand.typed_numbers import numbers, whole_numbers
+from ensue.errors import OptionError
+
+if TYPE_CHECKING:
+    from ensue.study.foundations.bptt_walk import BpttWalk
+
+TIME = "Through time"  # the heading of options of a recurrent cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackpropOptions:
+    widths: Annotated[
+        str,
+        typer.Option("--widths", metavar="A,B", help="Layer widths: input, hidden layers, output."),
+    ] = "2,3,1"
+    activation: Annotated[
+        str,
+        typer.Option(
+            "--activation",
+            metavar="NAME",
+            help="Activation of hidden layers: logistic, tanh, relu, linear.",
+        ),
+    ] = "logistic"
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            metavar="NAME",
+            help="Activation of the output: the same, or softmax. [logistic; linear with --cell]",
+        ),
+    ] = ""
+    cost: Annotated[
+        str,
+        typer.Option(
+            "--cost",
+            metavar="NAME",
+            help="Cost: cross-entropy or squares; with --cell, the steps that cost: 2:4.",
+        ),
+    ] = ""
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights",
+            metavar="A,B",
+            help="All weights, comma-separated: W1 row by row, b1, W2, …; random if not given.",
+        ),
+    ] = ""
+    x: Annotated[
+        str, typer.Option("--x", metavar="A,B", help="Inputs, row by row or step by step.")
+    ] = ""
+    y: Annotated[
+        str, typer.Option("--y", metavar="A,B", help="Targets, row by row or step by step.")
+    ] = ""
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=1, help="Examples of the minibatch.")
+    ] = 1
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", metavar="X", help="Rate of the update. [0.5; 0.1 with --cell]"),
+    ] = None
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            "--depth",
+            metavar="N",
+            min=1,
+            max=50,
+            help="Instead: δ through N hidden layers, logistic beside tanh and ReLU.",
+        ),
+    ] = None
+    cell: Annotated[
+        str,
+        typer.Option(
+            "--cell",
+            metavar="CELL",
+            help="Through time: a cell by name, or a Python file.",
+            rich_help_panel=TIME,
+        ),
+    ] = ""
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=1, help="Steps.", rich_help_panel=TIME)
+    ] = 4
+    hidden_size: Annotated[
+        int,
+        typer.Option(
+            "--hidden-size", metavar="N", min=1, help="Units: 1 or 2.", rich_help_panel=TIME
+        ),
+    ] = 1
+    input_size: Annotated[
+        int,
+        typer.Option("--input-size", metavar="N", min=1, help="Inputs.", rich_help_panel=TIME),
+    ] = 1
+    outputs: Annotated[
+        int, typer.Option("--outputs", metavar="N", min=1, help="Outputs.", rich_help_panel=TIME)
+    ] = 1
+    seed: Seed = 1
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
+    ] = None
+    picture: Picture = None
+    dark: Dark = False
+    as_json: AsJson = False
+
+
+@app.command(
+    examples="""
+    ensue backprop --widths 2,3,1 --rows 4  a small network, to the update
+    ensue backprop --cell SimpleRNN --steps 4 --cost 2:4  through time, term by term
+    ensue backprop --depth 10  why depth is hard
+    """
+)
+@grouped
+def backprop(options: BackpropOptions) -> None:
+    """Walk through backpropagation, number by number.
+
+    Prints the four equations of a small network with their values, up to the update of every
+    weight; with --cell, backpropagation through time as the sum of its terms. All is checked
+    against autograd.
+    """
+    check_files(options.html, options.picture)
+    if options.cell and options.depth is not None:
+        raise OptionError("--cell and --depth: expected one of them, got both")
+    if options.depth is not None:
+        _depth(options, options.depth)
+    elif options.cell:
+        _through_time(options)
+    else:
+        _network(options)
+
+
+def _network(options: BackpropOptions) -> None:
+    from ensue.study.foundations import backprop_text
+    from ensue.study.foundations.backprop import NetworkWalk
+    from ensue.study.foundations.backprop_page import as_page, network_picture
+
+    found = NetworkWalk(
+        widths=whole_numbers("--widths", options.widths),
+        activation=options.activation,
+        output=options.output or "logistic",
+        cost=options.cost or "cross-entropy",
+        weights=_listed("--weights", options.weights),
+        x=_listed("--x", options.x),
+        y=_listed("--y", options.y),
+        rows=options.rows,
+        rate=0.5 if options.rate is None else options.rate,
+        seed=options.seed,
+    ).walked()
+    as_json = options.as_json
+    answer(as_json_text(backprop_text.as_json(found)) if as_json else backprop_text.as_text(found))
+    _write(options, lambda: as_page(found), lambda: network_picture(found))
+
+
+def _through_time(options: BackpropOptions) -> None:
+    from ensue.study.foundations import bptt_text
+    from ensue.study.foundations.bptt_page import as_page, unrolled_picture
+
+    found = _walked(options)
+    answer(as_json_text(bptt_text.as_json(found)) if options.as_json else bptt_text.as_text(found))
+    _write(options, lambda: as_page(found), lambda: unrolled_picture(found))
+
+
+def _walked(options: BackpropOptions) -> "BpttWalk":
+    from ensue.cells.load import load_cell
+    from ensue.study.foundations.bptt_walk import TimeWalk
+
+    return TimeWalk(
+        load_cell(options.cell),
+        steps=options.steps,
+        cost_at=_span(options.cost) if options.cost else None,
+        hidden_size=options.hidden_size,
+        input_size=options.input_size,
+        outputs=options.outputs,
+        output=options.output or "linear",
+        weights=_listed("--weights", options.weights),
+        x=_listed("--x", options.x),
+        y=_listed("--y", options.y),
+        rate=0.1 if options.rate is None else options.rate,
+        seed=options.seed,
+    ).walked()
+
+
+def _depth(options: BackpropOptions, layers: int) -> None:
+    from dataclasses import asdict
+
+    from ensue.study.foundations.backprop_page import whole_page
+    from ensue.study.foundations.depth import as_text, picture, through_depth
+
+    found = through_depth(layers, options.seed)
+    answer(as_json_text(asdict(found)) if options.as_json else as_text(found))
+    title = "δ on its way back"
+    page = f"<h1>{title}</h1><figure>{picture(found)}</figure>"
+    _write(options, lambda: whole_page(title, [page]), lambda: picture(found))
+
+
+def _write(options: BackpropOptions, page: Callable[[], str], picture: Callable[[], str]) -> None:
+    if options.html is not None:
+        write_file(options.html, page())
+    if options.picture is not None:
+        write_picture(options.picture, picture(), options.dark)
+
+
+def _listed(option: str, text: str) -> list[float] | None:
+    return numbers(option, text) if text else None
+
+
+def _span(text: str) -> tuple[int, int]:
+    """ "2:4", or "4" alone."""
+    found = re.fullmatch(r"(\d+)(?::(\d+))?", text)
+    if found is None:
+        raise OptionError(
+            f"--cost: with --cell, expected the steps whose outputs cost, such as 2:4, got {text!r}"
+        )
+    return int(found[1]), int(found[2] or found[1])

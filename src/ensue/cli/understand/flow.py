@@ -1,0 +1,221 @@
+"""How gradients flow through time: flow."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    app,
+    as_json_text,
+    check_files,
+    teller,
+    write_file,
+    write_picture,
+)
+from ensue.cli.grouped import grouped
+from ensue.cli.learning import BestSoFar, TrustCell, trusted
+from ensue.errors import OptionError
+
+if TYPE_CHECKING:
+    from ensue.diagnose import Flow, FlowSettings, FreshNetwork
+
+FRESH = "Fresh cell"  # the heading of options that a run has no use for
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowOptions:
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="Run folder; or name a cell with --cell.")
+    ] = None
+    cell: Annotated[
+        str,
+        typer.Option(
+            "--cell",
+            metavar="CELL",
+            help="A cell with fresh weights: a name, or a Python file such as mine.py:MyCell.",
+        ),
+    ] = ""
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", min=1, help="Steps; of a run, the last ones.")
+    ] = 100
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=1, help="Sequences that are looked at.")
+    ] = 3
+    updates: Annotated[
+        int,
+        typer.Option(
+            "--updates",
+            metavar="N",
+            min=0,
+            help="Updates by the norm-preserving regulariser, on a copy; 0 leaves it out.",
+        ),
+    ] = 10
+    clip: Annotated[
+        float | None,
+        typer.Option("--clip", metavar="X", help="Norm to clip at. [1, or that of the run]"),
+    ] = None
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", metavar="FILE", help="Files in place of the run's validation part."),
+    ] = None
+    hidden_size: Annotated[
+        int,
+        typer.Option(
+            "--hidden-size", metavar="N", min=1, help="Hidden size.", rich_help_panel=FRESH
+        ),
+    ] = 64
+    input_size: Annotated[
+        int,
+        typer.Option("--input-size", metavar="N", min=1, help="Input size.", rich_help_panel=FRESH),
+    ] = 16
+    layers: Annotated[
+        int, typer.Option("--layers", metavar="N", min=1, help="Layers.", rich_help_panel=FRESH)
+    ] = 1
+    bidirectional: Annotated[
+        bool, typer.Option("--bidirectional", help="Both directions.", rich_help_panel=FRESH)
+    ] = False
+    activation: Annotated[
+        str,
+        typer.Option(
+            "--activation",
+            metavar="NAME",
+            help="Of a SimpleRNN: tanh, sigmoid, relu, linear, prelu, maxout.",
+            rich_help_panel=FRESH,
+        ),
+    ] = ""
+    gain: Annotated[
+        float,
+        typer.Option(
+            "--gain", metavar="X", help="Factor of recurrent matrices.", rich_help_panel=FRESH
+        ),
+    ] = 1.0
+    scale: Annotated[
+        float,
+        typer.Option(
+            "--scale", metavar="X", help="Standard deviation of inputs.", rich_help_panel=FRESH
+        ),
+    ] = 1.0
+    bias: Annotated[
+        str,
+        typer.Option(
+            "--bias",
+            metavar="G=X,…",
+            help="Added to the biases of gates: f=2,i=-1.",
+            rich_help_panel=FRESH,
+        ),
+    ] = ""
+    init: Annotated[
+        str,
+        typer.Option(
+            "--init",
+            metavar="NAME",
+            help="Initial weights: standard, torch, glorot, he, identity, positive.",
+            rich_help_panel=FRESH,
+        ),
+    ] = "standard"
+    cost: Annotated[
+        str,
+        typer.Option(
+            "--cost", metavar="NAME", help="Cost of all steps, or the last.", rich_help_panel=FRESH
+        ),
+    ] = "all"
+    seed: Annotated[
+        int,
+        typer.Option("--seed", metavar="N", min=0, help="Random seed.", rich_help_panel=FRESH),
+    ] = 1
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
+    ] = None
+    picture: Picture = None
+    dark: Dark = False
+    trust_cell: TrustCell = False
+    best_so_far: BestSoFar = False
+    as_json: AsJson = False
+
+
+@app.command(
+    examples="""
+    ensue flow --cell GRU --hidden-size 64 --steps 100
+    ensue flow --cell SimpleRNN --gain 1.5 --html flow.html  a cell made to explode
+    ensue flow runs/reviews  a trained run, on its validation part
+    """
+)
+@grouped
+def flow(options: FlowOptions) -> None:
+    """Show how gradients flow through time: vanishing, exploding, gates.
+
+    Of a trained run, or of a cell with fresh weights: the derivative of late states by early ones
+    over distance, beside its bound; where the cost's gradient arrives; gates over time; what each
+    output depends on; what clipping and a regulariser change. Says what is wrong, and why.
+    """
+    from ensue.diagnose.flow_page import as_page
+    from ensue.diagnose.flow_picture import draw
+    from ensue.diagnose.flow_text import as_json, as_text
+
+    check_files(options.html, options.picture)
+    if (options.run is None) == (not options.cell):
+        given = "both" if options.cell else "none"
+        raise OptionError(f"flow: expected a run folder, or --cell such as GRU; got {given}")
+    found = _of_cell(options) if options.run is None else _of_run(options, options.run)
+    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
+    if options.html is not None:
+        write_file(options.html, as_page(found))
+    if options.picture is not None:
+        write_picture(options.picture, draw(found), options.dark)
+
+
+def _of_cell(options: FlowOptions) -> "Flow":
+    from ensue.cells import SimpleRNN
+    from ensue.cells.load import load_cell
+    from ensue.diagnose import flow_of_cell
+
+    if options.data:
+        raise OptionError("--data: expected a run folder with it, got --cell")
+    cell = load_cell(options.cell)
+    if options.activation:
+        if type(cell) is not SimpleRNN:
+            raise OptionError(f"--activation: expected --cell SimpleRNN, got {options.cell}")
+        cell = SimpleRNN(options.activation)
+    return flow_of_cell(cell, _fresh(options), _settings(options, options.clip or 1.0))
+
+
+def _fresh(options: FlowOptions) -> "FreshNetwork":
+    from ensue.cli.understand.typed_numbers import assignments
+    from ensue.diagnose import FreshNetwork
+
+    return FreshNetwork(
+        input_size=options.input_size,
+        hidden_size=options.hidden_size,
+        layers=options.layers,
+        bidirectional=options.bidirectional,
+        steps=options.steps,
+        gain=options.gain,
+        scale=options.scale,
+        init=options.init,
+        bias=assignments("--bias", options.bias) if options.bias else None,
+        cost=options.cost,
+        seed=options.seed,
+    )
+
+
+def _settings(options: FlowOptions, clip: float | None) -> "FlowSettings":
+    from ensue.diagnose import FlowSettings
+
+    return FlowSettings(rows=options.rows, steps=options.steps, clip=clip, updates=options.updates)
+
+
+def _of_run(options: FlowOptions, run: Path) -> "Flow":
+    from ensue.diagnose.trained import flow_of_run
+    from ensue.runs.load import Loading
+    from ensue.training import RunFolder
+
+    how = Loading(trusted(options.trust_cell), "cpu", options.best_so_far)
+    settings = _settings(options, options.clip)
+    return flow_of_run(RunFolder(run), how, settings, options.data or (), teller())

@@ -1,0 +1,62 @@
+"""The learning lab."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.app import Dark, Picture, answer, app, check_files, write_picture
+from ensue.cli.study import write_json
+from ensue.cli.understand.typed_numbers import numbers, positive_numbers
+
+Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")]
+
+
+@app.command()
+def lab(
+    rates: Annotated[
+        str,
+        typer.Option("--rates", metavar="A,B", help="Step sizes of the descent, comma-separated."),
+    ] = "0.001,0.01,0.02,0.05",
+    p: Annotated[
+        str, typer.Option("--p", metavar="A,B", help="Instead: KL divergence of p, with --q.")
+    ] = "",
+    q: Annotated[str, typer.Option("--q", metavar="A,B", help="From this distribution q.")] = "",
+    seed: Seed = 1,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write results and curves to a JSON file."),
+    ] = None,
+    picture: Picture = None,
+    dark: Dark = False,
+) -> None:
+    """Run seven small experiments on learning, around sin 10x + x.
+
+    Step sizes of gradient descent; expected and empirical cost; model families chosen by
+    validation; random features and tuned layers; gradients through stochastic units; SGD beside
+    gradient descent; early stopping. Takes some seconds. With --p and --q, the KL divergence.
+    """
+    from ensue.study.foundations.lab import run_lab
+    from ensue.study.foundations.lab_picture import draw
+    from ensue.study.foundations.lab_table import as_json, as_text
+
+    check_files(json_file, picture)
+    if p or q:
+        return _diverge(p, q, json_file)
+    found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
+    answer(as_text(found))
+    if json_file is not None:
+        write_json(json_file, as_json(found))
+    if picture is not None:
+        write_picture(picture, draw(found), dark)
+
+
+def _diverge(p: str, q: str, json_file: Path | None) -> None:
+    from dataclasses import asdict
+
+    from ensue.study.foundations.lab_learning import divergence, divergence_text
+
+    found = divergence(numbers("--p", p), numbers("--q", q))
+    answer(divergence_text(found))
+    if json_file is not None:
+        write_json(json_file, asdict(found))

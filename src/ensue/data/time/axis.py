@@ -1,0 +1,292 @@
+"""The rows of a table put in the order of time, series by series, with a place for each step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.series import MISSING
+from ensue.data.time.dates import AUTO, DAY_FIRST, ISO, MONTH_FIRST, Moment, Spelling, spellings_of
+from ensue.data.time.spacing import Spacing, spacing_of
+from ensue.errors import DataError
+
+MOST_SHOWN = 5  # problems of one message
+INSERTED = -1
+Rows = NDArray[np.int64]
+Where = Callable[[int], str]  # the place of a row, for messages
+
+
+@dataclass(frozen=True)
+class TimeColumn:
+    """texts: of each row; moments: None where there is none; spelling: how they are written."""
+
+    texts: tuple[str, ...]
+    moments: tuple[Moment | None, ...]
+    spelling: Spelling
+
+
+@dataclass(frozen=True)
+class Axis:
+    """rows: of each step the row that it is, −1 for a step that no row has; bounds (series + 1):
+    where each series begins; ids: of each series; moments, times: of each step, () without times;
+    spacing: None where rows simply count as steps; notes: what a user should know."""
+
+    rows: Rows
+    bounds: Rows
+    ids: tuple[tuple[str, ...], ...]
+    moments: tuple[Moment, ...] = ()
+    times: tuple[str, ...] = ()
+    spacing: Spacing | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def inserted(self) -> int:
+        return int((self.rows == INSERTED).sum())
+
+
+# --- the times -------------------------------------------------------------------------------
+
+
+def is_missing(text: str) -> bool:
+    return text.strip().lower() in MISSING
+
+
+def time_column(
+    texts: Sequence[str], column: str, where: Where, order: str = AUTO, ids: Sequence[object] = ()
+) -> TimeColumn:
+    """All texts read in one spelling. order: day-first or month-first, where it is known; ids: of
+    the rows, whose dates must be even for a reading to be right. An error names the texts that are
+    no dates, or asks for the order."""
+    there = [text for text in texts if not is_missing(text)]
+    found = spellings_of(there, column, order)
+    if not found:
+        raise _no_dates(texts, column, where)
+    if len(found) > 1:
+        found = _even_ones(found, texts, ids) or found
+    if len(found) > 1:
+        first = next(
+            (text for text in there if len({own.read(text) for own in found}) > 1), there[0]
+        )
+        one, two = (own.read(first) for own in found)
+        raise DataError(
+            f"{where(texts.index(first))}: column {column!r}: {first!r} may be "
+            f"{ISO.write(one, '2021-01-01')} or {ISO.write(two, '2021-01-01')}, and no row tells "
+            f"which: add --dates {DAY_FIRST} or --dates {MONTH_FIRST} (in Python: "
+            f'model={{"dates": "{DAY_FIRST}"}})'
+        )
+    moments = tuple(None if is_missing(text) else found[0].read(text) for text in texts)
+    return TimeColumn(tuple(texts), moments, found[0])
+
+
+def _even_ones(
+    found: Sequence[Spelling], texts: Sequence[str], ids: Sequence[object]
+) -> list[Spelling]:
+    """The readings under which every series is evenly spaced, in the order of the rows."""
+    keys = ids or [""] * len(texts)
+    even = []
+    for spelling in found:
+        groups: dict[object, list[Moment]] = {}
+        for key, text in zip(keys, texts, strict=True):
+            if not is_missing(text):
+                groups.setdefault(key, []).append(spelling.read(text))
+        rising = all(a < b for own in groups.values() for a, b in itertools.pairwise(own))  # type: ignore[operator]
+        if rising and spacing_of(list(groups.values())) is not None:
+            even.append(spelling)
+    return even
+
+
+def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
+    """Which texts are not written as the first one; all of them, where that is no date."""
+    there = [k for k, text in enumerate(texts) if not is_missing(text)]
+    if not there:
+        return DataError(f"{where(0)}: column {column!r}: expected dates, got no value at all")
+    lead = spellings_of([texts[there[0]]], column)
+    wrong = [k for k in there if not lead or not spellings_of([texts[k]], column)]
+    if not wrong:
+        names = {own.name for own in lead}
+        wrong = [k for k in there if not _reads(lead, texts[k])]
+        like = texts[there[0]]
+        told = [
+            f"{where(k)}: column {column!r}: expected a time written as {like!r}, got {texts[k]!r}"
+            for k in wrong[:MOST_SHOWN]
+        ]
+        return DataError("\n".join(told or [f"column {column!r}: {', '.join(names)}"]))
+    told = [
+        f"{where(k)}: column {column!r}: expected a date such as 1958-11-30, 30.11.1958, "
+        f"11/30/1958, 1958-11 or 1958Q4, with a time such as 06:00 or not, or a number, got "
+        f"{texts[k]!r}"
+        for k in wrong[:MOST_SHOWN]
+    ]
+    more = [f"and {len(wrong) - MOST_SHOWN} more"] if len(wrong) > MOST_SHOWN else []
+    return DataError("\n".join([*told, *more]))
+
+
+def _reads(spellings: Sequence[Spelling], text: str) -> bool:
+    for spelling in spellings:
+        try:
+            spelling.read(text)
+        except (ValueError, OverflowError):
+            continue
+        return True
+    return False
+
+
+# --- steps -----------------------------------------------------------------------------------
+
+
+def arranged(
+    count: int,
+    where: Where,
+    times: TimeColumn | None = None,
+    column: str = "",
+    ids: Sequence[tuple[str, ...]] = (),
+    spacing: Spacing | None = None,
+) -> Axis:
+    """The order of rows by series and time. times: without them, rows are steps as they come;
+    spacing: of the data that a model learned from, where these alone do not tell."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row in range(count):
+        groups.setdefault(ids[row] if ids else (), []).append(row)
+    if times is None:
+        rows = np.array([row for own in groups.values() for row in own], np.int64)
+        return Axis(rows, _bounds(map(len, groups.values())), tuple(groups))
+    notes = [*_without_time(groups, times, column)]
+    unsorted = sum(_sort(own, times) for own in groups.values())
+    if unsorted:
+        notes.append(f"rows sorted by {column}: {unsorted:,} stood before an earlier one")
+    _refuse_twice(groups, times, column, where, bool(ids))
+    moments = {key: [_known(times.moments[row]) for row in own] for key, own in groups.items()}
+    found = spacing_of(list(moments.values())) or _given(spacing, moments)
+    if found is None:
+        return _as_they_come(groups, times, column, notes)
+    return _even(groups, moments, times, found, notes)
+
+
+def _known(moment: Moment | None) -> Moment:
+    assert moment is not None
+    return moment
+
+
+def _given(
+    spacing: Spacing | None, moments: Mapping[tuple[str, ...], list[Moment]]
+) -> Spacing | None:
+    """The spacing of other data, where these are one moment a series, or fit."""
+    if spacing is None:
+        return None
+    pairs = [pair for own in moments.values() for pair in itertools.pairwise(own)]
+    return spacing if all(spacing.steps(*pair) is not None for pair in pairs) else None
+
+
+def _bounds(lengths: object) -> Rows:
+    return np.concatenate([[0], np.cumsum(list(lengths))]).astype(np.int64)  # type: ignore[call-overload]
+
+
+def _without_time(
+    groups: dict[tuple[str, ...], list[int]], times: TimeColumn, column: str
+) -> list[str]:
+    """Takes out the rows that have no time."""
+    lost = 0
+    for own in groups.values():
+        kept = [row for row in own if times.moments[row] is not None]
+        lost += len(own) - len(kept)
+        own[:] = kept
+    for key in [key for key, own in groups.items() if not own]:
+        del groups[key]
+    if not groups:
+        raise DataError(f"column {column!r}: expected times, got no row that has one")
+    return [f"{lost:,} row{'s' * (lost > 1)} without a {column} left out"] if lost else []
+
+
+def _sort(own: list[int], times: TimeColumn) -> int:
+    """Puts the rows of a series in the order of time; how many stood too early."""
+    moments = [_known(times.moments[row]) for row in own]
+    wrong = sum(two < one for one, two in itertools.pairwise(moments))  # type: ignore[operator]
+    if wrong:
+        own.sort(key=lambda row: _known(times.moments[row]))
+    return wrong
+
+
+def _refuse_twice(
+    groups: Mapping[tuple[str, ...], list[int]],
+    times: TimeColumn,
+    column: str,
+    where: Where,
+    grouped: bool,
+) -> None:
+    twice = [
+        (one, two, key)
+        for key, own in groups.items()
+        for one, two in itertools.pairwise(own)
+        if times.moments[one] == times.moments[two]
+    ]
+    if not twice:
+        return
+    told = [
+        f"{where(two)}: column {column!r}: {times.texts[two]!r} comes twice"
+        + f" for {', '.join(key)}" * bool(key)
+        + f", as {where(one)} has it too"
+        for one, two, key in twice[:MOST_SHOWN]
+    ]
+    many = f"{len(twice):,} such rows in all" if len(twice) > MOST_SHOWN else ""
+    hint = "keep one row for each time"
+    if not grouped:
+        hint += ", or name the column that tells several series apart with --group"
+    raise DataError("\n".join([*told, *filter(None, [many]), hint]))
+
+
+def _as_they_come(
+    groups: Mapping[tuple[str, ...], list[int]], times: TimeColumn, column: str, notes: list[str]
+) -> Axis:
+    rows = np.array([row for own in groups.values() for row in own], np.int64)
+    moments = tuple(_known(times.moments[row]) for row in rows)
+    if len(rows) > len(groups):
+        notes.append(f"{column} is not evenly spaced: rows count as steps")
+    texts = tuple(times.texts[row] for row in rows)
+    bounds = _bounds(map(len, groups.values()))
+    return Axis(rows, bounds, tuple(groups), moments, texts, None, tuple(notes))
+
+
+def _even(
+    groups: Mapping[tuple[str, ...], list[int]],
+    moments: Mapping[tuple[str, ...], list[Moment]],
+    times: TimeColumn,
+    spacing: Spacing,
+    notes: list[str],
+) -> Axis:
+    """With a step for each moment between the first and the last of a series."""
+    rows: list[int] = []
+    every: list[Moment] = []
+    texts: list[str] = []
+    lengths = []
+    for key, own in groups.items():
+        before = len(rows)
+        for row, moment in zip(own, moments[key], strict=True):
+            if len(rows) > before:
+                missing = (spacing.steps(every[-1], moment) or 1) - 1
+                ahead = [spacing.after(every[-1], k) for k in range(1, missing + 1)]
+                rows += [INSERTED] * missing
+                every += ahead
+                texts += [times.spelling.write(step, times.texts[row]) for step in ahead]
+            rows.append(row)
+            every.append(moment)
+            texts.append(times.texts[row])
+        lengths.append(len(rows) - before)
+    inserted = rows.count(INSERTED)
+    if inserted:
+        notes.append(
+            f"{inserted:,} step{'s' * (inserted > 1)} missing between others (a step is a "
+            f"{spacing}): read as missing values"
+        )
+    return Axis(
+        np.array(rows, np.int64),
+        _bounds(lengths),
+        tuple(groups),
+        tuple(every),
+        tuple(texts),
+        spacing,
+        tuple(notes),
+    )

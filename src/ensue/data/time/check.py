@@ -1,0 +1,52 @@
+"""What `data check` says of a column of times: how far apart, in which order, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ensue.data.series import number_of
+from ensue.data.time.axis import arranged, is_missing, time_column
+from ensue.data.time.dates import NUMBER, spellings_of
+from ensue.errors import DataError
+
+FEWEST = 8  # rows of a series
+
+
+def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells.
+    [] where it has none, or where rows of the same time belong to several series."""
+    for name, values in columns.items():
+        texts = ["" if own is None else str(own) for own in values]
+        there = [text for text in texts if not is_missing(text)]
+        if len(there) < FEWEST or _no_dates(there, name):
+            continue
+        try:
+            column = time_column(texts, name, lambda row: f"row {row + 1}")
+            axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
+        except DataError as problem:
+            return [f"{name} holds dates, but {str(problem).splitlines()[0]}"]
+        empty = {other: _empty(own) for other, own in columns.items() if other != name}
+        told = [
+            f"{count:,} empty cell{'s' * (count > 1)} in {other}"
+            for other, count in empty.items()
+            if count
+        ]
+        if axis.spacing is None:
+            return [*axis.notes, *told]
+        first, last = axis.times[0], axis.times[-1]
+        lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
+        return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *told]
+    return []
+
+
+def _no_dates(texts: Sequence[str], name: str) -> bool:
+    found = spellings_of(list(texts[:50]), name)
+    return not found or found[0] is NUMBER
+
+
+def _empty(values: Sequence[Any]) -> int:
+    """Cells that are empty in a column of numbers; 0 in any other."""
+    there = [own for own in values if own is not None and not is_missing(str(own))]
+    numbers = all(number_of(own) is not None for own in there[:50])
+    return len(values) - len(there) if there and numbers else 0

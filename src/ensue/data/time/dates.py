@@ -1,0 +1,256 @@
+"""Dates in the common spellings: which one a column has, read and written back.
+
+A column has one spelling. Where day and month could be either (01/02/2021), all rows together
+decide, by a number over 12 or by the one reading under which the dates are evenly spaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from ensue.data.series import number_of
+
+Moment = datetime | float
+
+DAY_FIRST, MONTH_FIRST, AUTO = "day-first", "month-first", "auto"
+ORDERS = (AUTO, DAY_FIRST, MONTH_FIRST)
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+SHORT = {name[:3]: k for k, name in enumerate(MONTHS, 1)}
+NAMED = r"(?P<b>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?"
+CLOCK = (
+    r"(?:(?:T|,? +)(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,6})\d*)?)?"
+    r"(?: ?(?P<p>[ap]m))?(?: ?(?P<z>Z|UTC|[+-]\d{2}:?\d{2}))?)?"
+)
+YEAR, SHORT_YEAR = r"(?P<y>\d{4})", r"(?P<y>\d{4}|\d{2})"
+MONTH, DAY = r"(?P<m>\d{1,2})", r"(?P<d>\d{1,2})"
+PATTERNS = (
+    rf"{YEAR}(?P<s>[-/.]){MONTH}(?P=s){DAY}",
+    r"(?P<y>\d{1,4})-(?P<m>\d{2})",
+    rf"{YEAR}[/.M]{MONTH}",
+    rf"{MONTH}[/.-]{YEAR}",
+    rf"{YEAR}[ -]?Q(?P<q>[1-4])",
+    rf"Q(?P<q>[1-4])[ /-]?{YEAR}",
+    rf"{DAY}(?:st|nd|rd|th|\.)?[ -]*{NAMED}[ ,-]*{SHORT_YEAR}",
+    rf"{NAMED} *{DAY}(?:st|nd|rd|th)?,? +{YEAR}",
+    rf"{NAMED}[ ,-]*{SHORT_YEAR}",
+    rf"{YEAR}[ -]?{NAMED}(?:[ -]{DAY})?",
+)
+EITHER = {
+    DAY_FIRST: rf"{DAY}(?P<s>[/.-]){MONTH}(?P=s){SHORT_YEAR}",
+    MONTH_FIRST: rf"{MONTH}(?P<s>[/.-]){DAY}(?P=s){SHORT_YEAR}",
+}
+CALLED_UNIX = re.compile(r"(.*[_\-. ])?(unix|epoch|posix|timestamp|ts)([_\-. ].*)?", re.IGNORECASE)
+CALLED_DATE = re.compile(r"(.*[_\-. ])?(date|day|ds|time|datetime|yyyymmdd)", re.IGNORECASE)
+SECONDS, MILLISECONDS = (1e8, 1e11), (1e11, 1e14)
+PIVOT = 69  # a year of two digits from this one on is of the 20th century
+TRIED = 3  # rows that a spelling must fit before all are read
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """read: a text as a moment, or ValueError; write: a moment as such a text, given another one
+    that it is to look like. order: day-first or month-first, where a reader must know."""
+
+    name: str
+    read: Callable[[str], Moment]
+    write: Callable[[Moment, str], str]
+    order: str = ""
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+def _read_number(text: str) -> Moment:
+    number = number_of(text)
+    if number is None:
+        raise ValueError(text)
+    return number
+
+
+def _write_number(moment: Moment, like: str) -> str:
+    assert isinstance(moment, float)
+    return f"{moment:g}" if abs(moment) < 1e6 else f"{moment:.12g}"
+
+
+def _read_unix(text: str, unit: float) -> Moment:
+    number = _read_number(text)
+    assert isinstance(number, float)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=number / unit)
+
+
+def _write_unix(moment: Moment, like: str, unit: float) -> str:
+    assert isinstance(moment, datetime)
+    return f"{unit * moment.timestamp():.15g}"
+
+
+def _read_compact(text: str) -> Moment:
+    number = _read_number(text)
+    return datetime.strptime(f"{number:.0f}", "%Y%m%d").replace(tzinfo=UTC)
+
+
+def _write_compact(moment: Moment, like: str) -> str:
+    assert isinstance(moment, datetime)
+    return moment.strftime("%Y%m%d")
+
+
+NUMBER = Spelling("number", _read_number, _write_number)
+COMPACT = Spelling("20210131", _read_compact, _write_compact)
+
+
+def _unix(unit: float) -> Spelling:
+    write = partial(_write_unix, unit=unit)
+    return Spelling("unix time", partial(_read_unix, unit=unit), write)
+
+
+def _of_numbers(texts: Sequence[str], column: str) -> Spelling | None:
+    """Numbers are numbers, unless the column is called a date or a unix time, and they fit."""
+    numbers = [number_of(text) for text in texts]
+    found = [number for number in numbers if number is not None]
+    if len(found) < len(numbers):
+        return None
+    for unit, (low, high) in ((1.0, SECONDS), (1e3, MILLISECONDS)):
+        if CALLED_UNIX.fullmatch(column) and all(low <= number < high for number in found):
+            return _unix(unit)
+    if CALLED_DATE.fullmatch(column) and _fits(COMPACT, texts):
+        return COMPACT
+    return NUMBER
+
+
+# --- texts -----------------------------------------------------------------------------------
+
+
+def _read_iso(text: str) -> Moment:
+    found = datetime.fromisoformat(text.strip())
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+
+
+def _write_iso(moment: Moment, like: str) -> str:
+    assert isinstance(moment, datetime)
+    like = like.strip()
+    text = moment.replace(tzinfo=None).isoformat(" " if " " in like else "T")
+    return text[: len(like)] if len(like) in (7, 10, 13, 16, 19) else text
+
+
+ISO = Spelling("2021-01-31", _read_iso, _write_iso)
+
+
+def _read_pattern(text: str, pattern: re.Pattern[str]) -> Moment:
+    found = pattern.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    given = {name: value for name, value in found.groupdict().items() if value is not None}
+    month = int(given.get("m", 1))
+    if "b" in given:
+        month = SHORT[given["b"][:3].lower()]
+        if not MONTHS[month - 1].startswith(given["b"].lower()) and given["b"].lower() != "sept":
+            raise ValueError(text)
+    if "q" in given:
+        month = 3 * int(given["q"]) - 2
+    year = int(given["y"])
+    if len(given["y"]) == 2 and {"d", "b"} & {*given}:
+        year += 1900 if year >= PIVOT else 2000
+    hour = int(given.get("H", 0))
+    if "p" in given:
+        if not 1 <= hour <= 12:
+            raise ValueError(text)
+        hour = hour % 12 + 12 * (given["p"].lower() == "pm")
+    clock = (hour, int(given.get("M", 0)), int(given.get("S", 0)))
+    micro = int(given.get("f", "0").ljust(6, "0"))
+    moment = datetime(year, month, int(given.get("d", 1)), *clock, micro, UTC)
+    zone = given.get("z", "Z").replace(":", "")
+    if zone not in ("Z", "UTC"):
+        ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:]))
+        moment += -ahead if zone[0] == "+" else ahead
+    return moment
+
+
+def _write_pattern(
+    moment: Moment, like: str, pattern: re.Pattern[str], padded: bool, full: bool
+) -> str:
+    """As another text, with each of its numbers replaced."""
+    assert isinstance(moment, datetime)
+    like = like.strip()
+    found = pattern.fullmatch(like)
+    assert found is not None
+    hour = moment.hour if not found.groupdict().get("p") else (moment.hour - 1) % 12 + 1
+    month = MONTHS[moment.month - 1].capitalize()
+    two = "02" if padded else ""
+    values = {
+        "y": f"{moment.year % 100:02}" if len(found["y"]) == 2 else str(moment.year),
+        "m": format(moment.month, "02" if "d" not in found.groupdict() else two),
+        "d": format(moment.day, two),
+        "b": month if full else month[:3],
+        "q": str((moment.month + 2) // 3),
+        "H": format(hour, "02" if len(found.groupdict().get("H") or "") > 1 else two),
+        "M": f"{moment.minute:02}",
+        "S": f"{moment.second:02}",
+        "f": f"{moment.microsecond:06}",
+        "p": "pm" if moment.hour >= 12 else "am",
+        "z": "",
+    }
+    parts, end = [], 0
+    spans = sorted((found.span(name), name) for name in found.groupdict() if found[name])
+    for (first, last), name in spans:
+        if name == "s":
+            continue
+        own = values[name]
+        if name == "f":
+            own = own[: last - first]
+        cased = own.upper() if like[first:last].isupper() else own
+        parts += [like[end:first], cased if name in "bp" else own]
+        end = last
+    return "".join([*parts, like[end:]])
+
+
+def _spelling(pattern: str, texts: Sequence[str], order: str = "") -> Spelling | None:
+    compiled = re.compile(pattern + CLOCK, re.IGNORECASE)
+    read = partial(_read_pattern, pattern=compiled)
+    if not _fits(Spelling("", read, _write_iso), texts):
+        return None
+    found = [match for text in texts if (match := compiled.fullmatch(text.strip()))]
+    short = [m[name] for m in found for name in ("m", "d") if m.groupdict().get(name)]
+    padded = not any(len(own) == 1 for own in short)
+    full = any(len(match.groupdict().get("b") or "") > 4 for match in found)
+    write = partial(_write_pattern, pattern=compiled, padded=padded, full=full)
+    return Spelling(texts[0], read, write, order)
+
+
+def _fits(spelling: Spelling, texts: Sequence[str]) -> bool:
+    for some in (texts[:TRIED], texts[TRIED:]):
+        for text in some:
+            try:
+                spelling.read(text)
+            except (ValueError, OverflowError):
+                return False
+    return True
+
+
+# --- a column --------------------------------------------------------------------------------
+
+
+def spellings_of(texts: Sequence[str], column: str = "", order: str = AUTO) -> list[Spelling]:
+    """Those that fit every text: none, one, or two where day and month could be either. order:
+    day-first or month-first, where that is known; column: what it is called."""
+    if not texts:
+        return []
+    numbers = _of_numbers(texts, column)
+    if numbers is not None:
+        return [numbers]
+    if _fits(ISO, texts):
+        return [ISO]
+    for pattern in PATTERNS:
+        found = _spelling(pattern, texts)
+        if found is not None:
+            return [found]
+    orders = [own for own in (DAY_FIRST, MONTH_FIRST) if order in (AUTO, own)]
+    every = [_spelling(EITHER[own], texts, own) for own in orders]
+    fitting = [own for own in every if own is not None]
+    dotted = all("." in text.split(" ")[0] for text in texts)  # 31.01.2021 is always day first
+    return fitting[:1] if dotted and order == AUTO else fitting

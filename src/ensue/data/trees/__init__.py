@@ -1,0 +1,1 @@
+"""Trees in brackets: read, written, told from other texts."""

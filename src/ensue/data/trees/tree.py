@@ -1,0 +1,125 @@
+"""Trees in brackets: `(S (NP the cat) (VP sat))`, `(3 (2 It) (4 (2 is) (3 good)))`.
+
+A bracket is a node. What stands first in it, unless it is a bracket, is the node's label; all that
+follows are its children: words and brackets. A bracket around a label and one word is one node,
+the word with that label; `(cat)` is a word without a label, and a bracket that begins with a
+bracket has none. A bracket without a label around the whole tree says nothing, and is taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ensue.data.values import Unfit
+
+SYMBOL = re.compile(r"[()]|[^\s()]+")
+
+
+@dataclass
+class Node:
+    """label: "" where it has none; word: "" of a node that has children; bare: a word that stands
+    without brackets of its own."""
+
+    label: str = ""
+    word: str = ""
+    children: list[Node] = field(default_factory=list)
+    bare: bool = False
+
+    def nodes(self) -> Iterator[Node]:
+        """This one and all below it, each before its children, from left to right."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.children)
+
+    @property
+    def words(self) -> list[str]:
+        return [node.word for node in self.nodes() if not node.children]
+
+    def as_text(self) -> str:
+        """In brackets, on one line."""
+        parts: list[str] = []
+        waiting: list[Node | str] = [self]
+        while waiting:
+            own = waiting.pop()
+            if isinstance(own, str):
+                parts.append(own)
+                continue
+            if own.bare:
+                parts.append(own.word)
+                continue
+            inside = [own.word] if own.word else []
+            parts.append("(" + " ".join([own.label, *inside] if own.label else inside))
+            waiting += [")", *reversed(own.children)]
+        return " ".join(parts).replace(" )", ")").replace("( ", "(")
+
+
+def read_tree(text: str) -> Node:
+    """The tree of a text; `Unfit` where its brackets are none.
+
+    >>> tree = read_tree("(S (NP the cat) (VP sat))")
+    >>> tree.label, tree.words, tree.as_text()
+    ('S', ['the', 'cat', 'sat'], '(S (NP the cat) (VP sat))')
+    """
+    open_nodes: list[Node] = []
+    done: Node | None = None
+    fresh = False  # a bracket has just been opened: a label may follow
+    for found in SYMBOL.finditer(text):
+        symbol, at = found.group(), found.start() + 1
+        if done is not None:
+            raise Unfit(f"expected one tree, got {symbol!r} after its end, at character {at}")
+        if symbol == "(":
+            open_nodes.append(Node())
+        elif symbol == ")":
+            if not open_nodes:
+                raise Unfit(f"expected an opening bracket, got ')' at character {at}")
+            node = closed(open_nodes.pop(), at)
+            if open_nodes:
+                open_nodes[-1].children.append(node)
+            else:
+                done = node
+        elif not open_nodes:
+            raise Unfit(f"expected a tree in brackets, (…), got {symbol!r} at character {at}")
+        elif fresh:
+            open_nodes[-1].label = symbol
+        else:
+            open_nodes[-1].children.append(Node(word=symbol, bare=True))
+        fresh = symbol == "("
+    if done is None:
+        missing = f"{len(open_nodes)} closing bracket{'s' * (len(open_nodes) > 1)} missing"
+        raise Unfit(f"expected a tree in brackets, got {missing if open_nodes else 'none'}")
+    return _without_outer(done)
+
+
+def closed(node: Node, at: int) -> Node:
+    """The node at its closing bracket: a label alone is a word, and so is a label with one."""
+    if not node.children:
+        if not node.label:
+            raise Unfit(f"expected a word or a bracket inside of (), at character {at}")
+        return Node(word=node.label)
+    only = node.children[0]
+    if len(node.children) == 1 and only.bare and node.label:
+        return Node(node.label, only.word)
+    return node
+
+
+def _without_outer(tree: Node) -> Node:
+    while not tree.label and len(tree.children) == 1 and not tree.children[0].bare:
+        tree = tree.children[0]
+    return tree
+
+
+def balance(text: str) -> int:
+    """Brackets that are open at the end of a text; negative where more are closed."""
+    return text.count("(") - text.count(")")
+
+
+def looks_like_trees(texts: Iterable[str]) -> bool:
+    """Whether most texts are trees with something inside; the others are faults, to be named."""
+    given = [text.strip() for text in texts if text.strip()]
+    trees = sum(t.startswith("(") and t.endswith(")") and balance(t) == 0 for t in given)
+    nested = sum(t.count("(") > 1 for t in given)
+    return bool(given) and 2 * trees > len(given) and 2 * nested > len(given)

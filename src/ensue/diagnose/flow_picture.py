@@ -1,0 +1,210 @@
+"""A flow as one picture: a panel for each thing that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ensue.diagnose.findings import LEFT, Finding
+from ensue.diagnose.flow import Flow, PassageFlow, TrackFlow
+from ensue.diagnose.flow_text import number, pooled
+from ensue.drawing.chart import MARGIN, Axis, Key, Panel, Ticks, colour_of, heading, legend
+from ensue.drawing.svg import BLUE, INK, QUIET, RULE, Drawing, Point
+from ensue.drawing.theme import PAPER, mixed
+
+WIDE, GAP, AXIS = 1120.0, 48.0, 58.0  # of all; between panels; left of a field, for its numbers
+PANEL, HIGH = (WIDE - 2 * MARGIN - GAP) / 2, 216.0
+HEAD, FOOT = 76.0, 66.0  # above and below a panel's field
+LOWEST, HIGHEST = 1e-12, 1e12  # what is drawn of a norm
+MOST_SQUARES = 60
+SAID = {"healthy": "#15803d", "vanishing": "#b45309", "exploding": "#be123c"}
+LINE = 96  # characters of a finding
+
+Curve = Sequence[tuple[float, float]]
+
+
+def draw(flow: Flow, titled: bool = True) -> str:
+    """The picture as SVG. titled: with its title and findings, which a page has already."""
+    drawing, top = Drawing(), 8.0
+    if titled:
+        top = heading(drawing, "Gradient flow", flow.title)
+        for finding in flow.findings:
+            top = _finding(drawing, finding, top, len(flow.tracks) > 1)
+    panels = [_jacobians, _gradients, _states]
+    panels += [_gates] * any(own.gates for own in flow.tracks)
+    panels += [_shortcuts] * any(own.shortcuts for own in flow.tracks)
+    places = [
+        (MARGIN + (PANEL + GAP) * (k % 2), top + 14 + (HEAD + HIGH + FOOT) * (k // 2))
+        for k in range(len(panels) + sum(bool(own.map) for own in flow.passages))
+    ]
+    for panel, at in zip(panels, places, strict=False):
+        panel(drawing, flow, at)
+    maps = [own for own in flow.passages if own.map]
+    for passage, at in zip(maps, places[len(panels) :], strict=True):
+        _map(drawing, passage, at)
+    bottom = max(y for _, y in places) + HEAD + HIGH + FOOT
+    return drawing.svg(WIDE, bottom, "Gradient flow")
+
+
+def _finding(drawing: Drawing, own: Finding, top: float, several: bool) -> float:
+    name = f"{own.name} ({own.where})" if several else own.name
+    drawing.words((MARGIN, top + 4), name, 14, SAID.get(own.name, "#6d28d9"), "start", weight=600)
+    words, lines = own.why.split(), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) >= LINE:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    for line in lines:
+        drawing.words((MARGIN + 260, top + 4), line.replace("e-", "e−"), 13, INK, "start")
+        top += 20
+    return top + 4
+
+
+# --- panels ----------------------------------------------------------------------------------
+
+
+def _titled(drawing: Drawing, at: Point, title: str, keys: Iterable[Key]) -> None:
+    drawing.words((at[0], at[1] + 10), title, 16, INK, "start", weight=600)
+    legend(drawing, keys, at[0], at[1] + 34, at[0] + PANEL)
+
+
+def _field(drawing: Drawing, at: Point, x: tuple[float, float], y: Axis) -> Panel:
+    return Panel(drawing, Axis(*x, at[0] + AXIS, at[0] + PANEL), y)
+
+
+def _norms(at: Point, values: Iterable[float]) -> Axis:
+    """A logarithmic axis over those that can be drawn."""
+    shown = [min(max(own, LOWEST), HIGHEST) for own in values if own > 0] or [1.0]
+    low, high = math.floor(math.log10(min(shown))), math.ceil(math.log10(max(shown)))
+    ends = (10.0 ** min(low, high - 1), 10.0**high)
+    return Axis(*ends, at[1] + HEAD + HIGH, at[1] + HEAD, logarithmic=True)
+
+
+def _ticks(axis: Axis) -> Ticks:
+    low, high = (round(math.log10(end)) for end in (axis.low, axis.high))
+    every = -(-(high - low) // 6) or 1
+    return [(10.0**k, _tens(k)) for k in range(low, high + 1, every)]
+
+
+def _tens(power: int) -> str:
+    return f"{10.0**power:g}" if -3 < power < 5 else f"1e{power}".replace("-", "−")
+
+
+def _jacobians(drawing: Drawing, flow: Flow, at: Point) -> None:
+    curves = [(own.name, [math.exp(min(v, 700)) for v in own.logs]) for own in flow.tracks]
+    bounds = [own for own in flow.tracks if own.bound]
+    keys = [Key(name, colour_of(k)) for k, (name, _) in enumerate(curves)]
+    keys += [Key("bound (λσ_max)^(t−k)", QUIET, "5 4")] * bool(bounds)
+    _titled(drawing, at, "How much of h_k is left in h_t", keys)
+    steps = max(own.steps for own in flow.tracks)
+    drawn = [v for _, own in curves for v in own] + [LEFT]
+    drawn += [own.bound**own.steps for own in bounds if own.bound]
+    panel = _field(drawing, at, (0, steps), _norms(at, drawn))
+    panel.axes("distance t − k, in steps", "‖∂h_t/∂h_k‖₂", None, _ticks(panel.y))
+    panel.curve([(0, LEFT), (steps, LEFT)], RULE, 1.4, "2 3")
+    drawing.words((panel.x.end, panel.y(LEFT) - 9), "1 %", 11, QUIET, "end")
+    for track in bounds:
+        assert track.bound is not None
+        log = math.log(track.bound)
+        line = [(d, math.exp(min(d * log, 700))) for d in range(track.steps + 1)]
+        panel.curve(_above(line), QUIET, 1.6, "5 4")
+    for k, (_, values) in enumerate(curves):
+        panel.curve(_above(list(enumerate(values))), colour_of(k))
+
+
+def _above(curve: Curve) -> list[tuple[float, float]]:
+    """Up to where a curve leaves the field at its bottom."""
+    found = []
+    for x, y in curve:
+        found.append((x, max(y, LOWEST)))
+        if y <= LOWEST:
+            break
+    return found
+
+
+def _gradients(drawing: Drawing, flow: Flow, at: Point) -> None:
+    keys = [Key(own.name, colour_of(k)) for k, own in enumerate(flow.tracks)]
+    _titled(drawing, at, "Where the gradient arrives", keys)
+    values = [v for own in flow.tracks for v in own.gradient]
+    panel = _field(drawing, at, _steps(flow), _norms(at, values))
+    panel.axes("step t", "‖∂L/∂h_t‖₂", None, _ticks(panel.y))
+    for k, track in enumerate(flow.tracks):
+        points = [(t, max(v, LOWEST)) for t, v in enumerate(track.gradient, 1) if v > 0]
+        if points:
+            panel.curve(points, colour_of(k))
+
+
+def _steps(flow: Flow) -> tuple[float, float]:
+    return 1, max(2, *(len(own.gradient) for own in flow.tracks))
+
+
+def _states(drawing: Drawing, flow: Flow, at: Point) -> None:
+    series = [
+        (name if not own.forward else f"{name}, same weights", values)
+        for own in flow.tracks
+        for name, values in (own.forward or {own.name: own.states}).items()
+    ]
+    _titled(drawing, at, "How large the state is", _keys(series))
+    values = [v for _, own in series for v in own]
+    panel = _field(drawing, at, _steps(flow), _norms(at, values))
+    panel.axes("step t", "‖h_t‖₂", None, _ticks(panel.y))
+    for k, (_, own) in enumerate(series):
+        panel.curve([(t, max(v, LOWEST)) for t, v in enumerate(own, 1)], colour_of(k))
+
+
+def _keys(series: Sequence[tuple[str, object]]) -> list[Key]:
+    return [Key(name, colour_of(k)) for k, (name, _) in enumerate(series)]
+
+
+def _named(flow: Flow, track: TrackFlow, name: str) -> str:
+    return f"{track.name}, {name}" if len(flow.tracks) > 1 else name
+
+
+def _gates(drawing: Drawing, flow: Flow, at: Point) -> None:
+    series = [(_named(flow, t, g.name), g.mean) for t in flow.tracks for g in t.gates]
+    _titled(drawing, at, "How far the gates are open", _keys(series))
+    low, high = at[1] + HEAD + HIGH, at[1] + HEAD
+    panel = _field(drawing, at, _steps(flow), Axis(0, 1, low, high))
+    panel.axes("step t", "mean over units")
+    for k, (_, own) in enumerate(series):
+        panel.curve(list(enumerate(own, 1)), colour_of(k))
+
+
+def _shortcuts(drawing: Drawing, flow: Flow, at: Point) -> None:
+    series = [
+        (_named(flow, t, f"{own.part}: {own.equation}"), own.arriving)
+        for t in flow.tracks
+        for own in t.shortcuts
+    ]
+    _titled(drawing, at, "What the shortcut carries to the end", _keys(series))
+    panel = _field(drawing, at, _steps(flow), _norms(at, [v for _, own in series for v in own]))
+    panel.axes("step k of writing", "share left at the end", None, _ticks(panel.y))
+    for k, (_, own) in enumerate(series):
+        points = [(t, max(v, LOWEST)) for t, v in enumerate(own, 1) if v > 0]
+        panel.curve(points, colour_of(k))
+
+
+def _map(drawing: Drawing, passage: PassageFlow, at: Point) -> None:
+    squares = pooled(passage.map, MOST_SQUARES)
+    most = max((v for row in squares for v in row if math.isfinite(v)), default=0.0)
+    words = "what it read held fixed" if passage.in_turn else f"darkest {number(most)}"
+    _titled(drawing, at, f"What an output depends on: {passage.name}", [])
+    drawing.words(
+        (at[0], at[1] + 34), f"‖∂L_t/∂x_k‖₂, each tenth paler; {words}", 12.5, QUIET, "start"
+    )
+    size = HIGH / len(squares)
+    left, top = at[0] + AXIS, at[1] + HEAD
+    for i, row in enumerate(squares):
+        for j, value in enumerate(row):
+            share = 1 + math.log10(value / most) / 5 if value > 0 and most > 0 else 0.0
+            if share > 0:
+                colour = mixed(PAPER, BLUE.line, 0.06 + 0.94 * share)
+                drawing.bar(left + j * size, top + i * size, size, size, colour, 0.0)
+    steps = len(passage.map)
+    edge = [(left, top), (left, top + HIGH), (left + HIGH, top + HIGH)]
+    drawing.line(edge, RULE)
+    for step, share in ((1, 0.5 / steps), (steps, 1 - 0.5 / steps)):
+        drawing.words((left - 8, top + HIGH * share), str(step), 11, QUIET, "end")
+        drawing.words((left + HIGH * share, top + HIGH + 16), str(step), 11, QUIET)
+    drawing.words((left + HIGH / 2, top + HIGH + 38), "step k of the input", 12, QUIET)
+    drawing.words((left, top - 14), "step t of the output", 12, QUIET, "start")

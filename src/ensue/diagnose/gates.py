@@ -1,0 +1,190 @@
+"""The gates of a cell, found in its graph, and what a state keeps past them.
+
+A gate is a logistic function of input or state that multiplies something. What a part of the state
+keeps from step to step is the factor of its old value in its new one, along sums and products of
+features alone: z of a GRU, 1 − u of other conventions, f of an LSTM's c. What was written at step k
+is there at step t by the shortcut write_k * Π_{j=k+1..t} keep_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ensue.diagnose.observe import RowTrack, Track
+from ensue.engine.bptt import step_leaves
+from ensue.engine.interpreter import evaluate
+from ensue.equations import Equations, Node, below
+
+SHUT, OPEN = 0.001, 0.999  # beyond these a gate's slope is less than a 250th of its most
+CANDIDATES = ("tanh", "relu", "softplus")
+
+
+@dataclass(frozen=True)
+class GateFlow:
+    """A gate over time: its mean over units and rows at each step; the shares of all its values
+    below SHUT and above OPEN."""
+
+    name: str
+    mean: tuple[float, ...]
+    shut: float
+    open: float
+
+    @property
+    def saturated(self) -> float:
+        return self.shut + self.open
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """Of a part of the state. keep: what is kept of it at each step, mean over units and rows;
+    arriving: how much of what was written at each step is left after the last one; `equation`
+    names both: "i_k * Π f_j"."""
+
+    part: str
+    equation: str
+    keep: tuple[float, ...]
+    arriving: tuple[float, ...]
+
+
+def gates_of(equations: Equations) -> list[Node]:
+    """Logistic functions of x or the state that multiply something, by themselves or as 1 − g."""
+    nodes = below(equations.roots)
+    factors = {argument for node in nodes if node.op == "multiply" for argument in node.args}
+    found = []
+    for node in nodes:
+        if node.op == "sigmoid" and any(own.op in ("x", "state") for own in below([node])):
+            turned = {own for own in nodes if own.op == "add" and _is_rest(own, node)}
+            if factors & {node, *turned}:
+                found.append(node)
+    return found
+
+
+def _is_rest(node: Node, gate: Node) -> bool:
+    """Whether a sum is 1 − g."""
+    kinds = {
+        "one" if own.is_constant(1.0) else "gate" if own.op == "negative" and own.args[0] is gate
+        else ""
+        for own in node.args
+    }  # fmt: skip
+    return kinds == {"one", "gate"}
+
+
+def gate_name(equations: Equations, gate: Node, number: int) -> str:
+    """As its author calls it, else by the matrix that it is made with."""
+    if gate in equations.names:
+        return equations.names[gate]
+    products = [own.attr for own in below([gate]) if own.op == "product"]
+    own = {ref.gate or ref.name for ref in products}
+    return own.pop() if len(own) == 1 else f"gate {number}"
+
+
+def gate_flows(track: Track) -> list[GateFlow]:
+    equations = track.equations
+    gates = gates_of(equations)
+    values = [_values(track, row, gates) for row in track.rows]
+    found = []
+    for k, gate in enumerate(gates):
+        own = [row[k] for row in values]
+        flat = torch.cat(own)
+        found.append(
+            GateFlow(
+                gate_name(equations, gate, k + 1),
+                mean_over_rows([track.in_time(row.mean(1)) for row in own]),
+                float((flat < SHUT).double().mean()),
+                float((flat > OPEN).double().mean()),
+            )
+        )
+    return found
+
+
+def _values(track: Track, row: RowTrack, nodes: Sequence[Node]) -> list[Tensor]:
+    """Each (steps, features), in the order of the cell."""
+    if not nodes:
+        return []
+    leaves = step_leaves(track.equations, row.x, row.old, None)
+    known = evaluate(nodes, leaves, track.blocks)
+    return [known[node].expand(len(row.x), node.width) for node in nodes]
+
+
+def mean_over_rows(rows: Sequence[Tensor]) -> tuple[float, ...]:
+    """Of rows (steps,) of unequal length: the mean of those that have a step."""
+    longest = max(len(row) for row in rows)
+    found = []
+    for step in range(longest):
+        own = [float(row[step]) for row in rows if step < len(row)]
+        found.append(sum(own) / len(own))
+    return tuple(found)
+
+
+# --- the shortcut ----------------------------------------------------------------------------
+
+
+def factor_in(root: Node, wanted: Node) -> Node | None:
+    """What `wanted` is multiplied by in `root`, feature by feature; None where it does not stand
+    in it other than inside of a function or a matrix product."""
+    graph = root.graph
+    if root is wanted:
+        return graph.constant(1.0)
+    if root.op == "add":
+        terms = [own for own in (factor_in(argument, wanted) for argument in root.args) if own]
+        return graph.add(*terms) if terms else None
+    if root.op == "negative":
+        inside = factor_in(root.args[0], wanted)
+        return None if inside is None else -inside
+    if root.op == "multiply":
+        a, b = root.args
+        of_a, of_b = factor_in(a, wanted), factor_in(b, wanted)
+        if (of_a is None) == (of_b is None):
+            return None
+        return of_a * b if of_a is not None else a * of_b  # type: ignore[operator]
+    return None
+
+
+def shortcuts(track: Track) -> list[Shortcut]:
+    """One for each part of the state that keeps something of itself and writes a candidate."""
+    equations = track.equations
+    found = []
+    for part, root in equations.state.items():
+        keep = factor_in(root, equations.old[part])
+        candidates = [own for own in below([root]) if own.op in CANDIDATES]
+        writes = [own for own in (factor_in(root, c) for c in candidates) if own is not None]
+        if keep is None or len(writes) != 1 or keep.is_constant(0.0):
+            continue
+        found.append(_shortcut(track, part, keep, writes[0]))
+    return found
+
+
+def _shortcut(track: Track, part: str, keep: Node, write: Node) -> Shortcut:
+    kept, arriving = [], []
+    for row in track.rows:
+        keeps, writes = _values(track, row, [keep, write])
+        width = max(keeps.shape[1], writes.shape[1])
+        keeps, writes = keeps.expand(-1, width), writes.expand(-1, width)
+        later = torch.cat([keeps[1:].flip(0).cumprod(0).flip(0), torch.ones_like(keeps[:1])])
+        kept.append(track.in_time(keeps.mean(1)))
+        arriving.append(track.in_time((writes * later).mean(1)))
+    names = _Names(track.equations)
+    equation = f"{names.of(write)}_k Π {names.of(keep)}_j"
+    return Shortcut(part, equation, mean_over_rows(kept), mean_over_rows(arriving))
+
+
+class _Names:
+    """Factors as text: u, (1 − u), 0.5."""
+
+    def __init__(self, equations: Equations) -> None:
+        gates = gates_of(equations)
+        self.names = {g: gate_name(equations, g, k + 1) for k, g in enumerate(gates)}
+
+    def of(self, node: Node) -> str:
+        if node in self.names:
+            return self.names[node]
+        if node.op == "constant":
+            return f"{node.attr:g}"
+        for gate, name in self.names.items():
+            if _is_rest(node, gate):
+                return f"(1−{name})"
+        return "factor"

@@ -1,0 +1,281 @@
+"""What a network's cells went through while a cost was computed: states, inputs, derivatives.
+
+All in the order in which a cell goes: a backward direction begins with the last step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ensue.cells import Cell
+from ensue.engine.interpreter import Blocks
+from ensue.engine.recording import Unrolled, recording
+from ensue.engine.recurrence import State, Tensors
+from ensue.equations import Equations
+from ensue.errors import OptionError
+from ensue.layers.dropin import DropIn
+from ensue.layers.recurrent import Recurrent
+
+Layer = Recurrent | DropIn
+
+
+@dataclass(frozen=True)
+class RowTrack:
+    """One row: x (steps, input), the state before and after each step, each part (steps,
+    features), and ∂L/∂(state after it) (steps, features of all parts)."""
+
+    x: Tensor
+    old: State
+    new: State
+    gradient: Tensor
+
+
+@dataclass(frozen=True)
+class Track:
+    """One cell over time in one direction, row by row; its parameters are those of the network."""
+
+    name: str
+    cell: Cell
+    parameters: Tensors
+    backward: bool
+    rows: tuple[RowTrack, ...]
+
+    @cached_property
+    def equations(self) -> Equations:
+        """Those outside of training, whose masks are their expectations."""
+        return self.cell.equations(self.rows[0].x.shape[1], self.hidden_size, False)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The parameters as they are, without a gradient of their own."""
+        fixed = {name: own.detach() for name, own in self.parameters.items()}
+        return Blocks(self.equations, fixed)
+
+    @cached_property
+    def hidden_size(self) -> int:
+        sizes = zip(self.cell.parts, self.rows[0].new, strict=True)
+        found = [part.shape[1] for name, part in sizes if self.cell.size_of(name) == "hidden"]
+        return found[0] if found else self.rows[0].new[0].shape[1]
+
+    @property
+    def steps(self) -> int:
+        """Of the longest row."""
+        return len(self.rows[0].x)
+
+    def in_time(self, values: Tensor) -> Tensor:
+        """Values (steps, …) in the order of time."""
+        return values.flip(0) if self.backward else values
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A layer, or a stack of them, over sequences: x (steps, input) of each row at its bottom,
+    its tracks from the bottom up, and `entering` (steps, features): ∂L/∂y of each row, which
+    enters at its top."""
+
+    name: str
+    module: Layer
+    rows: tuple[Tensor, ...]
+    entering: tuple[Tensor, ...]
+    tracks: tuple[Track, ...]
+    in_turn: bool  # called step by step: what it read may depend on what it said before
+
+
+@dataclass(frozen=True)
+class Observed:
+    cost: float
+    passages: tuple[Passage, ...]
+
+
+# --- watching ------------------------------------------------------------------------------
+
+
+@dataclass
+class _Call:
+    """One call of a module: its recurrences, y (time, batch, features), the state after it."""
+
+    module: Layer
+    unrolled: list[Unrolled]
+    y: Tensor
+    final: list[Tensor]
+
+
+def observe(
+    network: nn.Module, cost: Callable[[], Tensor], most_rows: int, most_steps: int
+) -> Observed:
+    """Runs `cost`, which calls the network, and looks at all recurrent layers in it. most_rows:
+    the longest of them; most_steps: the last ones."""
+    modules = {module: name for name, module in network.named_modules() if is_layer(module)}
+    if not modules:
+        raise OptionError("flow: expected a network with a recurrent layer, got one without")
+    calls: list[_Call] = []
+    with recording() as unrolled:
+        hooks = [_hook(module, unrolled, calls) for module in modules]
+        try:
+            value = cost()
+        finally:
+            for hook in hooks:
+                hook.remove()
+    made = [[*(step[3] for u in call.unrolled for step in u.steps), call.y] for call in calls]
+    flat = [own for tensors in made for own in tensors]
+    slopes = iter(torch.autograd.grad(value, _flat(flat), allow_unused=True))
+    found = [_with_slopes(call, slopes) for call in calls]
+    chains = _chains(found)
+    counts: dict[str, int] = {}
+    passages = []
+    for chain in chains:
+        name = _short(modules[chain[0].call.module])
+        counts[name] = counts.get(name, 0) + 1
+        shown = name if counts[name] == 1 else f"{name}, call {counts[name]}"
+        passages.append(_passage(shown, chain, most_rows, most_steps))
+    kept = tuple(own for own in passages if own.tracks)
+    if not kept:
+        raise OptionError("flow: expected sequences of one step or more, got none")
+    return Observed(float(value.detach()), kept)
+
+
+def _short(path: str) -> str:
+    """network.decoder.recurrent → decoder"""
+    words = [word for word in path.split(".") if word not in ("network", "recurrent", "layer")]
+    return ".".join(words) or "recurrent layers"
+
+
+def is_layer(module: nn.Module) -> bool:
+    return isinstance(module, (Recurrent, DropIn))
+
+
+def _hook(module: nn.Module, unrolled: list[Unrolled], calls: list[_Call]) -> Any:
+    def after(own: Any, given: Any, result: Any) -> None:
+        known = sum(len(call.unrolled) for call in calls)
+        y, final = result
+        if not isinstance(y, Tensor):
+            raise OptionError("flow: expected sequences as a tensor and lengths, got packed ones")
+        y = y.transpose(0, 1) if own.batch_first else y
+        calls.append(_Call(own, unrolled[known:], y, _tensors(final)))
+
+    return module.register_forward_hook(after)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [own for part in value for own in _tensors(part)]
+
+
+def _flat(values: Sequence[Any]) -> list[Tensor]:
+    return [own for value in values for own in _tensors(value)]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A call with ∂L/∂(each state) and ∂L/∂y."""
+
+    call: _Call
+    slopes: list[list[State]]  # of each recurrence, step by step
+    entering: Tensor
+
+
+def _with_slopes(call: _Call, slopes: Any) -> _Seen:
+    def slope(like: Tensor) -> Tensor:
+        found = next(slopes)
+        return torch.zeros_like(like) if found is None else found.detach()
+
+    states = [
+        [tuple(slope(part) for part in step[3]) for step in own.steps] for own in call.unrolled
+    ]
+    return _Seen(call, states, slope(call.y))
+
+
+def _chains(seen: Sequence[_Seen]) -> list[list[_Seen]]:
+    """Calls in which one goes on from the state of the one before."""
+    chains: list[list[_Seen]] = []
+    for own in seen:
+        starts = {id(part) for u in own.call.unrolled for part in u.recurrence.state}
+        for chain in chains:
+            last = chain[-1].call
+            if last.module is own.call.module and starts & {id(part) for part in last.final}:
+                chain.append(own)
+                break
+        else:
+            chains.append([own])
+    return chains
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def _passage(name: str, chain: Sequence[_Seen], most_rows: int, most_steps: int) -> Passage:
+    first = chain[0].call
+    ways = len(first.unrolled)
+    lengths = _lengths(chain)
+    count = min(most_rows, sum(length > 0 for length in lengths))
+    kept = [min(length, most_steps) for length in lengths[:count]]
+    directions = 2 if getattr(first.module, "bidirectional", False) else 1
+    if directions == 2:
+        kept = lengths[:count]  # both ends are beginnings
+    tracks = tuple(
+        _track(chain, way, kept, _way_name(way, directions)) for way in range(ways if count else 0)
+    )
+    bottom = [_joined([u.call.unrolled[0].recurrence.x for u in chain], r) for r in range(count)]
+    entering = [
+        _joined([u.call.unrolled[0].rows.sort(u.entering, 1) for u in chain], r)[: lengths[r]]
+        for r in range(count)
+    ]
+    return Passage(
+        name,
+        first.module,
+        tuple(x[: lengths[r]][-kept[r] :] for r, x in enumerate(bottom)),
+        tuple(own[-kept[r] :] for r, own in enumerate(entering)),
+        tracks,
+        len(chain) > 1 and all(len(own.entering) == 1 for own in chain),
+    )
+
+
+def _way_name(way: int, directions: int) -> str:
+    layer = f"layer {way // directions + 1}"
+    return layer if directions == 1 else f"{layer} {('forward', 'backward')[way % 2]}"
+
+
+def _lengths(chain: Sequence[_Seen]) -> list[int]:
+    """Steps of each sorted row, over all calls; 0 where one of its cells has none."""
+    first = chain[0].call.unrolled
+    found = []
+    for row in range(first[0].recurrence.x.shape[1]):
+        steps = [
+            sum(alive > row for own in chain for alive in own.call.unrolled[way].rows.alive)
+            for way in range(len(first))
+        ]
+        found.append(steps[0] if min(steps) else 0)
+    return found
+
+
+def _joined(pieces: Sequence[Tensor], row: int) -> Tensor:
+    return torch.cat([piece[:, row].detach() for piece in pieces])
+
+
+def _track(chain: Sequence[_Seen], way: int, lengths: Sequence[int], name: str) -> Track:
+    unrolled = [own.call.unrolled[way] for own in chain]
+    slopes = [slope for own in chain for slope in own.slopes[way]]
+    steps = [step for own in unrolled for step in own.steps]
+    x = torch.cat([own.recurrence.x for own in unrolled]).detach()
+    found = []
+    for row, kept in enumerate(lengths):
+        alive = [k for k, step in enumerate(steps) if step[0] > row][-kept:]
+        old = _stacked([steps[k][1] for k in alive], row)
+        new = _stacked([steps[k][3] for k in alive], row)
+        gradient = torch.stack([torch.cat([part[row] for part in slopes[k]]) for k in alive])
+        found.append(RowTrack(x[alive, row], old, new, gradient))
+    first = unrolled[0].recurrence
+    return Track(name, first.cell, first.parameters, "backward" in name, tuple(found))
+
+
+def _stacked(states: Sequence[State], row: int) -> State:
+    """Each part (steps, features) of one row."""
+    parts = range(len(states[0]))
+    return tuple(torch.stack([own[part][row] for own in states]).detach() for part in parts)

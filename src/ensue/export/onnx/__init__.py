@@ -1,0 +1,1 @@
+"""ONNX: layers as standard operators or as `Scan`, and operators as layers."""

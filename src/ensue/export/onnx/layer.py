@@ -1,0 +1,206 @@
+"""A layer as an ONNX graph: standard operators where its cells are such, `Scan` where not.
+
+    x        (time, batch, input); (batch, time, input) of a layer that has the batch first
+    lengths  (batch,) int64; all rows are full where it is not given
+    h_0, …   (batch, features), each part of each layer and direction; the layer's own start where
+             it is not given
+
+gives y, zero beyond a row's end, and h_0_end, …, the state after each row's last real step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensue.export.onnx.builder import Builder, load_onnx, model_of
+from ensue.export.onnx.operators import Operator, operator_of
+from ensue.export.onnx.scan import scan
+from ensue.export.stack import Direction, Stack
+from ensue.export.weights import Stored, store
+
+if TYPE_CHECKING:
+    import onnx
+
+FULL = np.iinfo(np.int64).max  # a length that means: as long as x is
+
+
+class Sequences:
+    """What all layers of a graph share: how long x and its rows are."""
+
+    def __init__(self, builder: Builder, x: str, lengths: str) -> None:
+        """x (time, batch, …); lengths: (batch,), or of one number for all rows."""
+        self.builder = builder
+        add = builder.add
+        self.steps, self.batch = builder.axis_size(x, 0), builder.axis_size(x, 1)
+        rows = add("Expand", lengths, self.batch)
+        self.lengths = add("Min", rows, self.steps)
+        first, one = builder.constant(0, np.int64), builder.constant(1, np.int64)
+        end = add("Squeeze", self.steps)
+        self.times = add("Unsqueeze", add("Range", first, end, one), builder.whole(1))
+        self._alive: dict[int, str] = {}
+
+    def alive(self, less: int = 0) -> str:
+        """(time, batch, 1): the real steps, without the last `less` of each row."""
+        if less not in self._alive:
+            add = self.builder.add
+            lengths = self.lengths
+            if less:
+                lengths = add("Sub", lengths, self.builder.whole(less))
+            self._alive[less] = add(
+                "Unsqueeze", add("Less", self.times, lengths), self.builder.whole(2)
+            )
+        return self._alive[less]
+
+    def is_last(self) -> str:
+        """(time, batch, 1): each row's last real step."""
+        add = self.builder.add
+        last = add("Sub", self.lengths, self.builder.whole(1))
+        return add("Unsqueeze", add("Equal", self.times, last), self.builder.whole(2))
+
+
+def add_direction(
+    builder: Builder,
+    direction: Direction,
+    sequences: Sequences,
+    x: str,
+    state: list[str],
+    reverse: bool = False,
+    less: int = 0,
+) -> tuple[str, list[str]]:
+    """One cell over x, in one direction, without the last `less` steps of each row."""
+    operator = operator_of(direction)
+    if operator is None or less:
+        return scan(builder, direction, x, state, sequences.alive(less), reverse)
+    kinds = {own.kind for own in direction.weights.stored.values()} - {"float32"}
+    kind = next(iter(kinds), "float32")
+    return standard(builder, operator, sequences, x, state, reverse, kind)
+
+
+def standard(
+    builder: Builder,
+    operator: Operator,
+    sequences: Sequences,
+    x: str,
+    state: list[str],
+    reverse: bool,
+    kind: str,
+) -> tuple[str, list[str]]:
+    """RNN, GRU or LSTM. A row of no length ends with its first state, where the operator would
+    say zero."""
+    add, front = builder.add, builder.whole(0)
+
+    def matrix(value: Any) -> str:
+        """Stored as the layer's matrices are; the axis of directions comes after."""
+        return add("Unsqueeze", builder.weight(store(value[0], kind)), front)
+
+    lengths = add("Cast", sequences.lengths, to=load_onnx().TensorProto.INT32)
+    begin = [add("Unsqueeze", own, front) for own in state]
+    inputs = [
+        x,
+        matrix(operator.W),
+        matrix(operator.R),
+        builder.weight(Stored("float32", operator.B)),
+        lengths,
+        *begin,
+    ]
+    if operator.P is not None:
+        inputs.append(builder.weight(Stored("float32", operator.P)))
+    outputs = [builder.name() for _ in range(1 + len(state))]
+    direction = "reverse" if reverse else "forward"
+    builder.several(operator.name, inputs, outputs, direction=direction, **operator.attributes)
+    y = add("Squeeze", outputs[0], builder.whole(1))
+    zero = builder.whole(0)
+    empty = add("Unsqueeze", add("Equal", sequences.lengths, zero), builder.whole(1))
+    final = [
+        add("Where", empty, first, add("Squeeze", end, front))
+        for first, end in zip(state, outputs[1:], strict=True)
+    ]
+    return y, final
+
+
+def add_stack(
+    builder: Builder, stack: Stack, sequences: Sequences, x: str, states: list[list[str]]
+) -> tuple[str, list[list[str]]]:
+    """All layers over x (time, batch, input)."""
+    finals: list[list[str]] = []
+    number = 0
+    for layer in stack.layers:
+        y, end = add_direction(builder, layer[0], sequences, x, states[number])
+        finals.append(end)
+        if len(layer) == 2:
+            start = stack.backward_start
+            begin = states[number + 1] if start == "zero" else end
+            less = int(start == "shared_end")
+            back, end = add_direction(builder, layer[1], sequences, x, begin, True, less)
+            if less:
+                back = builder.add("Where", sequences.is_last(), y, back)
+            finals.append(end)
+            y = builder.add("Concat", y, back, axis=-1)
+        x, number = y, number + len(layer)
+    return x, finals
+
+
+def onnx_model(
+    stack: Stack, batch_first: bool = False, about: dict[str, str] | None = None
+) -> onnx.ModelProto:
+    """The whole file."""
+    onnx = load_onnx()
+    builder = Builder()
+    time_axes = ["batch", "time"] if batch_first else ["time", "batch"]
+    x = builder.add("Transpose", "x", perm=[1, 0, 2]) if batch_first else "x"
+    lengths = "lengths"
+    if stack.max_length is not None:
+        x, lengths = _to_length(builder, stack, x)
+    sequences = Sequences(builder, x, lengths)
+    rows = builder.add("Concat", sequences.batch, builder.whole(1), axis=0)
+    states, names = [], iter(stack.state_names)
+    for direction in stack.directions:
+        states.append([builder.add("Expand", next(names)[0], rows) for _ in direction.parts])
+    y, finals = add_stack(builder, stack, sequences, x, states)
+    if batch_first:
+        builder.add("Transpose", y, perm=[1, 0, 2], name="y")
+    else:
+        builder.add("Identity", y, name="y")
+    ends = [part for end in finals for part in end]
+    for (name, _), end in zip(stack.state_names, ends, strict=True):
+        builder.add("Identity", end, name=f"{name}_end")
+    real, whole = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+    inputs: list[Any] = [("x", real, [*time_axes, stack.input_size]), ("lengths", whole, ["rows"])]
+    inputs += [(name, real, [f"{name}_rows", width]) for name, width in stack.state_names]
+    out_axes = [own if own == "batch" else f"{own}_out" for own in time_axes]
+    outputs: list[Any] = [("y", real, [*out_axes, stack.output_size])]
+    outputs += [(f"{name}_end", real, ["batch", width]) for name, width in stack.state_names]
+    _add_defaults(builder, stack)
+    return model_of(builder.graph("layer", inputs, outputs), about)
+
+
+def _add_defaults(builder: Builder, stack: Stack) -> None:
+    """What inputs are where they are not given: one row, which is spread over the batch."""
+    named: list[tuple[str, Any]] = [("lengths", np.array([FULL], np.int64))]
+    starts = [part for own in stack.directions for part in own.start]
+    for (name, _), start in zip(stack.state_names, starts, strict=True):
+        named.append((name, start[None]))
+    for name, value in named:
+        builder.constants.append(load_onnx().numpy_helper.from_array(value, name))
+
+
+def _to_length(builder: Builder, stack: Stack, x: str) -> tuple[str, str]:
+    """x of exactly max_length steps, and the lengths of its rows."""
+    most, add = stack.max_length, builder.add
+    assert most is not None
+    sequences = Sequences(builder, x, "lengths")
+    limit = builder.whole(most)
+    lengths = add("Min", sequences.lengths, limit)
+    if stack.cut == "start":
+        skipped = add("Max", add("Sub", sequences.lengths, limit), builder.whole(0))
+        last = add("Sub", sequences.steps, builder.whole(1))
+        index = add("Min", add("Add", sequences.times, skipped), last)  # (time, batch)
+        wide = add("Concat", sequences.steps, sequences.batch, builder.axis_size(x, 2), axis=0)
+        index = add("Expand", add("Unsqueeze", index, builder.whole(2)), wide)
+        x = add("GatherElements", x, index, axis=0)
+    kept = add("Slice", x, builder.whole(0), limit, builder.whole(0))
+    missing = add("Sub", limit, builder.axis_size(kept, 0))
+    pads = add("Concat", builder.whole(0, 0, 0), missing, builder.whole(0, 0), axis=0)
+    return add("Pad", kept, pads), lengths

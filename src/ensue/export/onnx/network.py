@@ -1,0 +1,240 @@
+"""A whole network as ONNX: torch's own exporter, with our recurrences put in afterwards.
+
+`torch.export` sees one operator for a cell over a sequence, `ensue::recurrence`. It is written as a
+node of a domain of ours, and such nodes are then replaced by what `layer.py` makes of the cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ensue.engine.native.operator import _cells
+from ensue.engine.recurrence import hidden_size
+from ensue.errors import MissingExtra, OptionError
+from ensue.export.onnx.builder import FORMAT, OPSET, Builder, load_onnx
+from ensue.export.onnx.layer import Sequences, add_direction
+from ensue.export.stack import direction_of
+from ensue.export.weights import store
+
+if TYPE_CHECKING:
+    import onnx
+
+DOMAIN = "ensue"
+
+
+def network_model(
+    network: nn.Module,
+    inputs: Mapping[str, Tensor],
+    axes: Mapping[str, Sequence[str | None]],
+    outputs: Sequence[str],
+    weights: str = "float32",
+) -> onnx.ModelProto:
+    """network: called with the inputs in their order, gives the outputs. axes: for each input the
+    names of its free axes, None for one that is not free."""
+    loaded = load_onnx()
+    network = network.eval()
+    shapes = tuple(
+        {k: torch.export.Dim.AUTO for k, name in enumerate(axes[own]) if name} for own in inputs
+    )
+    translation: dict[Any, Any] = {torch.ops.ensue.recurrence.default: _translation()}
+    with torch.no_grad(), _quietly():
+        try:
+            program = torch.onnx.export(
+                network,
+                tuple(inputs.values()),
+                dynamo=True,
+                dynamic_shapes=shapes,
+                custom_translation_table=translation,
+                input_names=list(inputs),
+                output_names=list(outputs),
+                opset_version=OPSET,
+                optimize=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            raise OptionError(
+                "export: torch's exporter cannot write this network as ONNX: "
+                f"{str(error.__cause__ or error).splitlines()[0][:300]}"
+            ) from error
+    assert program is not None
+    model = program.model_proto
+    _name_axes(model, axes)
+    found = _with_recurrences(model, weights)
+    loaded.checker.check_model(found, full_check=True)
+    return found
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """torch's exporter tells of packages that it would also like to have."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _translation() -> Any:
+    """What writes the operator as a node of our domain."""
+    try:
+        from onnxscript import values
+    except ImportError as error:
+        raise MissingExtra(
+            'onnxscript: whole models as ONNX need it; pip install "ensue[onnx]"'
+        ) from error
+    schema = load_onnx().defs.OpSchema
+    opset = values.Opset(DOMAIN, 1)
+
+    def translate(
+        x: Any,
+        state: Any,
+        parameters: Any,
+        masks: Any,
+        lengths: Any,
+        cell: int,
+        hidden: int,
+        reverse: bool,
+    ) -> list[Any]:
+        name, given = f"Recurrence{len(state)}", schema.FormalParameter
+        many = schema.FormalParameterOption.Variadic
+        own = schema(
+            name,
+            DOMAIN,
+            1,
+            inputs=[given("all", "any", param_option=many, is_homogeneous=False)],
+            outputs=[given(f"y{k}", "T") for k in range(1 + len(state))],
+            type_constraints=[
+                ("T", ["tensor(float)"], ""),
+                ("any", ["tensor(float)", "tensor(int64)"], ""),
+            ],
+            attributes=[
+                schema.Attribute(key, schema.AttrType.INT)
+                for key in ("cell", "reverse", "states", "with_lengths")
+            ],
+        )
+        more = [*state, *parameters] if lengths is None else [*state, *parameters, lengths]
+        call = values.Op(opset, name, own)
+        made = call(
+            x,
+            *more,
+            cell=cell,
+            reverse=int(reverse),
+            states=len(state),
+            with_lengths=int(lengths is not None),
+        )
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+
+    return translate
+
+
+def _name_axes(model: onnx.ModelProto, axes: Mapping[str, Sequence[str | None]]) -> None:
+    """The exporter's s46 and s2 by the names that they have here, wherever they stand."""
+    known: dict[str, str] = {}
+    for given in model.graph.input:
+        for axis, name in zip(given.type.tensor_type.shape.dim, axes[given.name], strict=True):
+            if name and axis.dim_param:
+                known.setdefault(axis.dim_param, name)
+    for value in (*model.graph.input, *model.graph.output):
+        for axis in value.type.tensor_type.shape.dim:
+            axis.dim_param = known.get(axis.dim_param, axis.dim_param) if axis.dim_param else ""
+            if not axis.dim_param and not axis.HasField("dim_value"):
+                axis.ClearField("dim_param")
+    for name, wanted in axes.items():
+        for k, axis_name in enumerate(wanted):
+            given = next(own for own in model.graph.input if own.name == name)
+            if axis_name and given.type.tensor_type.shape.dim[k].HasField("dim_value"):
+                raise OptionError(
+                    f"export: the axis {axis_name!r} of {name} cannot be left free for this network"
+                )
+
+
+def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
+    """Every node of our domain replaced; matrices stored as asked for."""
+    loaded = load_onnx()
+    tensors = {own.name: own for own in model.graph.initializer}
+    builder = Builder(prefix="ensue_")
+    read: set[str] = set()
+    for node in model.graph.node:
+        if node.domain == DOMAIN:
+            _recurrence(builder, node, tensors, weights)
+        else:
+            builder.nodes.append(node)
+            read.update(node.input)
+    read |= {name for node in builder.nodes for name in node.input}
+    read |= {own.name for own in model.graph.output}
+    kept = []
+    for name, tensor in tensors.items():
+        if name not in read:
+            continue
+        array = loaded.numpy_helper.to_array(tensor)
+        if weights != "float32" and array.dtype == np.float32 and array.ndim > 1:
+            stored = builder.weight(store(array, weights))
+            made = builder.nodes.pop()  # the node that turns it into numbers, first of all
+            builder.nodes.insert(0, made)
+            builder.nodes.insert(1, loaded.helper.make_node("Identity", [stored], [name]))
+        else:
+            kept.append(tensor)
+    graph = loaded.helper.make_graph(
+        builder.nodes,
+        "model",
+        list(model.graph.input),
+        list(model.graph.output),
+        [*kept, *builder.constants],
+    )
+    made_model: onnx.ModelProto = loaded.helper.make_model(
+        graph,
+        opset_imports=[loaded.helper.make_opsetid("", OPSET)],
+        ir_version=FORMAT,
+        producer_name="ensue",
+    )
+    return made_model
+
+
+def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights: str) -> None:
+    """One cell over x in one direction, with the outputs of the node."""
+    to_array = load_onnx().numpy_helper.to_array
+    facts = {own.name: own.i for own in node.attribute}
+    cell, states = _cells[facts["cell"]], facts["states"]
+    x, *more = node.input
+    lengths = more.pop() if facts["with_lengths"] else ""
+    names = more[states:]
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        raise OptionError(
+            f"export: the weights of {type(cell).__name__} are computed, not stored ({missing[0]})"
+        )
+    parameters = {
+        own: torch.from_numpy(np.array(to_array(tensors[name])))
+        for own, name in zip(cell.parameters, names, strict=True)
+    }
+    hidden = hidden_size(cell, parameters)
+    width = _input_size(cell, parameters, hidden)
+    start = [torch.zeros(size) for size in cell.state_sizes(width, hidden)]
+    direction = direction_of(cell, parameters, width, hidden, start, weights)
+    full = lengths or builder.constant([np.iinfo(np.int64).max], np.int64)
+    sequences = Sequences(builder, x, full)
+    y, final = add_direction(
+        builder, direction, sequences, x, list(more[:states]), bool(facts["reverse"])
+    )
+    for value, name in zip([y, *final], node.output, strict=False):
+        builder.add("Identity", value, name=name)
+
+
+def _input_size(cell: Any, parameters: Mapping[str, Tensor], hidden: int) -> int:
+    """Read off a matrix of x; a cell without one adds x to its state."""
+    for name, declared in cell.parameters.items():
+        if getattr(declared, "of", None) == "x":
+            return int(parameters[name].shape[1])
+    return hidden

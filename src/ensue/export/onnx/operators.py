@@ -1,0 +1,264 @@
+"""Whether a cell is one of ONNX's recurrent operators, and the operator's tensors if it is.
+
+The cell's graph is held against those of `cells.py`: terms of sums and factors may stand in any
+order, a bias may be missing or be a sum of several, and a gate may be written the other way round
+(u = 1 − z: σ(−v) = 1 − σ(v), so its weights change their sign).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.cells import Cell
+from ensue.engine.native.emission.gate_runs import gate_number
+from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
+from ensue.export.onnx.cells import Activation, OperatorGRU, OperatorLSTM, OperatorRNN
+from ensue.export.stack import Direction
+
+Floats = NDArray[np.float32]
+Binding = dict[MatrixRef | VectorRef, Any]  # to a MatrixRef, or to VectorRefs that add up
+MOST_TERMS = 6  # of a sum whose orders are tried
+
+
+class UpdatingGRU(OperatorGRU):
+    """A GRU whose update gate is written the other way round: h' = u*n + (1 − u)*h."""
+
+    def step(self, x: Any, h: Any) -> Any:
+        W, R, b = self.W, self.R, self.b
+        u = self.f(W.z @ x + R.z @ h + b.z)
+        r = self.f(W.r @ x + R.r @ h + b.r)
+        if self.linear_before_reset:
+            n = self.g(W.h @ x + r * (R.h @ h + self.d) + b.h)
+        else:
+            n = self.g(W.h @ x + R.h @ (r * h) + b.h)
+        return u * n + (1 - u) * h
+
+
+class ForgettingLSTM(OperatorLSTM):
+    """An LSTM of coupled gates whose gate is the one that keeps: c' = f*c + (1 − f)*n."""
+
+    def step(self, x: Any, h: Any, c: Any) -> Any:
+        f = self._gate("i", x, h, c)
+        n = self.g(self.W.c @ x + self.R.c @ h + self.b.c)
+        c = f * c + (1 - f) * n
+        o = self._gate("o", x, h, c)
+        return o * self.squash(c), c
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A kind of operator with some of its options. gates: in the order of its tensors; negated:
+    those whose weights change their sign."""
+
+    operator: str
+    cell: Cell
+    gates: str
+    activations: tuple[Activation, ...]
+    negated: str = ""
+    attributes: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A node of ONNX: its attributes, and tensors with an axis of one direction in front."""
+
+    name: str
+    attributes: dict[str, Any]
+    W: Floats
+    R: Floats
+    B: Floats
+    P: Floats | None = None
+
+
+@cache
+def patterns(clip: float) -> list[Pattern]:
+    def own(name: str) -> Activation:
+        return Activation(name, clip=clip)
+
+    limits = (("clip", clip),) if clip else ()
+    found = []
+    for name in ("Tanh", "Relu", "Sigmoid", "Affine", "Softplus"):
+        f = own(name)
+        found.append(Pattern("RNN", OperatorRNN(f), "i", (f,), "", limits))
+    gate = own("Sigmoid")
+    for name in ("Tanh", "Relu", "Sigmoid"):
+        g = own(name)
+        for after in (False, True):
+            more = (*limits, ("linear_before_reset", int(after)))
+            for gru, negated in ((OperatorGRU, ""), (UpdatingGRU, "z")):
+                own_gru = gru(gate, g, after)
+                found.append(Pattern("GRU", own_gru, "zrh", (gate, g), negated, more))
+    for name in ("Tanh", "Relu", "Sigmoid"):
+        g, h = own(name), Activation("Tanh")
+        for peepholes in (False, True):
+            plain = OperatorLSTM(gate, g, h, peepholes)
+            found.append(Pattern("LSTM", plain, "iofc", (gate, g, h), "", limits))
+            more = (*limits, ("input_forget", 1))
+            for lstm, negated in ((OperatorLSTM, ""), (ForgettingLSTM, "i")):
+                coupled = lstm(gate, g, h, peepholes, True)
+                found.append(Pattern("LSTM", coupled, "iofc", (gate, g, h), negated, more))
+    return found
+
+
+# --- matching ------------------------------------------------------------------------------------
+
+
+def match(pattern: Equations, own: Equations) -> Binding | None:
+    """What of the cell stands for each parameter of the pattern; None where it is another cell."""
+    sizes = [node.width for node in own.old.values()]
+    parts = dict(zip(pattern.old.values(), own.old.values(), strict=False))
+    if len(pattern.old) != len(own.old) or len(set(sizes)) > 1:
+        return None
+    if own.output is not next(iter(own.state.values())):
+        return None
+    matcher = _Matcher(parts, pattern.x, own.x)
+    pairs = list(zip(pattern.state.values(), own.state.values(), strict=True))
+    return next(matcher.all_of(pairs, {}), None)
+
+
+class _Matcher:
+    def __init__(self, parts: dict[Node, Node], x: Node, own_x: Node) -> None:
+        self.leaves = {**parts, x: own_x}
+
+    def all_of(self, pairs: list[tuple[Node, Node]], bound: Binding) -> Iterator[Binding]:
+        if not pairs:
+            yield bound
+            return
+        (a, b), *rest = pairs
+        for found in self.one(a, b, bound):
+            yield from self.all_of(rest, found)
+
+    def one(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
+        """Every way to read b as the pattern a."""
+        if a.op in ("x", "state"):
+            if self.leaves[a] is b:
+                yield bound
+        elif a.op == "constant":
+            if b.op == "constant" and np.float32(a.attr) == np.float32(b.attr):
+                yield bound
+        elif a.op == "add":
+            yield from self._sum(a, b, bound)
+        elif a.op == "vector":
+            if b.op == "vector" and b.size != "one":
+                yield from self._bind(a.attr, (b.attr,), bound)
+        elif a.op != b.op or len(a.args) != len(b.args):
+            return
+        elif a.op == "product":
+            for found in self._bind(a.attr, b.attr, bound):
+                yield from self.one(a.args[0], b.args[0], found)
+        elif a.op == "multiply":
+            for order in permutations(b.args):
+                yield from self.all_of(list(zip(a.args, order, strict=True)), bound)
+        else:
+            yield from self.all_of(list(zip(a.args, b.args, strict=True)), bound)
+
+    def _bind(self, ref: Any, value: Any, bound: Binding) -> Iterator[Binding]:
+        if bound.get(ref, value) == value:
+            yield {**bound, ref: value}
+
+    def _sum(self, a: Node, b: Node, bound: Binding) -> Iterator[Binding]:
+        """Terms in any order; the bias of the pattern is the sum of all the biases there are."""
+        biases, wanted = _parted(_terms(a))
+        own_biases, terms = _parted(_terms(b))
+        if len(wanted) != len(terms) or len(terms) > MOST_TERMS:
+            return
+        if own_biases and not biases:
+            return
+        for bias in biases:
+            refs = tuple(sorted(node.attr for node in own_biases))
+            if bound.get(bias.attr, refs) != refs:
+                return
+            bound = {**bound, bias.attr: refs}
+        for order in permutations(terms):
+            yield from self.all_of(list(zip(wanted, order, strict=True)), bound)
+
+
+def _terms(node: Node) -> list[Node]:
+    """A sum of sums is one sum."""
+    if node.op != "add":
+        return [node]
+    return [term for own in node.args for term in _terms(own)]
+
+
+def _parted(terms: list[Node]) -> tuple[list[Node], list[Node]]:
+    biases = [own for own in terms if own.op == "vector" and own.size != "one"]
+    return biases, [own for own in terms if own not in biases]
+
+
+def _clips(equations: Equations) -> set[float]:
+    """Bounds that values are held to: 0, for none, is one of them."""
+    bounds = {
+        abs(a.attr)
+        for node in below(equations.roots)
+        if node.op == "maximum"
+        for a in node.args
+        if a.is_constant()
+    }
+    return {0.0, *bounds}
+
+
+# --- tensors -------------------------------------------------------------------------------------
+
+
+def operator_of(direction: Direction) -> Operator | None:
+    """The standard operator that the cell is; None where it is none."""
+    own = direction.equations
+    sizes = own.x.width, next(iter(own.old.values())).width
+    for clip in sorted(_clips(own)):
+        for pattern in patterns(clip):
+            wanted = pattern.cell.equations(*sizes, training=False)
+            bound = match(wanted, own)
+            if bound is not None:
+                return _tensors(direction, pattern, bound, sizes[1])
+    return None
+
+
+def _tensors(direction: Direction, pattern: Pattern, bound: Binding, hidden: int) -> Operator:
+    def sign(gate: str) -> float:
+        return -1.0 if gate in pattern.negated else 1.0
+
+    def block(ref: Any) -> Floats:
+        first = gate_number(direction.equations, ref) * hidden
+        return np.asarray(direction.weights[ref.name].value[first : first + hidden])
+
+    refs = {(ref.name, ref.gate): value for ref, value in bound.items()}
+
+    def stacked(name: str, gates: str) -> Floats:
+        blocks = []
+        for gate in gates:
+            found = refs.get((name, gate), ())
+            listed = found if isinstance(found, tuple) else (found,)
+            shape: tuple[int, ...] = (hidden,)
+            if name in "WR":
+                other = direction.input_size if name == "W" else hidden
+                shape = (hidden, other)
+            total = sum((block(ref) for ref in listed), np.zeros(shape, np.float32))
+            blocks.append(sign(gate) * total)
+        return np.concatenate(blocks).astype(np.float32)[None]
+
+    gates = pattern.gates
+    b, inside = stacked("b", gates), np.zeros((1, len(gates) * hidden), np.float32)
+    if ("d", "") in refs:
+        inside[0, -hidden:] = sum((block(ref) for ref in refs["d", ""]), np.zeros(hidden))
+    peepholes = stacked("p", "iof") if any(name == "p" for name, _ in refs) else None
+    attributes = dict(pattern.attributes) | {
+        "hidden_size": hidden,
+        "activations": [own.name for own in pattern.activations],
+    }
+    if any(own.name == "Affine" for own in pattern.activations):
+        attributes |= {"activation_alpha": [1.0], "activation_beta": [0.0]}
+    return Operator(
+        pattern.operator,
+        attributes,
+        stacked("W", gates),
+        stacked("R", gates),
+        np.concatenate([b, inside], 1),
+        peepholes,
+    )

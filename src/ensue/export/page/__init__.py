@@ -1,0 +1,1 @@
+"""Whole models as JavaScript, and the page that runs them."""

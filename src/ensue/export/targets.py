@@ -1,0 +1,137 @@
+"""The targets of an export: what a layer is written as, and how that is run to be compared."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from ensue.errors import OptionError
+from ensue.export.c import CFile
+from ensue.export.grid import Case, Outcome
+from ensue.export.javascript import javascript_source
+from ensue.export.onnx.builder import load_onnx
+from ensue.export.onnx.layer import onnx_model
+from ensue.export.onnx.run import run_onnx
+from ensue.export.programs import CPrograms, NodePrograms, temporary_folder
+from ensue.export.stack import Stack
+
+NUMBERS = re.compile(r"\{((?:[^{},]+,){4})[^{}]*\}")  # a weight in ONNX's text
+Files = Mapping[str, bytes]  # by name; the first is the one that was asked for
+
+
+class Target(ABC):
+    """title: in messages; endings: of the files that are written so."""
+
+    title: ClassVar[str]
+    endings: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
+        """What is written. separate: weights in a file of their own, where there is a choice."""
+
+    @abstractmethod
+    def outcomes(
+        self, stack: Stack, cases: Sequence[Case], batch_first: bool
+    ) -> Iterator[list[Outcome]]:
+        """The cases as the export computes them, once for each way that it can be run."""
+
+    def lines(self, stack: Stack) -> list[str]:
+        """What a person should know of the file."""
+        return []
+
+
+class OnnxTarget(Target):
+    title, endings = "ONNX", (".onnx",)
+
+    def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
+        return {path.name: onnx_model(stack, batch_first).SerializeToString()}
+
+    def outcomes(
+        self, stack: Stack, cases: Sequence[Case], batch_first: bool
+    ) -> Iterator[list[Outcome]]:
+        yield run_onnx(onnx_model(stack, batch_first), stack, cases, batch_first)
+
+
+class CTarget(Target):
+    title, endings = "C", (".c",)
+
+    def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
+        name = _identifier(path)
+        own = CFile(stack, name)
+        if not separate:
+            return {path.name: own.text().encode()}
+        return {
+            path.name: own.text(f"{path.stem}_weights.h").encode(),
+            f"{path.stem}_weights.h": ("\n".join(own.weights()) + "\n").encode(),
+        }
+
+    def outcomes(
+        self, stack: Stack, cases: Sequence[Case], batch_first: bool
+    ) -> Iterator[list[Outcome]]:
+        own = CFile(stack, "model0")
+        with temporary_folder() as folder:
+            made = CPrograms(Path(folder), [own.text()], [stack], [own.code.work_per_step])
+            yield from _each_mode(made, stack, cases)
+
+    def lines(self, stack: Stack) -> list[str]:
+        own = CFile(stack, "model")
+        per_step = f", and {4 * own.code.work_per_step} for each step of a sequence"
+        more = per_step if own.code.work_per_step else ""
+        return [f"flash: {own.flash:,} bytes of weights; RAM: {own.ram:,} bytes{more}"]
+
+
+class JavaScriptTarget(Target):
+    title, endings = "JavaScript", (".js", ".mjs")
+
+    def files(self, stack: Stack, path: Path, batch_first: bool, separate: bool) -> Files:
+        return {path.name: javascript_source(stack).encode()}
+
+    def outcomes(
+        self, stack: Stack, cases: Sequence[Case], batch_first: bool
+    ) -> Iterator[list[Outcome]]:
+        with temporary_folder() as folder:
+            made = NodePrograms(Path(folder), [javascript_source(stack)], [stack])
+            yield from _each_mode(made, stack, cases)
+
+
+def _each_mode(
+    made: CPrograms | NodePrograms, stack: Stack, cases: Sequence[Case]
+) -> Iterator[list[Outcome]]:
+    """Whole sequences, and where it can stream, step by step."""
+    yield made.run([cases])[0]
+    if stack.streams:
+        yield made.run([cases], mode=1)[0]
+
+
+def _identifier(path: Path) -> str:
+    """What functions of C begin with: the file's name, as far as C takes it."""
+    kept = "".join(own if own.isascii() and own.isalnum() else "_" for own in path.stem)
+    return kept if kept[:1].isalpha() else f"model_{kept}"
+
+
+TARGETS: dict[str, Target] = {
+    "onnx": OnnxTarget(),
+    "c": CTarget(),
+    "javascript": JavaScriptTarget(),
+}
+
+
+def target_of(path: Path) -> Target:
+    """The target that a file's ending names."""
+    for own in TARGETS.values():
+        if path.suffix in own.endings:
+            return own
+    known = ", ".join(ending for own in TARGETS.values() for ending in own.endings)
+    raise OptionError(f"{path}: expected a file that ends in {known}, got {path.suffix!r}")
+
+
+def as_text(stack: Stack, name: str) -> str:
+    """What is emitted for a layer, to be read."""
+    if name == "onnx":
+        return NUMBERS.sub(r"{\1, …}", load_onnx().printer.to_text(onnx_model(stack)))
+    if name == "c":
+        return CFile(stack, "model").text("model_weights.h")
+    return javascript_source(stack, abridged=True)

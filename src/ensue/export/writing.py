@@ -1,0 +1,91 @@
+"""`write`: a layer or a cell into a file of another language, once it has been compared."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import nn
+
+from ensue.cells import Cell
+from ensue.errors import OptionError
+from ensue.export.grid import CASES, cases_of, compare, expected, with_stored_weights
+from ensue.export.stack import stack_of
+from ensue.export.targets import target_of
+from ensue.files.disk import refuse_target, write_whole
+from ensue.layers.recurrent import Recurrent
+from ensue.layers.recursive import Recursive
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: the files, how many combinations they were compared over (0: unchecked),
+    and the largest difference from Python."""
+
+    files: tuple[Path, ...]
+    combinations: int
+    difference: float
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(own.stat().st_size for own in self.files)
+
+    def lines(self) -> list[str]:
+        listed = ", ".join(str(own) for own in self.files)
+        found = [f"wrote {listed} ({self.bytes:,} bytes)"]
+        if self.combinations:
+            found.append(
+                f"compared with Python over {self.combinations} combinations of rows, steps, "
+                f"padding and state: within {self.difference:.1g}"
+            )
+        else:
+            found.append("not compared with Python (--unchecked)")
+        return [*found, *self.remarks]
+
+
+def write(
+    layer: nn.Module | Cell,
+    path: str | os.PathLike[str],
+    *,
+    weights: str = "float32",
+    separate: bool = False,
+    unchecked: bool = False,
+    input_size: int = 32,
+    hidden_size: int = 64,
+) -> Written:
+    """Writes a layer as ONNX (.onnx), C99 (.c) or JavaScript (.js), as the path ends.
+
+    weights: float32, bf16 or int8, how matrices are stored. separate: weights of C in a file of
+    their own. What is written is compared with Python first, over combinations of batch, length,
+    padding and carried state; on a mismatch there is no file. unchecked: it is not compared. A cell
+    alone is taken as a layer with fresh weights, of these sizes.
+
+    >>> layer = ensue.Recurrent("GRU", 8, 16)
+    >>> ensue.export.write(layer, folder / "gru.c").combinations
+    24
+    """
+    place = Path(path)
+    target = target_of(place)
+    refuse_target(place)
+    if isinstance(layer, Recursive):
+        raise OptionError(
+            "Recursive: a network over trees cannot be exported; a chain is a Recurrent layer"
+        )
+    own = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
+    if not isinstance(own, nn.Module):
+        stack_of(own)  # which says what was expected
+    plain = with_stored_weights(own, "float32")
+    stack, first = stack_of(plain, weights), bool(getattr(plain, "batch_first", False))
+    files = target.files(stack, place, first, separate)
+    worst, count = 0.0, 0
+    if not unchecked:
+        wanted = expected(with_stored_weights(own, weights), stack, cases_of(stack))
+        for got in target.outcomes(stack, cases_of(stack), first):
+            worst = max(worst, compare(wanted, got, target.title))
+        count = len(CASES)
+    for name, data in files.items():
+        write_whole(place.parent / name, data)
+    made = tuple(place.parent / name for name in files)
+    return Written(made, count, worst, tuple(target.lines(stack)))

@@ -1,0 +1,83 @@
+"""Linear models with a margin: what a support-vector machine is, for any number of classes.
+
+f = X·(r∘w) + b, and w, b minimise ½·Σ w² + C·Σ_i g_i·max(0, 1 − y_ik·f_ik)² for each class k by
+itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once. r: 1, or the
+naive-Bayes log-count ratios of the columns (Wang & Manning 2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ensue.tasks.baselines.sparse import SparseMatrix
+
+ITERATIONS = 60
+TOLERANCE = 1e-3  # of the gradient's norm, as a share of what it was at the start
+
+
+@dataclass(frozen=True)
+class Margins:
+    """weights (columns, k), ratios included, and bias (k,)."""
+
+    weights: Tensor
+    bias: Tensor
+
+    def scores(self, x: SparseMatrix) -> Tensor:
+        """f (rows, k)."""
+        return x.times(self.weights) + self.bias
+
+
+def along_strengths(
+    x: SparseMatrix,
+    signs: Tensor,
+    strengths: Sequence[float],
+    *,
+    ratios: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Iterator[Margins]:
+    """The solution for each strength C, in rising order, each begun from the one before.
+
+    signs (rows, k): ±1; ratios (columns, k); weights (rows, k): what a row counts for."""
+    k = signs.shape[1]
+    w, b = torch.zeros(x.width, k), torch.zeros(k)
+    for strength in strengths:
+        w, b = _solved(x, signs, strength, (w, b), ratios, weights)
+        yield Margins(w if ratios is None else ratios * w, b)
+
+
+def _solved(
+    x: SparseMatrix,
+    signs: Tensor,
+    strength: float,
+    start: tuple[Tensor, Tensor],
+    ratios: Tensor | None,
+    weights: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    w, b = (own.clone() for own in start)
+    scale = strength if weights is None else strength * weights
+
+    def closure() -> Tensor:
+        short = (1 - signs * (x.times(w if ratios is None else ratios * w) + b)).clamp_(min=0)
+        slope = -2 * scale * signs * short
+        grad = x.transposed_times(slope)
+        w.grad = (grad if ratios is None else ratios * grad) + w
+        b.grad = slope.sum(0)
+        return (scale * short * short).sum() + 0.5 * (w * w).sum()
+
+    closure()
+    assert w.grad is not None
+    norm = float(w.grad.abs().max())
+    search = torch.optim.LBFGS(
+        [w, b],
+        max_iter=ITERATIONS,
+        history_size=8,
+        tolerance_grad=TOLERANCE * norm,
+        tolerance_change=0,
+        line_search_fn="strong_wolfe",
+    )
+    search.step(closure)  # type: ignore[no-untyped-call]
+    return w, b

@@ -1,0 +1,87 @@
+"""Sparse matrices: rows of a few weighted columns each, and their products with dense ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from ensue.data.ragged import Ragged
+
+
+class _Bags(NamedTuple):
+    """Lines of a matrix: places of their entries in the other factor, where each line begins, and
+    what the entries are."""
+
+    places: Tensor
+    starts: Tensor
+    values: Tensor
+
+    def times(self, dense: Tensor) -> Tensor:
+        return embedding_bag(
+            self.places, dense, self.starts, mode="sum", per_sample_weights=self.values
+        )
+
+
+@dataclass(frozen=True)
+class SparseMatrix:
+    """(rows, width). columns: those of each row, rising; values: float32, one for each of them."""
+
+    columns: Ragged
+    values: NDArray[np.float32]
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self)), self.columns.lengths)
+
+    @cached_property
+    def _by_row(self) -> _Bags:
+        places = torch.from_numpy(np.ascontiguousarray(self.columns.values, np.int32))
+        starts = torch.from_numpy(self.columns.starts[:-1].astype(np.int32))
+        return _Bags(places, starts, torch.from_numpy(self.values))
+
+    @cached_property
+    def _by_column(self) -> _Bags:
+        order = np.argsort(self.columns.values, kind="stable")
+        counts = np.bincount(self.columns.values, minlength=self.width)
+        starts = (np.cumsum(counts) - counts).astype(np.int32)
+        rows = self.rows.astype(np.int32)[order]
+        return _Bags(*map(torch.from_numpy, (rows, starts, self.values[order])))
+
+    def times(self, dense: Tensor) -> Tensor:
+        """X·dense: (width, k) → (rows, k)."""
+        return self._by_row.times(dense)
+
+    def transposed_times(self, dense: Tensor) -> Tensor:
+        """Xᵀ·dense: (rows, k) → (width, k)."""
+        return self._by_column.times(dense)
+
+    def take(self, rows: NDArray[np.int64]) -> SparseMatrix:
+        """The rows of these numbers."""
+        values = Ragged(self.values, self.columns.starts).take(rows).values
+        return SparseMatrix(self.columns.take(rows), values, self.width)
+
+
+def side_by_side(blocks: list[SparseMatrix]) -> SparseMatrix:
+    """One matrix of the columns of several, with the same rows."""
+    if len(blocks) == 1:
+        return blocks[0]
+    rows = np.concatenate([block.rows for block in blocks])
+    widths = np.cumsum([0, *(block.width for block in blocks)])
+    shifted = [b.columns.values + w for b, w in zip(blocks, widths[:-1], strict=True)]
+    order = np.argsort(rows, kind="stable")
+    starts = np.sum([block.columns.starts for block in blocks], 0)
+    columns = Ragged(np.concatenate(shifted)[order].astype(np.int32), starts)
+    values = np.concatenate([block.values for block in blocks])[order]
+    return SparseMatrix(columns, values, int(widths[-1]))

@@ -1,0 +1,183 @@
+"""Texts as features of a linear model: TF-IDF of n-grams of words, and of letters within words.
+
+x_n = (1 + log count_n)·idf_n, idf_n = 1 + log((1 + rows)/(1 + rows with n)), and each row of each
+block is divided by its norm. An n-gram is known by a 64-bit hash of what it is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.tasks.baselines.ngrams import changes, hashed_ngrams
+from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
+
+WORDS, LETTERS = "words", "letters"
+LONGEST = {WORDS: 2, LETTERS: 5}
+SHORTEST = {WORDS: 1, LETTERS: 2}
+MOST_ENTRIES = 40_000_000  # of letters, before those of a row are counted: beyond it, words alone
+MOST_COLUMNS = 2_000_000  # of a block; those of more than one row come first
+Hashes = NDArray[np.uint64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """words: the different ones; rows: their numbers, row by row."""
+
+    words: Sequence[str]
+    rows: Ragged
+
+
+@dataclass(frozen=True)
+class Block:
+    """The n-grams of one kind that were seen. hashes: rising; idf: one for each."""
+
+    kind: str
+    hashes: Hashes
+    idf: NDArray[np.float32]
+
+    @classmethod
+    def learn(cls, kind: str, texts: Texts) -> tuple[Block, SparseMatrix]:
+        """The block, and the rows that it was learned from."""
+        rows, hashes, counts = _NGRAMS[kind](texts)
+        order = np.argsort(hashes, kind="stable")
+        new = changes(hashes[order])
+        numbers = np.empty(len(hashes), np.int64)
+        numbers[order] = np.cumsum(new) - 1
+        known, many = hashes[order[new]], len(texts.rows)
+        rows, numbers, counts = _counted(rows, numbers, counts, len(known))
+        in_rows = np.bincount(numbers, minlength=len(known))
+        if len(known) > MOST_COLUMNS:
+            often = in_rows > 1
+            kept = often[numbers]
+            rows, numbers, counts = rows[kept], (np.cumsum(often) - 1)[numbers[kept]], counts[kept]
+            known, in_rows = known[often], in_rows[often]
+        found = cls(kind, known, (1 + np.log((1 + many) / (1 + in_rows))).astype(np.float32))
+        return found, found._weighted(rows, numbers, counts, many)
+
+    def matrix(self, texts: Texts) -> SparseMatrix:
+        rows, hashes, counts = _NGRAMS[self.kind](texts)
+        place = np.minimum(np.searchsorted(self.hashes, hashes), max(len(self.hashes) - 1, 0))
+        there = self.hashes[place] == hashes if len(self.hashes) else np.zeros(len(place), bool)
+        found = _counted(rows[there], place[there], counts[there], len(self.hashes))
+        return self._weighted(*found, len(texts.rows))
+
+    def _weighted(self, rows: Whole, numbers: Whole, counts: Whole, many: int) -> SparseMatrix:
+        values = (1 + np.log(counts)) * self.idf[numbers]
+        norms = np.sqrt(np.bincount(rows, values**2, minlength=many))
+        starts = np.zeros(many + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=many), out=starts[1:])
+        scaled = (values / norms[rows]).astype(np.float32)
+        return SparseMatrix(Ragged(numbers.astype(np.int32), starts), scaled, len(self.hashes))
+
+
+@dataclass(frozen=True)
+class TextFeatures:
+    """Blocks side by side."""
+
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def learn(cls, texts: Texts, kinds: Sequence[str]) -> tuple[TextFeatures, SparseMatrix]:
+        learned = [Block.learn(kind, texts) for kind in kinds]
+        return cls(tuple(own for own, _ in learned)), side_by_side([x for _, x in learned])
+
+    def matrix(self, texts: Texts) -> SparseMatrix:
+        return side_by_side([block.matrix(texts) for block in self.blocks])
+
+    def __len__(self) -> int:
+        return sum(len(block.hashes) for block in self.blocks)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it is, to be stored by name."""
+        return {
+            f"{block.kind}.{name}": getattr(block, name)
+            for block in self.blocks
+            for name in ("hashes", "idf")
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextFeatures:
+        kinds = [kind for kind in LONGEST if f"{kind}.hashes" in arrays]
+        return cls(tuple(Block(k, arrays[f"{k}.hashes"], arrays[f"{k}.idf"]) for k in kinds))
+
+
+def few_enough(texts: Texts) -> bool:
+    """Whether the letters of all words can be counted in memory."""
+    lengths = np.fromiter(map(len, texts.words), np.int64, len(texts.words))
+    sizes = LONGEST[LETTERS] - SHORTEST[LETTERS] + 1
+    return int(lengths[texts.rows.values].sum()) * sizes <= MOST_ENTRIES
+
+
+def spelled_ngrams(texts: Texts, hashes: Hashes) -> dict[int, str]:
+    """The n-grams of words that have these hashes, rising, as the texts spell them."""
+    found: dict[int, str] = {}
+    for n, (own, _, at) in enumerate(hashed_ngrams(_hashed_words(texts), LONGEST[WORDS]), 1):
+        place = np.minimum(np.searchsorted(hashes, own), max(len(hashes) - 1, 0))
+        there = np.flatnonzero(hashes[place] == own) if len(hashes) else np.zeros(0, np.int64)
+        for k in there:
+            if int(own[k]) not in found:
+                words = texts.rows.values[at[k] : at[k] + n]
+                found[int(own[k])] = " ".join(texts.words[word] for word in words)
+    return found
+
+
+def _hashed_words(texts: Texts) -> Ragged:
+    table = np.fromiter(map(_hash, texts.words), np.uint64, len(texts.words))
+    return Ragged(table[texts.rows.values], texts.rows.starts)
+
+
+def _counted(rows: Whole, numbers: Whole, counts: Whole, width: int) -> tuple[Whole, Whole, Whole]:
+    """Row, number and count of every n-gram, each once in a row, in rising order."""
+    keys = rows * max(width, 1) + numbers
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    once = np.flatnonzero(changes(keys))
+    total = np.add.reduceat(counts[order], once) if len(once) else counts
+    return *np.divmod(keys[once], max(width, 1)), total
+
+
+def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
+    """Row, hash and count of every n-gram of words; equal ones are not yet together."""
+    found = list(hashed_ngrams(_hashed_words(texts), LONGEST[WORDS]))
+    hashes = np.concatenate([own for own, _, _ in found])
+    rows = np.concatenate([own for _, own, _ in found]).astype(np.int64)
+    return rows, hashes, np.ones(len(rows), np.int64)
+
+
+def _letter_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
+    """The same of letters, of each row's different words, a space at both ends of a word."""
+    codes = np.frombuffer("".join(f" {w} " for w in texts.words).encode("utf-32-le"), np.uint32)
+    starts = np.cumsum([0, *(len(word) + 2 for word in texts.words)])
+    sizes = enumerate(hashed_ngrams(Ragged(codes, starts), LONGEST[LETTERS]), 1)
+    found = [(own, word) for n, (own, word, _) in sizes if n >= SHORTEST[LETTERS]]
+    word = np.concatenate([own for _, own in found])
+    order = np.argsort(word, kind="stable")
+    counts = np.bincount(word, minlength=len(texts.words))
+    ngrams = Ragged(
+        np.concatenate([own for own, _ in found])[order], np.concatenate([[0], np.cumsum(counts)])
+    )
+    many = max(len(texts.words), 1)
+    row = np.repeat(np.arange(len(texts.rows)), texts.rows.lengths)
+    keys = np.sort(row * many + texts.rows.values)
+    once = np.flatnonzero(changes(keys))
+    times = np.diff(np.append(once, len(keys)))
+    row, own = np.divmod(keys[once], many)
+    spread = ngrams.take(own)
+    return np.repeat(row, spread.lengths), spread.values, np.repeat(times, spread.lengths)
+
+
+def _hash(word: str) -> int:
+    """The same on every machine."""
+    encoded = word.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(encoded, digest_size=8).digest(), "little")
+
+
+_NGRAMS = {WORDS: _word_ngrams, LETTERS: _letter_ngrams}

@@ -1,0 +1,258 @@
+"""A linear model of texts as strong as one gets by hand: TF-IDF of words and letters, a margin.
+
+Which n-grams, and how strong the penalty is, is what has the lowest cost on rows that were not
+learned from: the validation part, or of few rows five folds of all. Scores are scaled so that
+their softmax (or σ, of several labels) are probabilities. In the end it learns from all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy, softplus
+
+from ensue.data.ragged import Ragged
+from ensue.data.split import by_share, equal_shares
+from ensue.tasks.baselines.margin import Margins, along_strengths
+from ensue.tasks.baselines.ridge import solved_ridge
+from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
+from ensue.tasks.baselines.text_features import (
+    LETTERS,
+    WORDS,
+    TextFeatures,
+    Texts,
+    few_enough,
+    spelled_ngrams,
+)
+
+STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
+PENALTIES = (10.0, 3.0, 1.0, 0.3)  # of a number that is predicted
+SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
+FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
+FOLDS, SEED = 5, 1
+TELLING = 50  # n-grams that are kept as words
+WORSE = 1.01  # a path ends where the cost is so much above its lowest
+
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TextLinear:
+    """weights (columns, k) and bias (k,): scores are X·weights + bias. extra: how many of the
+    columns, the last ones, are not those of the text."""
+
+    features: TextFeatures
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def scores(self, texts: Texts, beside: SparseMatrix | None = None) -> Tensor:
+        """(rows, k), float64. beside: columns that do not come from the text."""
+        x = with_columns(self.features.matrix(texts), beside)
+        found = x.times(torch.from_numpy(self.weights)) + torch.from_numpy(self.bias)
+        return found.double()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it is, to be stored by name."""
+        return {**self.features.arrays(), "weights": self.weights, "bias": self.bias}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextLinear:
+        return cls(TextFeatures.from_arrays(arrays), arrays["weights"], arrays["bias"])
+
+
+class FittedLinear(NamedTuple):
+    """held: scores of the validation rows (rows, k), by models that did not learn from them."""
+
+    model: TextLinear
+    held: Tensor
+
+
+def with_columns(x: SparseMatrix, beside: SparseMatrix | None) -> SparseMatrix:
+    return x if beside is None else side_by_side([x, beside])
+
+
+def joined(train: Texts, held: Texts) -> Texts:
+    """The rows of both, which number words alike."""
+    values = np.concatenate([train.rows.values, held.rows.values])
+    starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + held.rows.starts[1:]])
+    return Texts(held.words, Ragged(values, starts))
+
+
+def fit_text_linear(
+    train: Texts,
+    held: Texts,
+    targets: NDArray[Any],
+    classes: int,
+    beside: SparseMatrix | None = None,
+) -> FittedLinear:
+    """targets: of the training rows and then the validation rows; classes (rows,), or zeros and
+    ones (rows, labels). beside: other columns of the same rows."""
+    problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
+    return _fitted(train, held, problem, beside)
+
+
+def fit_text_ridge(
+    train: Texts, held: Texts, values: NDArray[Any], beside: SparseMatrix | None = None
+) -> FittedLinear:
+    """values (rows,): numbers to predict, of the training rows and then the validation rows, of
+    mean 0 and spread 1."""
+    problem = _Numbers(torch.from_numpy(np.asarray(values, np.float32))[:, None])
+    return _fitted(train, held, problem, beside)
+
+
+def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict[str, list[str]]:
+    """The n-grams of words that speak most for each label, as they are spelled in these texts."""
+    words = next((own for own in model.features.blocks if own.kind == WORDS), None)
+    if words is None:
+        return {label: [] for label in labels}
+    weights = model.weights[: len(words.hashes)]
+    best = np.argsort(-weights, 0, kind="stable")[:TELLING]
+    spelled = spelled_ngrams(texts, words.hashes[np.unique(best)])
+    found = {}
+    for number, label in enumerate(labels):
+        hashes = words.hashes[best[:, number]].tolist()
+        found[label] = [spelled[own] for own in hashes if own in spelled]
+    return found
+
+
+# --- what is solved ------------------------------------------------------------------------------
+
+
+class _Classes:
+    """One class of many, or several labels."""
+
+    def __init__(self, targets: Tensor, classes: int) -> None:
+        self.targets, self.several = targets, targets.ndim == 2
+        goal = targets if self.several else torch.nn.functional.one_hot(targets, classes)
+        self.two = classes == 2 and not self.several
+        self.signs = (2 * goal - 1).float()[:, 1:] if self.two else (2 * goal - 1).float()
+
+    strengths = STRENGTHS
+
+    def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
+        return along_strengths(x.take(rows), self.signs[torch.from_numpy(rows)], strengths)
+
+    def expanded(self, found: Margins) -> Margins:
+        """With a column for each class: z for class 1 and −z for class 0 of two."""
+        if not self.two:
+            return found
+        w, b = found.weights / 2, found.bias / 2
+        return Margins(torch.cat([-w, w], 1), torch.cat([-b, b]))
+
+    def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
+        """The lowest mean cost of the scores times a number, and that number."""
+        targets = self.targets[torch.from_numpy(rows)]
+        costs = [float(self._cost(scale * scores, targets)) for scale in SCALES]
+        best = int(np.argmin(costs))
+        return costs[best], float(SCALES[best])
+
+    def _cost(self, scores: Tensor, targets: Tensor) -> Tensor:
+        if self.several:
+            return softplus((1 - 2 * targets) * scores).sum(1).mean()
+        return cross_entropy(scores, targets)
+
+
+class _Numbers:
+    """A number."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+
+    strengths = PENALTIES
+
+    def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
+        own, values = x.take(rows), self.values[torch.from_numpy(rows)]
+        mean = values.mean(0)
+        for strength in strengths:
+            yield Margins(solved_ridge(own, values - mean, strength), mean)
+
+    def expanded(self, found: Margins) -> Margins:
+        return found
+
+    def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
+        wrong = scores - self.values[torch.from_numpy(rows)]
+        return float(wrong.square().mean()), 1.0
+
+
+# --- how it is chosen ----------------------------------------------------------------------------
+
+
+class _Candidate(NamedTuple):
+    """The best of a path. scores: of all rows that were held out, in the order of the folds."""
+
+    cost: float
+    scale: float
+    strength: float
+    scores: Tensor
+
+
+def _fitted(
+    train: Texts, held: Texts, problem: _Classes | _Numbers, beside: SparseMatrix | None
+) -> FittedLinear:
+    texts = joined(train, held)
+    rows, tried = len(texts.rows), _kinds(texts)
+    folds = _folds(len(train.rows), rows)
+    out = np.concatenate([own for _, own in folds])
+    best: tuple[_Candidate, TextFeatures, SparseMatrix] | None = None
+    for kinds in tried:
+        features, own = TextFeatures.learn(texts, kinds)
+        x = with_columns(own, beside)
+        found = _best_of_path(x, problem, folds, out, rows < HARDLY_ANY)
+        if best is None or found.cost < best[0].cost:
+            best = found, features, x
+    assert best is not None
+    chosen, features, x = best
+    (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
+    whole = problem.expanded(whole)
+    weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
+    model = TextLinear(features, weights.numpy(), bias.numpy())
+    order = np.argsort(out, kind="stable")
+    found_held = chosen.scale * chosen.scores[torch.from_numpy(order)][-len(held.rows) :]
+    return FittedLinear(model, found_held.double())
+
+
+def _best_of_path(
+    x: SparseMatrix,
+    problem: _Classes | _Numbers,
+    folds: Sequence[tuple[Whole, Whole]],
+    out: Whole,
+    quick: bool,
+) -> _Candidate:
+    """The strength whose models have the lowest cost on the rows that they did not learn from."""
+    strengths = problem.strengths[1::2] if quick else problem.strengths
+    paths = [problem.path(x, rows, strengths) for rows, _ in folds]
+    outside = [x.take(own) for _, own in folds]
+    best: _Candidate | None = None
+    for strength, *found in zip(strengths, *paths, strict=True):
+        models = [problem.expanded(own) for own in found]
+        scores = torch.cat([m.scores(own) for m, own in zip(models, outside, strict=True)])
+        cost, scale = problem.scaled(scores, out)
+        if best is None or cost < best.cost:
+            best = _Candidate(cost, scale, strength, scores)
+        elif cost > WORSE * best.cost:
+            break
+    assert best is not None
+    return best
+
+
+def _kinds(texts: Texts) -> list[tuple[str, ...]]:
+    """The n-grams to choose from."""
+    if not few_enough(texts):
+        return [(WORDS,)]
+    both = (WORDS, LETTERS)
+    return [both] if len(texts.rows) < HARDLY_ANY else [both, (WORDS,), (LETTERS,)]
+
+
+def _folds(train: int, rows: int) -> list[tuple[Whole, Whole]]:
+    """Rows to learn from and rows to score, for each model that is tried: the validation rows are
+    always scored."""
+    if rows >= FEW_ROWS or train < FOLDS:
+        return [(np.arange(train), np.arange(train, rows))]
+    parts = by_share(rows, equal_shares(3 if rows < HARDLY_ANY else FOLDS), SEED)
+    return [(np.setdiff1d(np.arange(rows), own), own) for own in parts.values()]

@@ -1,0 +1,88 @@
+"""What the validation part says of a fitted model: how far its bounds and quantiles are off, and
+how much of a mixed forecast's correction counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.forecasts import (
+    ForecastModel,
+    interval_unit,
+    level_forecasts,
+    levels_asked,
+    origins_of,
+)
+from ensue.tasks.forecast.intervals import quantile_shifts, widening
+from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.members.mixed import MixedWindows, fitted_share
+from ensue.tasks.forecast.part import SeriesPart
+from ensue.tasks.forecast.series import ranges
+
+Array = NDArray[np.float64]
+
+FEW_BLOCKS = 5  # of validation windows; with fewer, forecasts from earlier origins count as well
+
+
+def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
+    """By the validation steps, each from every origin before it; the last windows are not whole,
+    which only a model that reads nothing of the steps ahead can do without."""
+    learned, settings = _with_share(validation, model), model.model
+    if settings.calibrated:
+        learned = _with_intervals(validation, model, learned)
+    mixture = learned.mixture
+    if mixture is None:
+        return learned
+    if (validation.begins > validation.series.bounds[:-1]).any():  # the training part is before it
+        mixture = mixture.fitted(validation.series, settings)
+    return replace(learned, mixture=mixture, chosen=None)
+
+
+def _with_share(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
+    learned, settings = model.learned, model.model
+    windows = learned.windows(validation.series, settings)
+    if not isinstance(windows, MixedWindows):
+        return learned
+    share = fitted_share(model, windows, origins_of(validation, settings), settings.horizon)
+    return replace(learned, mixture=replace(windows.mixture, share=share))
+
+
+def _with_intervals(
+    validation: SeriesPart, model: ForecastModel, learned: LearnedSeries
+) -> LearnedSeries:
+    settings, series = model.model, validation.series
+    bounds, horizon = series.bounds, settings.horizon
+    less = (horizon - 1) * bool(settings.known)
+    first = np.maximum(validation.begins, bounds[:-1] + settings.history)
+    longer = series.lengthened(horizon)
+    shift = np.arange(series.count) * horizon
+    origins = ranges(first + shift, np.maximum(bounds[1:] - less, first) + shift)
+    asked = levels_asked(settings)
+    found = level_forecasts(model, longer, origins, asked, learned)
+    truth = learned.scale.levels(longer, settings)[:, : len(settings.targets)]
+    ahead = truth[origins[None] + np.arange(horizon)[:, None]]
+    unit = interval_unit(model, longer, origins)
+    every = [ahead / unit, found.low / unit, found.high / unit, found.quantiles / unit]
+    if learned.chosen is not None and len(origins) < FEW_BLOCKS * horizon:
+        every = _with_earlier(every, learned)
+    truth, low, high, quantiles = every
+    return replace(
+        learned,
+        widening=widening(truth, low, high, settings.interval),
+        shifts=quantile_shifts(truth, quantiles, asked),
+    )
+
+
+def _with_earlier(every: list[Array], learned: LearnedSeries) -> list[Array]:
+    """With the forecasts of the solved members from earlier origins."""
+    chosen, scale = learned.chosen, learned.scale
+    assert chosen is not None
+    unit = np.ones((1, scale.targets))
+    if scale.ids:
+        known = {key: k for k, key in enumerate(scale.ids)}
+        unit = scale.spread[[known.get(key, 0) for key in chosen.ids], : scale.targets]
+    truth, point = (scale.to_level(own) / unit for own in (chosen.truth, chosen.point))
+    more = [truth, point, point, np.broadcast_to(point, (len(every[3]), *point.shape))]
+    return [np.concatenate([a, b], -2) for a, b in zip(every, more, strict=True)]

@@ -1,0 +1,345 @@
+"""Which members, with which settings and weights: by forecasts from earlier origins.
+
+The steps to learn from are cut several times; at each cut the candidates learn from what is before
+it and forecast from origins after it. Of each kind the candidate with the least error is kept;
+their weights are those of the least squared error, not negative, and drawn to what the errors of
+each alone say, the more so the fewer blocks of windows there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember, fit_origins
+from ensue.tasks.forecast.members.ridge import (
+    RidgeForm,
+    RidgeMember,
+    designed,
+    gathered,
+    said,
+    solved,
+)
+from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.metrics import mean_of
+from ensue.tasks.forecast.series import Id, Series, Steps, ranges
+from ensue.tasks.forecast.settings import ForecastSettings
+
+Array = NDArray[np.float64]
+Tell = Callable[[str], None]
+
+CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
+FIRST_CUT = 0.4  # share of the steps that the first candidates learn from
+PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
+SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
+LONGEST_LOOK_BACK = 512
+LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
+MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
+SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
+DOUBT = (
+    1.0  # a member whose error is greater than the best by more than this over √blocks is left out
+)
+SHARPEST = 12.0
+PULL = 2.0  # to the weights that errors alone give
+SERIES_LOOKED_AT = 60  # of a panel, to choose by
+
+
+class Fold(NamedTuple):
+    """What is before a cut, and origins after it."""
+
+    before: Ground
+    after: Ground
+    fitting: Steps
+    origins: Steps
+    truth: Array
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """mixture: not fitted yet; floor: what smaller numbers are read as before a logarithm; truth,
+    point (horizon, windows, targets): what came after the cuts, and what it would have said; ids:
+    the series of each window."""
+
+    mixture: Mixture
+    floor: Array
+    truth: Array
+    point: Array
+    ids: tuple[Id, ...]
+
+
+def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
+    """By the steps of training and validation."""
+    looked = _looked_at(whole)
+    targets = len(settings.targets)
+    backs = look_backs(looked, settings, season)
+    room = max(backs) + season + 1
+    draft = Mixture((), np.zeros(0), season, room)
+    folds = list(_folds(looked, settings, draft))
+    unit = _unit(looked, targets)
+    floor = _floor(looked, targets)
+    transforms = ["none", "log"] if floor is not None else ["none"]
+    low = floor if floor is not None else np.full(targets, 1e-12)
+    kept: list[tuple[float, Member, list[Array]]] = []
+    for candidates in (
+        _repeated(season, folds, settings),
+        *_ridges(looked, settings, season, backs, transforms, low, folds, unit),
+        *_smoothings(season, transforms, low, folds, settings),
+    ):
+        scored = [(_score(folds, found, unit), own, found) for own, found in candidates]
+        if scored:
+            kept.append(min(scored, key=lambda own: own[0]))
+    return _mixed(kept, folds, unit, draft, settings, low)
+
+
+def _looked_at(whole: Series) -> Series:
+    """Of a large panel, some series evenly among them; the longest are always long enough."""
+    if whole.count <= SERIES_LOOKED_AT:
+        return whole
+    kept = np.unique(np.linspace(0, whole.count - 1, SERIES_LOOKED_AT).round().astype(int))
+    return whole.among(kept.tolist())
+
+
+def look_backs(series: Series, settings: ForecastSettings, season: int) -> list[int]:
+    """Candidates of how far a ridge regression looks back: short, a season and more, and several
+    horizons, as far as enough windows are left."""
+    length = int(series.lengths.max() * FIRST_CUT)
+    windows = max(1, int((series.lengths * FIRST_CUT).sum()))
+    horizon = settings.horizon
+    wanted = {4, 8, 14, 28, season, season + 1, 2 * season, 3 * season, horizon, 2 * horizon}
+    wanted |= {own for own in LONG if windows >= LONG_TABLE * own}
+    most = min(length - horizon, LONGEST_LOOK_BACK, max(2, windows // SHORTEST_TABLE))
+    found = sorted({min(max(own, 1), max(most, 1)) for own in wanted if own <= max(most, 4)})
+    return _thinned(found)
+
+
+def _thinned(found: list[int]) -> list[int]:
+    """Not two that are nearly the same."""
+    kept = found[:1]
+    for own in found[1:]:
+        if own >= 1.3 * kept[-1]:
+            kept.append(own)
+    return kept
+
+
+def _floor(series: Series, targets: int) -> Array | None:
+    """A tenth of the least value of each target, if all are positive."""
+    values = series.values[:, :targets]
+    least = np.nanmin(values, 0)
+    return least / 10 if (least > 0).all() else None
+
+
+def _unit(series: Series, targets: int) -> Array:
+    """(series, targets): the spread of each, so that errors can be added up."""
+    change = np.full((len(series), targets), np.nan)
+    change[1:] = np.abs(np.diff(series.values[:, :targets], axis=0))
+    change[series.bounds[:-1]] = np.nan
+    each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
+    unit = np.nan_to_num(np.stack(each))
+    return np.where(unit > 0, unit, 1.0)
+
+
+def _folds(series: Series, settings: ForecastSettings, draft: Mixture) -> Iterator[Fold]:
+    """Cuts at even distances, the last one a horizon before the end."""
+    targets, horizon = len(settings.targets), settings.horizon
+    first = np.maximum((FIRST_CUT * series.lengths).astype(np.int64), 2)
+    last = series.lengths - horizon
+    whole = draft.ground(series, settings)
+    many = max(1, min(CUTS, int((last - first).max() // max(horizon // 2, 1)) + 1))
+    for k in range(many):
+        cut = first + (last - first) * k // max(many - 1, 1) if many > 1 else last
+        until = first + (last - first) * (k + 1) // (many - 1) if k + 1 < many else last + 1
+        begins, ends = series.bounds[:-1] + cut, series.bounds[:-1] + np.minimum(until, last + 1)
+        good = (cut >= 2) & (ends > begins)
+        origins = ranges(begins[good], ends[good])
+        origins = origins[:: max(1, -(-len(origins) // MOST_ORIGINS))]
+        if not len(origins):
+            continue
+        before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
+        kept = [k for k in range(series.count) if before.lengths[k] > 1]
+        before = before.among(kept)
+        fitting = fit_origins(before, settings, targets)
+        truth = series.values[origins[None] + np.arange(horizon)[:, None], :targets]
+        yield Fold(draft.ground(before, settings), whole, fitting, origins, truth)
+
+
+Found = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
+
+
+def _repeated(season: int, folds: list[Fold], settings: ForecastSettings) -> Iterator[Found]:
+    for own in {season, 1}:
+        member = RepeatedMember(own)
+        yield member, [member.forecasts(f.after, f.origins, settings.horizon) for f in folds]
+
+
+def _ridges(
+    series: Series,
+    settings: ForecastSettings,
+    season: int,
+    backs: list[int],
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    unit: Array,
+) -> Iterator[list[Found]]:
+    """A list for each anchor and transform: the best of every look-back, penalty and sharing."""
+    targets, panel = len(settings.targets), series.count > 1
+    anchors = ["last", "mean", *["season"] * (season > 1)]
+    sharings = [True] if targets == 1 or panel else [False, True]
+    years = _years(series, max(backs))
+    for transform, anchor in product(transforms, anchors):
+        found: list[Found] = []
+        for shared, periods in product(sharings, [(), years] if years else [()]):
+            scaled = panel or (shared and targets > 1)
+            window = season if anchor != "mean" or season > 1 else min(8, max(backs))
+            form = RidgeForm(transform, anchor, shared, scaled, max(window, 1), periods)
+            found.append(_best_ridge(form, settings, backs, floor, folds, unit))
+        yield found
+
+
+def _years(series: Series, look_back: int) -> tuple[float, ...]:
+    """The periods of the calendar that are too long to look back to, and were seen twice nearly."""
+    if series.spacing is None or series.count > 1:
+        return ()
+    length = int(series.lengths.max())
+    return tuple(own for own in series.spacing.seasons if look_back < own <= length / 1.5)
+
+
+def _best_ridge(
+    form: RidgeForm,
+    settings: ForecastSettings,
+    backs: list[int],
+    floor: Array,
+    folds: list[Fold],
+    unit: Array,
+) -> Found:
+    longest, horizon = max(backs), settings.horizon
+    sums = [gathered(form, f.before, f.fitting, horizon, longest, floor) for f in folds]
+    designs = [designed(form, f.after, f.origins, horizon, longest, floor) for f in folds]
+    inputs, beside = sums[0][0].xx.shape[-1], designs[0].x.shape[-1] - longest
+    best: tuple[float, Member, list[Array]] | None = None
+    for back in backs:
+        kept = np.array([*range(back), *range(longest, inputs)])
+        seen = np.array([*range(back), *range(longest, longest + beside)])
+        cut = [own._replace(x=np.ascontiguousarray(own.x[..., seen])) for own in designs]
+        for penalty in PENALTIES:
+            member = RidgeMember(form, back, penalty, floor)
+            found = [
+                member.outward(said(design, *solved(own, kept, penalty)))
+                for design, own in zip(cut, sums, strict=True)
+            ]
+            score = _score(folds, found, unit)
+            if best is None or score < best[0]:
+                best = score, member, found
+    assert best is not None
+    return best[1], best[2]
+
+
+def _smoothings(
+    season: int,
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    settings: ForecastSettings,
+) -> Iterator[list[Found]]:
+    own = season if season <= MOST_SMOOTHED else 1
+    forms = [(transform, False) for transform in transforms]
+    forms += [("none", True)] * (own > 1 and "log" in transforms)
+    for transform, multiplies in forms:
+        found: list[Found] = []
+        for trend in (True, False):
+            member = SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
+            own_said = []
+            for fold in folds:
+                fitted = member.fitted(fold.before)
+                own_said.append(fitted.forecasts(fold.after, fold.origins, settings.horizon))
+            found.append((member, own_said))
+        yield found
+
+
+def _score(folds: list[Fold], told: list[Array], unit: Array) -> float:
+    """The mean absolute error in units of each series; infinite where a candidate explodes."""
+    total, count = 0.0, 0
+    for fold, own in zip(folds, told, strict=True):
+        owner = fold.after.series.owner[fold.origins - 1]
+        off = np.abs(own - fold.truth) / unit[owner]
+        there = np.isfinite(fold.truth)
+        if not np.isfinite(own).all():
+            return float("inf")
+        total += float(off[there].sum())
+        count += int(there.sum())
+    return total / max(count, 1)
+
+
+# --- weights ---------------------------------------------------------------------------------
+
+
+def _mixed(
+    kept: list[tuple[float, Member, list[Array]]],
+    folds: list[Fold],
+    unit: Array,
+    draft: Mixture,
+    settings: ForecastSettings,
+    floor: Array,
+) -> Chosen:
+    blocks = sum(max(1, len(fold.origins) // settings.horizon) for fold in folds)
+    worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
+    kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
+    scores = np.array([own[0] for own in kept])
+    every = [np.concatenate([own[2][k] for k in range(len(folds))], 1) for own in kept]
+    truth = np.concatenate([fold.truth for fold in folds], 1)
+    owner = np.concatenate([fold.after.series.owner[fold.origins - 1] for fold in folds])
+    off = np.stack([(own - truth) / unit[owner] for own in every], -1)  # (horizon, windows, t, k)
+    there = np.isfinite(truth)
+    errors = off[there]
+    weights = simplex_weights(errors, scores, blocks * truth.shape[2])
+    used = [k for k in range(len(kept)) if weights[k] > 0]
+    log = sum(weights[k] for k in used if _transform(kept[k][1]) == "log")
+    transform = "log" if log > 0.5 and (truth[there] > 0).all() else "none"
+    mixture = replace(
+        draft,
+        members=tuple(kept[k][1] for k in used),
+        weights=weights[used] / weights[used].sum(),
+        transform=transform,
+        scores={kept[k][1].name: float(scores[k]) for k in range(len(kept))},
+    )
+    point = np.einsum("k,k...->...", mixture.weights, np.stack([every[k] for k in used]))
+    ids = folds[0].after.series.ids
+    return Chosen(mixture, floor, truth, point, tuple(ids[k] for k in owner))
+
+
+def _transform(member: Member) -> str:
+    facts: Mapping[str, object] = member.facts()
+    form = facts.get("form")
+    found = form["transform"] if isinstance(form, dict) else facts.get("transform", "none")
+    return str(found)
+
+
+def simplex_weights(errors: Array, scores: Array, blocks: int) -> Array:
+    """w ≥ 0 with sum 1 of the least w·Q·w + τ·q̄·|w − p|², Q the mean products of errors (numbers,
+    members), p what the scores alone give, τ = 2/√blocks. Those below a twentieth are left out."""
+    scores = scores + 1e-9 * scores.max() + 1e-12
+    prior = (scores.min() / scores) ** min(SHARPNESS * blocks**0.5, SHARPEST)
+    prior /= prior.sum()
+    products = errors.T @ errors / max(len(errors), 1)
+    pull = PULL * products.diagonal().min() / max(blocks, 1) ** 0.5
+    weights = prior.copy()
+    rate = 0.5 / (np.linalg.norm(products, 2) + pull + 1e-300)
+    for _ in range(2000):
+        slope = products @ weights + pull * (weights - prior)
+        weights = _projected(weights - rate * slope)
+    weights[weights < 0.05] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
+def _projected(w: Array) -> Array:
+    """The nearest point of the simplex."""
+    order = np.sort(w)[::-1]
+    above = (np.cumsum(order) - 1) / np.arange(1, len(w) + 1)
+    shift = above[np.flatnonzero(order > above)[-1]]
+    return np.asarray(np.maximum(w - shift, 0.0))

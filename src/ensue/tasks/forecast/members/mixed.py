@@ -1,0 +1,141 @@
+"""Mixed forecasts: solved members, and a network that corrects them as far as it is sure to help.
+
+    y_j = base_j + share·(network_j − base_j),   base_j = Σ_k w_k·member_kj
+
+Weights and settings of the members come from forecasts at earlier origins of the training and
+validation part; the network learns from the training part what the members leave, and its share
+follows from the validation part. At the end the members learn anew from both parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.intervals import Levels
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.mixture import Mixture
+from ensue.tasks.forecast.networks import ForecastNetwork, WindowBatch
+from ensue.tasks.forecast.scale import ForecastScale
+from ensue.tasks.forecast.series import Series, ranges
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.windows import Origins, Windows, in_batches
+from ensue.training.devices import device_of_weights, moved
+
+if TYPE_CHECKING:
+    from ensue.tasks.forecast.forecasts import ForecastModel
+
+Array = NDArray[np.float64]
+
+SHARES = (0.25, 0.5, 0.75, 1.0)  # of the correction that are tried
+SURE, QUITE_SURE = 1.0, 3.0  # standard errors of an improvement: where a share begins, and is whole
+AT_ONCE = 256  # windows
+
+
+class MixedWindows(Windows):
+    """Windows with room before each series, whose values are marked as missing, and with what the
+    solved members say of the steps ahead."""
+
+    def __init__(
+        self,
+        values: NDArray[np.float32],
+        settings: ForecastSettings,
+        series: Series,
+        ahead: int,
+        scale: ForecastScale,
+        mixture: Mixture,
+    ) -> None:
+        self.series, self.scale, self.mixture = series, scale, mixture
+        self.ground: Ground = mixture.ground(series, settings)
+        targets, room = len(settings.targets), settings.look_back
+        bounds = series.bounds + room * np.arange(series.count + 1)
+        self._at = ranges(bounds[:-1] + room, bounds[1:])
+        there = np.isfinite(values[:, :targets]).astype(np.float32)
+        end = values.shape[1] - ahead
+        wide = np.concatenate([values[:, :end], there, values[:, end:]], 1)
+        padded = np.full((int(bounds[-1]), wide.shape[1]), np.nan, np.float32)
+        padded[self._at] = wide
+        starts = np.repeat(bounds[:-1], np.diff(bounds))
+        super().__init__(padded, settings, starts, ahead)
+        self.values = values
+
+    def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
+        some = np.asarray(origins, np.int64)
+        found = super().batch(self._place(some))
+        return found._replace(base=torch.from_numpy(self.base(some)))
+
+    def observed(self, origins: Sequence[int] | Origins) -> NDArray[np.int64]:
+        return super().observed(self._place(np.asarray(origins, np.int64)))
+
+    def _place(self, origins: Origins) -> Origins:
+        return np.asarray(self._at[origins - 1] + 1)
+
+    def base(self, origins: Origins) -> NDArray[np.float32]:
+        """What the members say, (horizon, windows, targets), as the network sees numbers."""
+        said = self.mixture.forecasts(self.ground, origins, self.settings.horizon)
+        mean, spread = self.scale.of_windows(self.series.owner[origins - 1])
+        z = (self.scale.to_level(said) - mean) / spread
+        return np.ascontiguousarray(z, np.float32)
+
+
+@torch.no_grad()
+def mixed_levels(
+    model: ForecastModel, windows: MixedWindows, scale: ForecastScale, origins: Origins, asked: int
+) -> Levels:
+    """Of all members together; the bounds are the point. asked: how many quantiles."""
+    share, found = windows.mixture.share, []
+    for some in in_batches(origins, AT_ONCE):
+        base, corrected = both(model, windows, some, needed=share > 0)
+        z = base + share * (corrected - base)
+        owner = windows.series.owner[some - 1]
+        found.append(scale.to_levels(z, np.zeros((0, len(some), scale.targets)), owner))
+    return Levels.of_point(np.concatenate(found, 1), asked)
+
+
+@torch.no_grad()
+def both(
+    model: ForecastModel, windows: MixedWindows, origins: Origins, needed: bool = True
+) -> tuple[Array, Array]:
+    """What the solved members say, and the mean of the networks, (horizon, windows, targets)."""
+    if not needed:
+        base = windows.base(origins).astype(np.float64)
+        return base, base
+    batch = windows.batch(origins)
+    networks = [cast(ForecastNetwork, network) for network in model.networks]
+    there = moved(batch, device_of_weights(networks[0]))
+    points = torch.stack([network.point(there) for network in networks]).mean(0)
+    return batch.base.double().numpy(), points.double().cpu().numpy()
+
+
+def fitted_share(
+    model: ForecastModel, windows: MixedWindows, origins: Origins, horizon: int
+) -> float:
+    """How much of the correction counts: that of the least absolute error on these windows, drawn
+    to 0 as far as the improvement over blocks of them is not sure."""
+    off: dict[float, list[Array]] = {share: [] for share in (0.0, *SHARES)}
+    truth = []
+    for some in in_batches(origins, AT_ONCE):
+        base, corrected = both(model, windows, some)
+        target = super(MixedWindows, windows).batch(windows._place(some)).target.double().numpy()
+        truth.append(np.isfinite(target).sum((0, 2)))
+        for share in off:
+            size = np.abs(base + share * (corrected - base) - target)
+            off[share].append(np.nansum(size, (0, 2)))
+    count = np.concatenate(truth)
+    sums = {share: np.concatenate(own) for share, own in off.items()}
+    best = min(sums, key=lambda share: float(sums[share].sum()))
+    if best == 0.0:
+        return 0.0
+    owner = windows.series.owner[origins - 1]
+    starts = windows.series.starts[origins - 1]
+    block = owner * (len(windows.series) + 1) + (origins - starts) // horizon
+    _, at = np.unique(block, return_inverse=True)
+    gain = np.bincount(at, sums[0.0] - sums[best]) / np.maximum(np.bincount(at, count), 1)
+    if len(gain) < 3:
+        return 0.0
+    sure = float(gain.mean() / (gain.std(ddof=1) / len(gain) ** 0.5 + 1e-12))
+    return best * float(np.clip((sure - SURE) / (QUITE_SURE - SURE), 0.0, 1.0))

@@ -1,0 +1,265 @@
+"""A weighted sum of what was before each step ahead, solved by ridge regression.
+
+    ŷ_{t+h} = anchor_h + s·(Σ_k w_hk·x_k + c_h)
+
+x: the last steps off the anchor (their last value, their mean, or the values of a season before),
+over the spread s of the window where series of different size share weights; points on the circle
+of the year; columns known of the step ahead; the last values of others. The penalty of each weight
+is in units of its input's variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.ground import Ground, harmonics
+from ensue.tasks.forecast.series import Steps
+
+Array = NDArray[np.float64]
+
+AT_ONCE = 2_000_000  # numbers of a design in memory
+KNOWN_LAGS = 3  # steps of what is known ahead that count: that of the forecast, and before it
+PAIRS = 2  # sine and cosine of a year, and of its half
+EMPTY = np.zeros(0)
+
+
+class RidgeForm(NamedTuple):
+    """What a ridge regression reads. anchor: last, mean or season; shared: all targets have the
+    same weights; periods: of points on a circle."""
+
+    transform: str
+    anchor: str
+    shared: bool
+    scaled: bool
+    season: int
+    periods: tuple[float, ...] = ()
+
+    def needed(self, look_back: int) -> int:
+        """Steps before an origin that are looked at."""
+        return look_back + self.season * (self.anchor == "season")
+
+
+class Moments(NamedTuple):
+    """Sums over windows for one of the groups of targets: of x, of y, of x·x and x·y; for columns
+    known ahead, (horizon, …) of them with all."""
+
+    windows: float
+    x: Array
+    y: Array
+    xx: Array
+    xy: Array
+
+    def plus(self, other: Moments | None) -> Moments:
+        if other is None:
+            return self
+        return Moments(
+            self.windows + other.windows,
+            self.x + other.x,
+            self.y + other.y,
+            self.xx + other.xx,
+            self.xy + other.xy,
+        )
+
+
+@dataclass(frozen=True)
+class RidgeMember:
+    """weight (groups, horizon, inputs), bias (groups, horizon): groups are the targets, or one
+    where all share their weights."""
+
+    form: RidgeForm
+    look_back: int
+    penalty: float
+    floor: Array
+    weight: Array = field(default_factory=lambda: EMPTY)
+    bias: Array = field(default_factory=lambda: EMPTY)
+
+    kind = "ridge"
+
+    @property
+    def name(self) -> str:
+        of = "" if self.form.transform == "none" else " of log"
+        return f"ridge{of}, {self.look_back} back"
+
+    def fitted(self, ground: Ground, origins: Steps, horizon: int) -> RidgeMember:
+        sums = gathered(self.form, ground, origins, horizon, self.look_back, self.floor)
+        weight, bias = solved(sums, np.arange(sums[0].xx.shape[-1]), self.penalty)
+        return replace(self, weight=weight, bias=bias)
+
+    def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
+        """(horizon, windows, targets) in the units of the data."""
+        found = []
+        for some in _batches(ground, origins, self.look_back, horizon):
+            design = designed(self.form, ground, some, horizon, self.look_back, self.floor)
+            found.append(said(design, self.weight, self.bias))
+        return self.outward(np.concatenate(found, 1))
+
+    def outward(self, level: Array) -> Array:
+        """In the units of the data."""
+        return level if self.form.transform == "none" else np.exp(np.minimum(level, 60.0))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"floor": self.floor, "weight": self.weight, "bias": self.bias}
+
+    def facts(self) -> dict[str, Any]:
+        form = self.form._asdict() | {"periods": list(self.form.periods)}
+        return {"form": form, "look_back": self.look_back, "penalty": self.penalty}
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> RidgeMember:
+        form = RidgeForm(**{**facts["form"], "periods": tuple(facts["form"]["periods"])})
+        return cls(form, facts["look_back"], facts["penalty"], **arrays)
+
+
+# --- the design ------------------------------------------------------------------------------
+
+
+class Design(NamedTuple):
+    """x (targets, windows, inputs); anchor (horizon, windows, targets); spread (windows, targets);
+    ahead (horizon, windows, known), None where nothing is known ahead."""
+
+    x: Array
+    anchor: Array
+    spread: Array
+    ahead: Array | None
+
+
+def designed(
+    form: RidgeForm, ground: Ground, origins: Steps, horizon: int, look_back: int, floor: Array
+) -> Design:
+    level = ground.level(form.transform, floor)
+    place = ground.at_origin(origins)
+    back = place[:, None] - 1 - np.arange(look_back)  # the newest first
+    lags = level[back]  # (windows, look_back, targets)
+    if form.anchor == "season":
+        lags = lags - level[back - form.season]
+        again = place[None] - form.season + (np.arange(horizon) % form.season)[:, None]
+        anchor = level[again]
+    else:
+        window = form.season if form.anchor == "mean" else 1
+        middle = level[place[:, None] - 1 - np.arange(max(window, 1))].mean(1)
+        lags = lags - middle[:, None]
+        anchor = np.broadcast_to(middle, (horizon, *middle.shape))
+    spread = np.ones((len(origins), level.shape[1]))
+    if form.scaled:
+        spread = ground.spread(origins, ground.room)
+        if form.transform != "none":
+            spread = np.ones_like(spread)
+    x = (lags / spread[:, None]).transpose(2, 0, 1)
+    others = [harmonics(ground.clock[place - 1], form.periods, PAIRS)]
+    if ground.beside.shape[1]:
+        others.append(ground.beside[place - 1])
+    beside = np.concatenate(others, 1)
+    if beside.shape[1]:
+        x = np.concatenate([x, np.broadcast_to(beside, (x.shape[0], *beside.shape))], 2)
+    ahead = None
+    if ground.known.shape[1]:
+        steps = place[None] + np.arange(horizon)[:, None]
+        last = len(ground.known) - 1
+        each = [ground.known[np.clip(steps - back, 0, last)] for back in range(KNOWN_LAGS)]
+        ahead = np.concatenate(each, -1)
+    return Design(x, anchor, spread, ahead)
+
+
+def said(design: Design, weight: Array, bias: Array) -> Array:
+    """Levels (horizon, windows, targets) of weights (groups, horizon, inputs)."""
+    inputs = design.x.shape[-1]
+    y = design.x @ weight[..., :inputs].transpose(0, 2, 1)  # (targets, windows, horizon)
+    y = y.transpose(2, 1, 0) + bias.T[:, None]
+    if design.ahead is not None:
+        y = y + design.ahead @ weight[..., inputs:].transpose(1, 2, 0)
+    return np.asarray(design.anchor + design.spread * y)
+
+
+def _batches(ground: Ground, origins: Steps, look_back: int, horizon: int) -> Iterator[Steps]:
+    size = max(1, AT_ONCE // ((look_back + horizon) * ground.y.shape[1]))
+    for first in range(0, len(origins), size):
+        yield origins[first : first + size]
+
+
+def gathered(
+    form: RidgeForm, ground: Ground, origins: Steps, horizon: int, look_back: int, floor: Array
+) -> list[Moments]:
+    """The sums of each group of targets, over windows whose steps ahead are all there. With columns
+    known ahead the inputs of each step ahead differ, and its sums stand by themselves."""
+    targets = ground.y.shape[1]
+    truth = ground.series.values[:, :targets]
+    level = ground.level(form.transform, floor)
+    found: list[Moments | None] = [None] * (1 if form.shared else targets)
+    steps = np.arange(horizon)[:, None]
+    for some in _batches(ground, origins, look_back, horizon):
+        design = designed(form, ground, some, horizon, look_back, floor)
+        there = np.isfinite(truth[some[None] + steps]).all(0)  # (windows, targets)
+        y = (level[ground.at[some[None] + steps]] - design.anchor) / design.spread
+        for k in range(targets):
+            kept = there[:, k]
+            own = _moments(design, y[:, kept, k], k, kept)
+            at = 0 if form.shared else k
+            found[at] = own.plus(found[at])
+    return [own for own in found if own is not None]
+
+
+def _moments(design: Design, y: Array, k: int, kept: NDArray[np.bool_]) -> Moments:
+    x = design.x[k, kept]
+    if design.ahead is None:
+        return Moments(float(len(x)), x.sum(0), y.sum(1), x.T @ x, x.T @ y.T)
+    each = [np.concatenate([x, own[kept]], 1) for own in design.ahead]
+    return Moments(
+        float(len(x)),
+        np.stack([own.sum(0) for own in each]),
+        y.sum(1),
+        np.stack([own.T @ own for own in each]),
+        np.stack([own.T @ y[h] for h, own in enumerate(each)]),
+    )
+
+
+def solved(sums: Sequence[Moments], kept: Steps, penalty: float) -> tuple[Array, Array]:
+    """weight (groups, horizon, inputs) and bias (groups, horizon) with these inputs."""
+    weights, biases = [], []
+    for own in sums:
+        count = max(own.windows, 1.0)
+        if own.xx.ndim == 2:
+            weight, bias = _solve(
+                own.xx[np.ix_(kept, kept)], own.xy[kept], own.x[kept], own.y, count, penalty
+            )
+        else:
+            each = [
+                _solve(
+                    own.xx[h][np.ix_(kept, kept)],
+                    own.xy[h][kept, None],
+                    own.x[h][kept],
+                    own.y[h : h + 1],
+                    count,
+                    penalty,
+                )
+                for h in range(len(own.y))
+            ]
+            weight = np.concatenate([w for w, _ in each])
+            bias = np.concatenate([b for _, b in each])
+        weights.append(weight)
+        biases.append(bias)
+    return np.stack(weights), np.stack(biases)
+
+
+def _solve(
+    xx: Array, xy: Array, x: Array, y: Array, count: float, penalty: float
+) -> tuple[Array, Array]:
+    """weight (horizon, inputs), bias (horizon,)."""
+    centre, middle = x / count, y / count
+    inner = xx - np.outer(x, centre)
+    both = xy - np.outer(x, middle)
+    size = inner.diagonal().copy()
+    flat = size <= 1e-10 * max(float(size.max(initial=0.0)), 1e-12)  # never changes: no weight
+    size[flat] = 1.0
+    scale = 1 / np.sqrt(size)
+    normal = inner * scale[:, None] * scale + penalty * np.eye(len(size))
+    normal[flat] = normal[:, flat] = 0.0
+    normal[flat, flat] = 1.0
+    right = both * scale[:, None]
+    right[flat] = 0.0
+    weight = (np.linalg.solve(normal, right) * scale[:, None]).T
+    return weight, middle - weight @ centre

@@ -1,0 +1,232 @@
+"""Exponential smoothing with trend and season, additive in y or in log y, or with a season that
+multiplies (Holt, Winters).
+
+    e_t = y_t − (l + φ·b + s_{t−m});  l ← l + φ·b + α·e;  b ← φ·b + α·β·e
+    s_t = s_{t−m} + γ·(1 − α)·e
+    e_t = y_t/s_{t−m} − (l + φ·b);  s_t = s_{t−m}·(1 + γ·(1 − α)·e/(l + φ·b))  where it multiplies
+
+All series and all parameters that are tried are smoothed side by side, step by step. A missing
+value has no error. The parameters of each series are those of the least squared errors one step
+ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.seasons import repeated
+from ensue.tasks.forecast.series import Series, Steps, ranges
+
+Array = NDArray[np.float64]
+
+LEVEL = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
+TREND = ((0.0, 0.0), (0.02, 1.0), (0.1, 1.0), (0.3, 1.0), (0.02, 0.97), (0.1, 0.97), (0.3, 0.9))
+SEASON = (0.02, 0.1, 0.25, 0.5)
+FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
+LEAST = 1e-9  # of what is divided by
+LONGEST = 1500  # last steps that parameters are fitted to
+MOST_AT_ONCE = 3_000_000  # numbers in memory
+
+
+@dataclass(frozen=True)
+class SmoothingMember:
+    """season: 1 has none; trend: whether there may be one; multiplies: the season multiplies the
+    level; parameters (series, targets, 4): α, β,
+    γ, φ; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
+
+    transform: str
+    season: int
+    trend: bool
+    multiplies: bool
+    floor: Array
+    parameters: Array
+    ids: tuple[tuple[str, ...], ...] = ()
+
+    kind = "smoothing"
+
+    @property
+    def name(self) -> str:
+        if self.multiplies:
+            return "smoothing, season multiplied"
+        return "smoothing" if self.transform == "none" else "smoothing of log"
+
+    def fitted(
+        self, ground: Ground, origins: Steps | None = None, horizon: int = 1
+    ) -> SmoothingMember:
+        series = ground.series
+        ends = series.bounds[1:]
+        firsts = np.maximum(series.bounds[:-1], ends - LONGEST)
+        y = _dense(ground, ranges(firsts, ends), ends - firsts, self)
+        found = _fit(y, self.season, self.trend, self.multiplies)
+        return replace(self, parameters=found, ids=series.ids)
+
+    def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
+        """(horizon, windows, targets) in the units of the data. Where a series has not seen two
+        seasons yet, the last one is repeated."""
+        series = ground.series
+        level, trend, seasonal = ground.once(self, lambda: self._states(ground))
+        last = origins - 1
+        phi = self._of(series)[series.owner[last], :, 3]
+        steps = np.cumsum(phi[None] ** np.arange(1, horizon + 1)[:, None, None], 0)
+        found = level[last][None] + trend[last][None] * steps
+        if self.season > 1:
+            back = origins[None] - self.season + (np.arange(horizon) % self.season)[:, None]
+            again = seasonal[np.maximum(back, 0)]
+            found = found * again if self.multiplies else found + again
+        values = ground.level(self.transform, self.floor)[ground.at]
+        starts = series.starts[last]
+        plain = repeated(values, origins, horizon, self.season, starts)
+        young = origins - starts < _needed(self.season)
+        found = np.where(young[None, :, None], plain, found)
+        return _outward(found, self.transform)
+
+    def _of(self, series: Series) -> Array:
+        """The parameters of these series; of one that training did not have, typical ones."""
+        if self.ids == series.ids or len(self.ids) == 1:
+            return np.broadcast_to(self.parameters, (series.count, *self.parameters.shape[1:]))
+        known = {key: k for k, key in enumerate(self.ids)}
+        typical = np.median(self.parameters, 0, keepdims=True)
+        every = np.concatenate([self.parameters, typical])
+        return every[[known.get(key, -1) for key in series.ids]]
+
+    def _states(self, ground: Ground) -> tuple[Array, Array, Array]:
+        """Level, trend and season after each step, (steps, targets) each."""
+        series = ground.series
+        y = _dense(ground, np.arange(len(series)), series.lengths, self)
+        chosen = self._of(series)[..., None, :]  # (series, targets, 1, 4)
+        states = _smoothed(y, chosen, self.season, self.multiplies, keep=True)[1]
+        steps = np.arange(len(series)) - series.starts
+        level, trend, seasonal = (own[steps, series.owner, :, 0] for own in states)
+        return level, trend, seasonal
+
+    def arrays(self) -> dict[str, Array]:
+        return {"floor": self.floor, "parameters": self.parameters}
+
+    def facts(self) -> dict[str, Any]:
+        found = {"transform": self.transform, "season": self.season, "trend": self.trend}
+        found |= {"multiplies": self.multiplies}
+        return found | {"ids": [list(own) for own in self.ids]}
+
+
+def _outward(found: Array, transform: str) -> Array:
+    return found if transform == "none" else np.exp(np.minimum(found, 60.0))
+
+
+def _dense(ground: Ground, steps: Steps, lengths: Steps, member: SmoothingMember) -> Array:
+    """(longest, series, targets), NaN where a value is missing or a series has ended."""
+    series = ground.series
+    level = ground.level(member.transform, member.floor)[ground.at]
+    there = np.isfinite(series.values[:, : level.shape[1]])
+    found = np.full((int(lengths.max()), len(lengths), level.shape[1]), np.nan)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    rows = ranges(np.zeros_like(lengths), lengths)
+    found[rows, owner] = np.where(there[steps], level[steps], np.nan)
+    return found
+
+
+def _needed(season: int) -> int:
+    """Steps that states begin from."""
+    return 2 * season if season > 1 else 4
+
+
+def _begun(y: Array, season: int, multiplies: bool) -> tuple[Array, Array, Array]:
+    """Level, trend and season (season, series, targets) before the first step, by the first two
+    seasons."""
+    filled = _without_gaps(y[: _needed(season)])
+    if season == 1:
+        steps = max(len(filled) - 1, 1)
+        trend = (filled[-1] - filled[0]) / steps
+        return filled[0] - trend, trend, np.zeros((1, *y.shape[1:]))
+    first = filled[:season].mean(0)
+    second = filled[season:].mean(0) if len(filled) > season else first
+    trend = (second - first) / season
+    middle = (season - 1) / 2
+    line = first + trend * (np.arange(len(filled)) - middle)[:, None, None]
+    off = filled / np.maximum(line, LEAST) if multiplies else filled - line
+    none = np.full_like(trend, float(multiplies))
+    rounds = [off[k::season].mean(0) for k in range(min(season, len(off)))]
+    seasonal = np.stack([*rounds, *[none] * (season - len(rounds))])
+    middles = seasonal.mean(0)
+    even = seasonal / np.maximum(middles, LEAST) if multiplies else seasonal - middles
+    return first - trend * (middle + 1), trend, even
+
+
+def _without_gaps(y: Array) -> Array:
+    """The last value in the place of a missing one; at the beginning the first, or 0."""
+    there = np.isfinite(y)
+    steps = np.arange(len(y)).reshape(-1, 1, 1)
+    last = np.maximum.accumulate(np.where(there, steps, -1), 0)
+    first = np.where(there.any(0), there.argmax(0), 0)
+    found = np.take_along_axis(y, np.where(last < 0, first[None], last), 0)
+    return np.nan_to_num(found)
+
+
+def _smoothed(
+    y: Array, parameters: Array, season: int, multiplies: bool, keep: bool = False
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """The sum of squared errors of each parameters, (series, targets, tried), and with `keep` the
+    states after each step. y (steps, series, targets); parameters (…, tried, 4)."""
+    alpha, beta, gamma, phi = np.moveaxis(parameters, -1, 0)
+    level, trend, begin = _begun(y, season, multiplies)
+    shape = np.broadcast_shapes(alpha.shape, (*level.shape, 1))
+    level, trend = (np.broadcast_to(own[..., None], shape).copy() for own in (level, trend))
+    trend = np.where(beta > 0, trend, 0.0)
+    ring = [np.broadcast_to(own[..., None], shape).copy() for own in begin]
+    cost, kept = np.zeros(shape), tuple(np.zeros((len(y), *shape)) for _ in range(3 * keep))
+    there = np.isfinite(y)
+    clean = np.nan_to_num(y)
+    ab, gs = alpha * beta, gamma * (1 - alpha)
+    for step in range(len(y)):
+        damped = phi * trend
+        base = level + damped
+        at = step % season
+        own, here = clean[step][..., None], there[step][..., None]
+        if multiplies:
+            base = np.maximum(base, LEAST)
+            error = np.where(here, own / np.maximum(ring[at], LEAST) - base, 0.0)
+            cost += (error * ring[at]) ** 2
+            ring[at] = np.maximum(ring[at] * (1 + gs * error / base), LEAST)
+        else:
+            error = np.where(here, own - base - ring[at], 0.0)
+            cost += error * error
+            ring[at] = ring[at] + gs * error
+        level = base + alpha * error
+        trend = damped + ab * error
+        if keep:
+            for held, value in zip(kept, (level, trend, ring[at]), strict=True):
+                held[step] = value
+    return cost, kept  # type: ignore[return-value]
+
+
+def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
+    """(series, targets, 4): the best of a grid, then of finer and finer ones around it."""
+    trends = TREND if trend else TREND[:1]
+    seasons = SEASON if season > 1 else (0.0,)
+    grid = np.array([(a, b, g, phi) for a, (b, phi), g in product(LEVEL, trends, seasons)])
+    tried = np.broadcast_to(grid, (*y.shape[1:], *grid.shape))
+    best = _best(y, tried, season, multiplies)
+    for finer in FINER:
+        along = [finer if own else (1.0,) for own in (True, trend, season > 1)]
+        near = [np.array([*own, 1.0]) for own in product(*along)]
+        around = np.stack([best * own for own in near], -2)
+        around[..., :3] = np.clip(around[..., :3], 0.0, 0.99)
+        best = _best(y, around, season, multiplies)
+    return best
+
+
+def _best(y: Array, tried: Array, season: int, multiplies: bool) -> Array:
+    """tried (series, targets, tried, 4)."""
+    found = []
+    size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * (season + 3)))
+    for first in range(0, tried.shape[0], size):
+        some = tried[first : first + size]
+        cost, _ = _smoothed(y[:, first : first + size], some, season, multiplies)
+        at = cost.argmin(-1)[..., None, None]
+        found.append(np.take_along_axis(some, at, 2)[:, :, 0])
+    return np.concatenate(found)

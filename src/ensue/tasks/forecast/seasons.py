@@ -1,0 +1,129 @@
+"""Seasons: how long they are, and what repeats them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.series import Series, Steps
+
+Array = NDArray[np.float64]
+
+LEAST_PEAK, SURELY = 0.2, 4.0  # of an autocorrelation, itself and in errors of chance
+NEAR = 0.85  # of the highest peak: the first as high as this is the season, not a multiple of it
+ROUNDS, LONGEST = 3, 1000  # seasons that the series must hold; steps of a season
+MOST_LOOKED_AT = 100  # series of a panel
+
+
+def season_of(values: Array) -> int:
+    """Steps of a season of values (steps, targets): the first high peak of the autocorrelation of
+    their differences, taken as a mean over the targets; 1 where there is none.
+
+    >>> season_of(np.sin(2 * np.pi * np.arange(60) / 12)[:, None])
+    12
+    """
+    changes = np.diff(values, axis=0)
+    changes = changes - changes.mean(0)
+    spread = changes.std(0)
+    changes = changes[:, spread > 0] / spread[spread > 0]
+    most = min(len(values) // ROUNDS, LONGEST)
+    if most < 2 or not changes.shape[1]:
+        return 1
+    size = 2 * len(changes)
+    power = np.abs(np.fft.rfft(changes, size, axis=0)) ** 2
+    found = np.fft.irfft(power, size, axis=0)[: most + 2].mean(1)
+    found = found / found[0]  # not by the steps of each lag: long lags are rarely sure
+    lags = np.arange(2, min(most + 1, len(found) - 1))
+    peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
+    peaks = peaks[found[peaks] > max(LEAST_PEAK, SURELY / len(changes) ** 0.5)]
+    if not len(peaks):
+        return 1
+    return int(peaks[found[peaks] >= NEAR * found[peaks].max()][0])
+
+
+def season_of_series(series: Series, targets: int) -> int:
+    """Steps of a season of one series or of those of a panel, of which the longest are looked at.
+    A season of the calendar counts where values a season apart are alike, too."""
+    order = np.argsort(-series.lengths, kind="stable")[:MOST_LOOKED_AT]
+    values = [
+        _whole(series.values[series.bounds[k] : series.bounds[k + 1], :targets]) for k in order
+    ]
+    length = int(np.median([len(own) for own in values]))
+    alike = [own[-length:] for own in values if len(own) >= length]
+    found = season_of(np.concatenate(alike, 1))
+    if found > 1 or series.spacing is None:
+        return found
+    for season in (round(own) for own in series.spacing.seasons):
+        if season * ROUNDS <= length and _alike(np.concatenate(alike, 1), season):
+            return season
+    return 1
+
+
+def _whole(values: Array) -> Array:
+    """With missing values on the line between their neighbours; to look at, not to learn from."""
+    found = values.copy()
+    steps = np.arange(len(values))
+    for column in found.T:
+        there = np.isfinite(column)
+        column[~there] = np.interp(steps[~there], steps[there], column[there]) if there.any() else 0
+    return found
+
+
+def _alike(values: Array, season: int) -> bool:
+    """Whether changes a season apart are surely correlated, in the middle of the columns."""
+    changes = np.diff(values, axis=0)
+    one, two = changes[season:], changes[:-season]
+    spread = one.std(0) * two.std(0)
+    kept = spread > 0
+    if not kept.any():
+        return False
+    both = ((one - one.mean(0)) * (two - two.mean(0))).mean(0)[kept] / spread[kept]
+    return bool(np.median(both) > max(LEAST_PEAK, SURELY / len(one) ** 0.5))
+
+
+def seasonally_filled(series: Series, targets: int, season: int) -> Array:
+    """The targets with the value of a season before in the place of a missing one, else the last
+    one that was there; before the first one, 0. No step looks at a later one."""
+    found = series.values[:, :targets].copy()
+    starts = series.starts
+    for step, k in np.argwhere(~np.isfinite(found)):
+        back = step - season
+        if back >= starts[step]:
+            found[step, k] = found[back, k]
+        else:
+            found[step, k] = found[step - 1, k] if step > starts[step] else 0.0
+    return found
+
+
+def repeated(
+    values: Array, origins: Steps, horizon: int, season: int, starts: Steps | None = None
+) -> Array:
+    """The steps ahead are those of the last season over again, (horizon, windows, targets); with
+    a season of 1, or where a series has not seen one yet, they are the last value. starts: where
+    the series of each window begins."""
+    back = season - np.arange(horizon) % season
+    at = origins[None, :] - back[:, None]
+    if starts is not None:
+        at = np.where(at < starts, origins - 1, at)
+    return np.asarray(values[at])
+
+
+def season_error(values: Array, season: int) -> Array:
+    """Mean |y_t − y_{t−season}| of each target: the unit of MASE."""
+    return np.asarray(np.abs(values[season:] - values[:-season]).mean(0))
+
+
+def season_errors(series: Series, targets: int, season: int) -> Array:
+    """The same of every series of a panel, (series, targets); missing values do not count."""
+    values = series.values[:, :targets]
+    off = np.full_like(values, np.nan)
+    off[season:] = np.abs(values[season:] - values[:-season])
+    off[np.arange(len(values)) - series.starts < season] = np.nan
+    there = np.isfinite(off)
+    sums, counts = (
+        np.stack([np.bincount(series.owner, own[:, k], series.count) for k in range(targets)], 1)
+        for own in (np.where(there, off, 0.0), there.astype(float))
+    )
+    typical = np.where(there, off, 0.0).sum(0) / np.maximum(there.sum(0), 1)
+    found = np.where(counts > 0, sums / np.maximum(counts, 1), typical)
+    return np.where(found > 0, found, np.where(typical > 0, typical, 1.0))

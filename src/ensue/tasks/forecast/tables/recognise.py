@@ -1,0 +1,374 @@
+"""What the data tell of series: the time, the ids of a panel, what to forecast, and how far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from ensue.data.options import require
+from ensue.data.read import Gathered
+from ensue.data.series import number_of
+from ensue.data.time.axis import Axis, TimeColumn, arranged, is_missing, time_column
+from ensue.data.time.dates import NUMBER, spellings_of
+from ensue.errors import DataError
+from ensue.tasks.forecast.options import OPTIONS
+from ensue.tasks.forecast.seasons import season_of
+from ensue.tasks.forecast.tables.reading import PARTS, time_texts
+from ensue.tasks.options import TRAIN
+from ensue.tasks.sample import Guess, Sample
+
+CALLED_YEAR = re.compile(r"(.*[_\-. ])?years?", re.IGNORECASE)
+YEARS = (1000, 3000)
+OF_THE_TIME = (*PARTS, "weekday", "week", "quarter", "dow", "dayofweek", "yearday", "dayofyear")
+CALLED_ID = re.compile(r"(.*[_\-. ])?(id|key|uuid|no|nr|index|row)\.?", re.IGNORECASE)
+COUNTED = 5  # numbers in a row that tell that a column only counts
+LEAST_STEPS = 12  # of a series that nobody named as one
+WORDS = 3  # on average: a column with more holds texts
+FAR = 12  # steps ahead where there is no season
+SHORTEST_PART = 6  # horizons that a series has at least
+FEW_HORIZONS = 50  # a series with fewer is split by whole horizons
+TEST, VALIDATION = 0.2, 0.1
+
+
+def options_given(sample: Sample) -> list[str]:
+    """The words of forecasting that were said."""
+    model = sample.settings.get("model", {})
+    words = {option.key: option.flag for option in OPTIONS if TRAIN in option.verbs}
+    return [flag for key, flag in words.items() if key.removeprefix("model.") in model]
+
+
+# --- all rows ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """All sound rows, by column."""
+
+    columns: dict[str, list[Any]]
+    sample: Sample
+
+    @classmethod
+    def of(cls, sample: Sample) -> Table:
+        data = sample.data.model_copy(
+            update={
+                "label": "",
+                "group": "",
+                "text": "",
+                "second": "",
+                "sequence": "",
+                "features": [],
+            }
+        )
+        how = replace(data.read_options(others=True), used=tuple(sample.columns))
+        if not sample.origin.files:  # an index of times is read where it is named
+            times = _names(sample.settings.get("model", {}).get("time", ""))
+            how = replace(how, columns=tuple(name for name in times if name not in sample.columns))
+        sources = {path: partial(sample.origin.read, path, how) for path in sample.data.train}
+        rows = list(Gathered(sources, skip_bad=True))
+        names = dict.fromkeys(name for row in rows for name in row.fields)
+        return cls({name: [row.fields.get(name) for row in rows] for name in names}, sample)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def texts(self, name: str) -> list[str]:
+        return time_texts(self.columns, [name])
+
+    def numbers(self, name: str) -> list[float] | None:
+        """Those that are there, if all that is there are numbers."""
+        found = []
+        for value in self.columns[name]:
+            if value is None or (isinstance(value, str) and is_missing(value)):
+                continue
+            number = float(value) if isinstance(value, bool) else number_of(value)
+            if number is None:
+                return None
+            found.append(number)
+        return found or None
+
+    def where(self, row: int) -> str:
+        return f"row {row + 1}"
+
+
+# --- what columns are ------------------------------------------------------------------------
+
+
+def time_of(sample: Sample) -> str:
+    """The column that holds the time: dates, or numbers that are called so; parts of a time, such
+    as year,month,day,hour; "" where there is none."""
+    dates, counts = [], []
+    for name in sample.columns:
+        texts = time_texts({name: sample.values(name)}, [name])
+        there = [text for text in texts if not is_missing(text)]
+        found = spellings_of(there, name) if there else []
+        if found and (found[0] is not NUMBER):
+            dates.append(name)
+        elif found and CALLED_YEAR.fullmatch(name) and _are_years(there):
+            counts.append(name)
+    if dates:
+        return dates[0]
+    parts = {name.strip().lower(): name for name in sample.columns}
+    named = [parts[part] for part in PARTS if part in parts and sample.numeric(parts[part])]
+    if len(named) > 1 and "year" in parts:
+        return ",".join(named)
+    return counts[0] if counts else ""
+
+
+def _are_years(texts: Sequence[str]) -> bool:
+    numbers = [float(text) for text in texts]
+    return all(number == int(number) and YEARS[0] <= number < YEARS[1] for number in numbers)
+
+
+def is_identifier(name: str, numbers: Sequence[float]) -> bool:
+    """Whether numbers only name rows: whole, no two alike, and called so or counted."""
+    if any(number != int(number) for number in numbers) or len({*numbers}) < len(numbers):
+        return False
+    counted = all(b == a + 1 for a, b in pairwise(numbers))
+    return bool(CALLED_ID.fullmatch(name)) or (counted and len(numbers) >= COUNTED)
+
+
+def measures(table: Table, leave: Sequence[str], timed: bool) -> tuple[list[str], list[str]]:
+    """Columns of numbers to forecast, and those that are 0 or 1, which say when something was so.
+    Identifiers and what belongs to the time are neither."""
+    targets, flags = list[str](), list[str]()
+    for name in table.columns:
+        numbers = table.numbers(name) if name not in leave else None
+        if numbers is None or is_identifier(name, numbers):
+            continue
+        if timed and name.strip().lower() in OF_THE_TIME:
+            continue
+        values = {*numbers}
+        if len(values) > 1:
+            (flags if values == {0.0, 1.0} else targets).append(name)
+    return targets, flags
+
+
+def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] | None:
+    """The fewest columns that tell rows of the same time apart; [] where no two have the same,
+    None where no columns do."""
+    moments = times.moments
+    if len({*moments}) == len(moments):
+        return []
+    count = len(table)
+    kinds = {name: table.texts(name) for name in table.columns if name not in leave}
+    few = [name for name, own in kinds.items() if 1 < len({*own}) <= count // 2 and _keys(own)]
+    few.sort(key=lambda name: (table.numbers(name) is not None, not CALLED_ID.fullmatch(name)))
+    for size in (1, 2, 3):
+        for names in combinations(few, size):
+            keys = zip(moments, *(kinds[name] for name in names), strict=True)
+            if len({*keys}) == count:
+                return list(names)
+    return None
+
+
+def _keys(texts: Sequence[str]) -> bool:
+    """Whether values can be names: whole numbers, or words, and all there."""
+    return all(
+        text and not is_missing(text) and not re.fullmatch(r"-?\d+\.\d+", text) for text in texts
+    )
+
+
+def _static(table: Table, ids: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Columns whose value is the same wherever the ids are, and not everywhere."""
+    keys = list(zip(*(table.texts(name) for name in ids), strict=True))
+    found = []
+    for name in others:
+        known: dict[tuple[str, ...], str] = {}
+        texts = table.texts(name)
+        same = all(known.setdefault(k, v) == v for k, v in zip(keys, texts, strict=True))
+        if same and len({*texts}) > 1 and (len({*texts}) < len(known) or table.numbers(name)):
+            found.append(name)
+    return found
+
+
+# --- a guess ---------------------------------------------------------------------------------
+
+
+def recognised(sample: Sample) -> Guess | None:
+    """A series, where rows have dates that are evenly spaced, or are those of a panel, and numbers
+    beside them; or where a word of forecasting was said."""
+    if options_given(sample):
+        return series_guess(sample)
+    data = sample.data
+    if data.text or data.second or data.sequence or data.separator or data.features:
+        return None
+    if len(sample.columns) == 1 and not data.label:
+        alone = sample.columns[0]
+        whole = sample.numeric(alone) and len(sample.rows) >= LEAST_STEPS
+        return series_guess(sample) if whole else None
+    time = time_of(sample)
+    if not time or any(_is_text(sample, name) for name in sample.columns):
+        return None
+    try:
+        found = Reading.of(Table.of(sample), time)
+    except DataError:
+        return None
+    steps = int(np.diff(found.axis.bounds).max())
+    if found.axis.spacing is None or steps < LEAST_STEPS:
+        return None
+    if not all(_is_measure(found.table, name) for name in _names(data.label)):
+        return None
+    return found.guess() if found.targets or data.label else None
+
+
+def _is_measure(table: Table, name: str) -> bool:
+    """Whether a column that was named is one to forecast, not a class or an identifier."""
+    numbers = table.numbers(name)
+    return numbers is not None and len({*numbers}) > 2 and not is_identifier(name, numbers)
+
+
+def _is_text(sample: Sample, name: str) -> bool:
+    values = [own for own in sample.values(name) if isinstance(own, str) and own.strip()]
+    if not values or spellings_of([own for own in values if not is_missing(own)][:20], name):
+        return False
+    return sum(len(own.split()) for own in values) > WORDS * len(values)
+
+
+def series_guess(sample: Sample) -> Guess:
+    """The keys of [model] that nobody said. The label of other tasks names the targets here, its
+    group the ids."""
+    model = sample.settings.get("model", {})
+    time = model["time"] if "time" in model else time_of(sample)
+    found = Reading.of(Table.of(sample), time)
+    return found.guess()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What all rows tell."""
+
+    table: Table
+    time: str
+    ids: list[str]
+    targets: list[str]
+    flags: list[str]
+    static: list[str]
+    axis: Axis
+    order: str
+
+    @classmethod
+    def of(cls, table: Table, time: str) -> Reading:
+        sample = table.sample
+        model = sample.settings.get("model", {})
+        names = [name.strip() for name in time.split(",") if name.strip()]
+        require(
+            [*names, *_names(sample.data.group), *_names(sample.data.label)],
+            list(table.columns),
+            sample.place,
+        )
+        said = [*model.get("targets", []), *_names(sample.data.label)]
+        beside = [*model.get("covariates", []), *model.get("known", []), *model.get("static", [])]
+        times, order = None, ""
+        ids = list(model.get("ids", [])) or _names(sample.data.group)
+        if names:
+            texts = time_texts(table.columns, names)
+            keys = list(zip(*(table.texts(name) for name in ids), strict=True))
+            where = table.where if not sample.origin.files else _lines(sample)
+            times = time_column(texts, time, where, model.get("dates", "auto"), keys)
+            order = times.spelling.order
+            if not ids and "ids" not in model:
+                ids = ids_of(table, times, [*names, *said, *beside]) or []
+        leave = [*names, *ids, *beside, *said]
+        targets, flags = measures(table, leave, bool(names))
+        static = _static(table, ids, [n for n in table.columns if n not in leave]) if ids else []
+        targets, flags = ([n for n in own if n not in static] for own in (targets, flags))
+        keys = list(zip(*(table.texts(name) for name in ids), strict=True))
+        where = table.where if not sample.origin.files else _lines(sample)
+        axis = arranged(len(table), where, times, time, keys)
+        return cls(table, time, ids, said or targets, flags, static, axis, order)
+
+    def guess(self) -> Guess:
+        sample = self.table.sample
+        model, label, group = sample.settings.get("model", {}), sample.data.label, sample.data.group
+        if not self.targets:
+            raise self._nothing()
+        found: dict[str, Any] = {}
+        if self.time:
+            found["time"] = self.time
+        found |= {"targets": self.targets}
+        if self.ids:
+            found["ids"] = self.ids
+        if self.static:
+            found["static"] = self.static
+        if self.flags and not label and not {"covariates", "known"} & {*model}:
+            found["covariates"] = self.flags
+        if self.order:
+            found["dates"] = self.order
+        found |= self._lengths(int(model.get("horizon", 0)))
+        found = {key: value for key, value in found.items() if key not in model}
+        data = {key: "" for key, said in (("label", label), ("group", group)) if said}
+        return Guess(self._why(), data, {"model": found} if found else {})
+
+    def _nothing(self) -> DataError:
+        sample = self.table.sample
+        names = [
+            name
+            for name in self.table.columns
+            if (own := self.table.numbers(name)) and is_identifier(name, own)
+        ]
+        hint = f" ({', '.join(names)} only names rows)" if names else ""
+        return DataError(
+            f"{sample.place}: expected a column of numbers to forecast, got none{hint}; name it "
+            f"with {sample.word('target')}. Columns: {', '.join(self.table.columns)}"
+        )
+
+    def _why(self) -> str:
+        flags = options_given(self.table.sample)
+        told = [f"{', '.join(flags)} given"] if flags else []
+        count, steps = len(self.axis.ids), int(np.diff(self.axis.bounds).max())
+        spacing = self.axis.spacing
+        counted = spacing is None or (isinstance(spacing.span, float) and spacing.span)
+        each = "" if counted else f", a step each {spacing}"
+        if not self.time and time_of(self.table.sample):
+            each = ", the time left out: rows count as steps"
+        many = f"{count:,} series by {', '.join(self.ids)}" if count > 1 else "a series"
+        told.append(f"{many} of {'up to ' * (count > 1)}{steps:,} steps{each}")
+        return "; ".join(told)
+
+    def _lengths(self, said: int) -> dict[str, Any]:
+        """horizon, split: how far to forecast, and whole horizons to validate and test on. said:
+        the horizon, if it was."""
+        steps = np.diff(self.axis.bounds)
+        longest = int(np.median(steps))
+        horizon = said or self._horizon(longest)
+        found: dict[str, Any] = {"horizon": horizon}
+        data = self.table.sample.data
+        alike = int(steps.min()) == int(steps.max())
+        few = longest <= FEW_HORIZONS * horizon
+        if alike and few and not said and not data.validation and not data.test:
+            test = max(1, round(TEST * longest / horizon)) * horizon
+            held = max(1, round(VALIDATION * longest / horizon)) * horizon
+            if longest - test - held >= 2 * horizon:
+                found["split"] = [longest - test - held, held, test]
+        return found
+
+    def _horizon(self, steps: int) -> int:
+        """A season, as far as the series has several."""
+        spacing = self.axis.spacing
+        seasons = [round(own) for own in spacing.seasons] if spacing is not None else []
+        season = seasons[0] if seasons else self._season()
+        return max(1, min(season if season > 1 else FAR, steps // SHORTEST_PART))
+
+    def _season(self) -> int:
+        """By the first series alone."""
+        rows = self.axis.rows[self.axis.bounds[0] : self.axis.bounds[1]]
+        own = self.table.columns[self.targets[0]]
+        read = [number_of(own[row]) if row >= 0 and own[row] is not None else None for row in rows]
+        numbers = [number for number in read if number is not None]
+        return season_of(np.array(numbers)[:, None]) if len(numbers) > 3 else 1
+
+
+def _lines(sample: Sample) -> Any:
+    place = sample.rows[0].place
+    return lambda row: f"{place.file}, row {row + 1}"
+
+
+def _names(listed: str) -> list[str]:
+    """a,b → the names a and b."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

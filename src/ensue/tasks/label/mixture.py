@@ -1,0 +1,116 @@
+"""A network and the linear chain answer together: how much each counts, and where a span begins.
+
+    score(l) = network·score_network(l) + linear·score_linear(l)
+
+is a chain again, so that the best labels and the marginals are exact. Both weights are fitted to
+the likelihood of the validation part. Of span tags, what maximises the likelihood finds too few
+spans; `outside` is taken from the score of O when labels are chosen, as much as makes the span F1
+of the validation part the highest. The probabilities stay those of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ensue.tasks.label.chains import Chain
+from ensue.tasks.label.crf import score_of
+
+DOUBT = 2.0  # what (log 2·network)² + (log 2·linear)² count for
+ITERATIONS = 20
+TRIED = tuple(0.25 * k for k in range(-2, 13))  # what may be taken from the score of O
+TOLD = 0.004  # span F1 that a step of 1 away from 0 must be worth
+
+
+class ChainMixture(NamedTuple):
+    """linear is 0 where the network answers alone."""
+
+    network: float
+    linear: float
+    outside: float = 0.0
+
+    def __str__(self) -> str:
+        return f"weights {self.network:.2f} and {self.linear:.2f}"
+
+    def joined(self, network: Chain, linear: Chain) -> Chain:
+        return joined(network, linear, self.network, self.linear)
+
+
+EQUAL = ChainMixture(0.5, 0.5)
+
+
+def joined(one: Chain, other: Chain, a: float | Tensor, b: float | Tensor) -> Chain:
+    """The chain whose scores are a·one + b·other."""
+    return Chain(
+        a * one.first + b * other.first,
+        lambda t: a * one.pair(t) + b * other.pair(t),
+        a * one.last + b * other.last,
+        one.lengths,
+        one.time,
+    )
+
+
+def without(chain: Chain, label: int, less: float) -> Chain:
+    """The same chain with that much less for each step at a label."""
+    change = chain.first.new_zeros(chain.first.shape[1])
+    change[label] = -less
+    return Chain(
+        chain.first + change,
+        lambda t: chain.pair(t) + change,
+        chain.last,
+        chain.lengths,
+        chain.time,
+    )
+
+
+class ScoredChains(NamedTuple):
+    """A batch of rows: the chains of every network, that of the linear model, the gold labels
+    (time, batch)."""
+
+    networks: Sequence[Chain]
+    linear: Chain
+    targets: Tensor
+
+
+def fitted_weights(batches: Sequence[ScoredChains]) -> ChainMixture:
+    """Both weights > 0 for which the gold labels are the most likely, with 2·(log 2a)² +
+    2·(log 2b)² beside the cost, so that few rows move them little. Of several networks the mean
+    cost."""
+    from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        total = DOUBT * from_equal.detach().square().sum()
+        slope = 2 * DOUBT * from_equal.detach()
+        for batch in batches:  # one at a time, so that only its graph is held
+            own = from_equal.detach().clone().requires_grad_()
+            a, b = 0.5 * own.exp()
+            costs = [_cost(joined(one, batch.linear, a, b), batch) for one in batch.networks]
+            mean = torch.stack(costs).mean()
+            slope = slope + torch.autograd.grad(mean, own)[0]
+            total = total + mean.detach()
+        from_equal.grad = slope
+        return total
+
+    with torch.enable_grad():
+        search.step(cost)  # type: ignore[no-untyped-call]
+    a, b = (0.5 * from_equal.detach().exp()).tolist()
+    return ChainMixture(a, b) if np.isfinite([a, b]).all() else EQUAL
+
+
+def _cost(chain: Chain, batch: ScoredChains) -> Tensor:
+    return (chain.log_partition() - score_of(chain, batch.targets)).sum().double()
+
+
+def best_outside(f1: Callable[[float], float], tried: Iterable[float] = TRIED) -> float:
+    """What is taken from the score of O for the highest span F1. A single peak is as often chance:
+    each value counts with its neighbours, and what is far from 0 must be worth it."""
+    values = list(tried)
+    scores = np.array([f1(value) for value in values])
+    padded = np.concatenate([scores[:1], scores, scores[-1:]])
+    smooth = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4 - TOLD * np.square(values)
+    return float(values[int(np.argmax(smooth))])

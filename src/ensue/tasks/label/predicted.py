@@ -1,0 +1,175 @@
+"""The networks of a labeller and its linear chain together: labels, probabilities, what each counts
+for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.ragged import Ragged
+from ensue.metrics.classes import span_f1
+from ensue.metrics.spans import OUTSIDE, scheme_of, span_counts
+from ensue.tasks.label.chains import Chain
+from ensue.tasks.label.evaluation import tags_of_rows
+from ensue.tasks.label.linear_chain import ChainOfWords
+from ensue.tasks.label.mixture import (
+    ChainMixture,
+    ScoredChains,
+    best_outside,
+    fitted_weights,
+    without,
+)
+from ensue.tasks.label.network import LabellerNetwork
+from ensue.tasks.label.outputs import at_real_steps
+from ensue.tasks.label.settings import LabellerSettings
+from ensue.tasks.rows.batch import Columns, SequenceBatch, targets_of
+from ensue.tasks.rows.source import in_batches
+
+Floats = NDArray[np.float64]
+AT_ONCE = 2000  # tokens that are answered together: the letters of all their words take memory
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Those who answer. linear: the linear chain over the words of a part, with mixture, where it
+    does too; names: of the labels."""
+
+    networks: Sequence[nn.Module]
+    settings: LabellerSettings
+    names: Sequence[str]
+    linear: ChainOfWords | None = None
+    mixture: ChainMixture | None = None
+
+    def _batches(self, columns: Columns) -> Iterator[tuple[NDArray[np.int64], SequenceBatch]]:
+        return in_batches(columns, self.networks[0], min(AT_ONCE, 2 * self.settings.batch_tokens))
+
+    @torch.no_grad()
+    def predicted(self, columns: Columns) -> tuple[Ragged, Floats]:
+        """The label of every step, and (steps, labels) probabilities, the mean of the networks."""
+        starts = np.concatenate([[0], np.cumsum(columns.lengths)])
+        labels = np.zeros(starts[-1], np.int64)
+        probabilities = np.zeros((starts[-1], len(self.names)))
+        for rows, batch in self._batches(columns):
+            best, mean = self._of_batch(batch, self._linear(columns, rows))
+            _put(labels, starts, rows, best)
+            _put(probabilities, starts, rows, mean)
+        return Ragged(labels, starts), probabilities
+
+    def _linear(self, columns: Columns, rows: NDArray[np.int64]) -> Chain | None:
+        if self.linear is None or columns.surfaces is None:
+            return None
+        steps = columns.surfaces.take(rows)
+        return self.linear.chain(Ragged(steps.values - 1, steps.starts))  # 0 is padding
+
+    def _of_batch(
+        self, batch: SequenceBatch, linear: Chain | None
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Labels (time, batch) and probabilities (time, batch, labels): of one network its best
+        labels together, by its search; of several the best label of each step by their mean."""
+        found = [self._of_network(network, batch, linear) for network in self.networks]
+        mean = np.asarray(sum(p.double().cpu().numpy() for _, p in found) / len(found))
+        return (found[0][0].cpu().numpy() if len(found) == 1 else mean.argmax(-1)), mean
+
+    def _of_network(
+        self, network: nn.Module, batch: SequenceBatch, linear: Chain | None
+    ) -> tuple[Tensor, Tensor]:
+        assert isinstance(network, LabellerNetwork)
+        search = self.settings.search
+        mixed = linear is not None and self.mixture is not None and search == "exact"
+        own = network.chain(batch) if mixed else None
+        if own is None or linear is None or self.mixture is None:
+            return network.label(batch, search, self.settings.beam)
+        both = self.mixture.joined(on_cpu(own), linear)
+        best, _ = self._ready(both).best()
+        return best, at_real_steps(both.log_marginals().exp(), both.lengths)
+
+    def _ready(self, chain: Chain) -> Chain:
+        """As labels are chosen: with less for O, where these are spans."""
+        assert self.mixture is not None
+        if not self.mixture.outside:
+            return chain
+        return without(chain, self.names.index(OUTSIDE), self.mixture.outside)
+
+    @torch.no_grad()
+    def cost(self, columns: Columns) -> float:
+        """−log p of a step, the network alone."""
+        total = sum(float(self.networks[0](batch, {})[0]) for _, batch in self._batches(columns))
+        return total / max(1, int(columns.lengths.sum()))
+
+    @torch.no_grad()
+    def alone(self, columns: Columns) -> dict[str, Ragged]:
+        """The labels of each of those who answer together, and of the linear chain anyway."""
+        if self.linear is None or columns.surfaces is None:
+            return {}
+        starts = np.concatenate([[0], np.cumsum(columns.lengths)])
+        labels = np.zeros(starts[-1], np.int64)
+        for rows, _ in self._batches(columns):
+            linear = self._linear(columns, rows)
+            assert linear is not None
+            _put(labels, starts, rows, linear.best()[0].numpy())
+        found = {"linear chain": Ragged(labels, starts)}
+        if self.mixture is not None:
+            found["network alone"] = replace(self, mixture=None).predicted(columns)[0]
+        return found
+
+    # ------------------------------------------------------------- fitted
+    @torch.no_grad()
+    def fitted(self, columns: Columns) -> ChainMixture | None:
+        """What makes the labels of these columns the most likely, and their spans the best found;
+        None where the output of the networks is no chain."""
+        batches = []
+        for rows, batch in self._batches(columns):
+            chains = [network.chain(batch) for network in self.networks]  # type: ignore[operator]
+            linear = self._linear(columns, rows)
+            if self.settings.search != "exact" or linear is None or None in chains:
+                return None
+            targets = targets_of(batch).cpu()
+            batches.append(ScoredChains([on_cpu(chain) for chain in chains], linear, targets))
+        mixture = fitted_weights(batches)
+        return mixture._replace(outside=self._best_outside(batches, mixture))
+
+    def _best_outside(self, batches: Sequence[ScoredChains], mixture: ChainMixture) -> float:
+        if scheme_of(self.names) is None or OUTSIDE not in self.names:
+            return 0.0
+        label = self.names.index(OUTSIDE)
+        chains = [mixture.joined(batch.networks[0], batch.linear) for batch in batches]
+        gold = [tags for batch in batches for tags in self._tags(batch.targets, batch.linear)]
+
+        def f1(outside: float) -> float:
+            found = []
+            for chain in chains:
+                found += self._tags(without(chain, label, outside).best()[0], chain)
+            return float(span_f1(span_counts(gold, found).sum(0)))
+
+        return best_outside(f1)
+
+    def _tags(self, labels: Tensor, chain: Chain) -> list[list[str]]:
+        """The tags of each row, of labels (time, batch)."""
+        flat = labels.T[torch.arange(chain.time) < chain.lengths[:, None]].numpy()
+        starts = np.concatenate([[0], np.cumsum(chain.lengths.numpy())])
+        return tags_of_rows(self.names, Ragged(flat, starts))
+
+
+def on_cpu(chain: Chain) -> Chain:
+    return Chain(
+        chain.first.cpu(),
+        lambda t: chain.pair(t).cpu(),
+        chain.last.cpu(),
+        chain.lengths.cpu(),
+        chain.time,
+    )
+
+
+def _put(
+    values: NDArray[Any], starts: NDArray[np.int64], rows: NDArray[np.int64], padded: NDArray[Any]
+) -> None:
+    """Puts padded rows (time, batch, …) at their places among the steps of all rows."""
+    lengths = starts[rows + 1] - starts[rows]
+    at = np.arange(lengths.sum()) + np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
+    values[at] = padded.swapaxes(0, 1)[np.arange(len(padded)) < lengths[:, None]]

@@ -1,0 +1,151 @@
+"""Cells from the left and cells from the right that say which word stands between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.vocabulary import END_NUMBER
+from ensue.engine.rows import reverse_time
+from ensue.layers.recurrent import Recurrent
+from ensue.tasks.blocks.recurrent_layers import layers_of
+from ensue.tasks.blocks.softmax_output import Output
+from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates
+from ensue.tasks.language.recurrent import RecurrentLanguage, over_time
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.streams import (
+    COLUMNS,
+    STEPS,
+    Carried,
+    StreamBatch,
+    Tokens,
+    pieces,
+)
+from ensue.training.devices import device_of_weights, moved
+
+
+class Around(NamedTuple):
+    """Of each token: log p and rank by both sides, log p and rank by the left one alone."""
+
+    logs: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    logs_left: NDArray[np.float64]
+    ranks_left: NDArray[np.float64]
+
+
+class BothSidesLanguage(RecurrentLanguage):
+    """p(w_t | all other words) = softmax(W·J·[l_{t−1}; r_{t+1}] + b): neither side has seen w_t.
+
+        l_t = cells(e(w_1) … e(w_t)),  r_t = cells'(e(w_n) … e(w_t))
+
+    The left side is a language model by itself, p(w_{t+1} | w_1 … w_t) = softmax(W·l_t + b'): it
+    scores and writes texts as any other, and is what both sides are compared with. The cost is
+    the sum of the two. In a stream, the right side begins with the tokens `ahead` of the piece
+    that a batch holds."""
+
+    def __init__(
+        self,
+        words: int,
+        layers: Recurrent,
+        right: Recurrent,
+        *,
+        tied: bool = True,
+        rates: DropoutRates = NO_DROPOUT,
+    ) -> None:
+        super().__init__(words, layers, tied=tied, rates=rates)
+        self.right = right
+        joined = layers.input_size if tied else layers.output_size
+        self.join = nn.Linear(layers.output_size + right.output_size, joined, bias=False)
+        self.filler = Output(words, joined, self.table if tied else None)
+
+    @classmethod
+    def of(cls, settings: LanguageSettings, words: int) -> BothSidesLanguage:
+        left, right = (layers_of(settings, settings.embedding_size) for _ in range(2))
+        return cls(words, left, right, tied=settings.tied, rates=DropoutRates.of(settings))
+
+    @staticmethod
+    def describe(settings: LanguageSettings) -> str:
+        return f"{settings.layers} × {settings.cell} of {settings.hidden_size} from each side"
+
+    def forward(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Carried]:
+        y, carried = self.states(batch.tokens, carried)
+        ahead = self.output.cost(self.between(y), batch.targets, batch.real)
+        between = self.filler.cost(self._joined(y, batch), batch.targets, batch.real)
+        return ahead + between, carried
+
+    def _joined(self, y: Tensor, batch: StreamBatch) -> Tensor:
+        """What stands before each target with what stands after it, (time, batch, width)."""
+        after = batch.targets[1:]
+        if batch.ahead is not None:
+            after = torch.cat([after, batch.ahead])
+        lengths = batch.after
+        if lengths is None:
+            lengths = torch.full((after.shape[1],), len(after))
+        lengths = lengths.cpu()
+        x = self.entering(reverse_time(after, lengths))
+        seen = reverse_time(self.right(x, lengths=lengths)[0], lengths)
+        seen = torch.cat([seen, seen.new_zeros(1, *seen.shape[1:])])[: len(batch.targets)]
+        seen = over_time(seen, self.rates.output * self.training)
+        joined: Tensor = self.join(torch.cat([y, seen], -1))
+        return joined
+
+    def sides(self, batch: StreamBatch, carried: Carried) -> tuple[Tensor, Tensor, Carried]:
+        """log p (time, batch, words) of the targets' places: by both sides, and by the left one
+        alone; what is carried on."""
+        y, carried = self.states(batch.tokens, carried)
+        both = self.filler.log_probabilities(self._joined(y, batch))
+        return both, self.output.log_probabilities(self.between(y)), carried
+
+
+@torch.no_grad()
+def fillers(
+    networks: Sequence[BothSidesLanguage], before: Tensor, after: Tensor
+) -> tuple[Tensor, Tensor]:
+    """log p (words,) of the word between tokens before (n,) and after (m,), the mean over the
+    networks: by both sides, and by the left one alone."""
+    device = device_of_weights(networks[0])
+    left, right = (side[:, None].to(device) for side in (before, after))
+    hidden = torch.full_like(left[:1], END_NUMBER)  # stands where the word does, and is not seen
+    batch = StreamBatch(left, torch.cat([left[1:], hidden]), ahead=right)
+    found = [network.sides(batch, {})[:2] for network in networks]
+    both, alone = (_mean([own[side][-1, 0] for own in found]) for side in range(2))
+    return both.cpu(), alone.cpu()
+
+
+@torch.no_grad()
+def around(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Around:
+    """Every token of a stream but the first, the mean over the networks."""
+    columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
+    found = np.zeros((4, len(stream) - 1))
+    carried: list[Carried] = [{} for _ in networks]
+    for batch, places in pieces(stream, columns, STEPS, ahead=STEPS):
+        assert batch.real is not None
+        real = batch.real.numpy()
+        batch = moved(batch, device_of_weights(networks[0]))
+        logs: list[tuple[Tensor, Tensor]] = []
+        for k, network in enumerate(networks):
+            both, alone, carried[k] = network.sides(batch, carried[k])
+            logs.append((both, alone))
+        values: list[Tensor] = []
+        for side in range(2):
+            values += _scored(_mean([own[side] for own in logs]), batch.targets)
+        found[:, places[real]] = np.stack([v.cpu().numpy()[real] for v in values])
+    return Around(*found)
+
+
+def _mean(logs: Sequence[Tensor]) -> Tensor:
+    """log of the mean probability."""
+    return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
+
+
+def _scored(logs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """log p of targets (time, batch), and the rank of each, from 1 on; of words that are equally
+    probable the target is the last."""
+    own = logs.gather(-1, targets[..., None])
+    return own[..., 0], (logs >= own).sum(-1)

@@ -1,0 +1,113 @@
+"""Words for a blank, from what stands on both sides of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.vocabulary import END, END_NUMBER
+from ensue.errors import OptionError
+from ensue.tasks.generation import Filled, Suggestion
+from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers
+from ensue.tasks.language.families import AnyLanguageModel
+from ensue.tasks.language.learned import NEVER
+from ensue.tasks.language.streams import Tokens
+
+BLANK = re.compile(r"_{2,}")
+WORD_LEVELS = ("words", "pieces", "spaces")
+TOP = 5  # among so many fillers the true word is looked for
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A text with a blank, as tokens."""
+
+    before: list[str]
+    after: list[str]
+
+    @classmethod
+    def of(cls, model: AnyLanguageModel, text: str) -> Gap:
+        blanks = BLANK.findall(text)
+        if len(blanks) != 1:
+            found = len(blanks) or "none"
+            raise OptionError(f"fill: expected a text with one blank, ___, got {found} in {text!r}")
+        before, after = BLANK.split(text)
+        return cls(model.learned.tokeniser(before), model.learned.tokeniser(after))
+
+
+class Filling:
+    """The ability of models that read from both sides to fill a blank."""
+
+    def fill(self, model: AnyLanguageModel, text: str, count: int = TOP) -> Filled:
+        networks = both_sided(model)
+        gap, words = Gap.of(model, text), model.learned.words
+        before = torch.tensor([END_NUMBER, *words.ids(gap.before)])
+        after = torch.tensor([*words.ids(gap.after), END_NUMBER])
+        both, alone = (_fillers(logs) for logs in fillers(networks, before, after))
+        best = int(both.argmax())
+        stream = torch.cat([before, torch.tensor([best]), after]).numpy().astype(np.int32)
+        seen = around(networks, stream)
+        return Filled(
+            text,
+            _ranked(both, count, words.tokens),
+            _ranked(alone, count, words.tokens),
+            (*gap.before, words.tokens[best], *gap.after, END),
+            len(gap.before),
+            _bits(seen.logs),
+            _bits(seen.logs_left),
+        )
+
+
+def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
+    """The networks of a fitted model, if they read from both sides."""
+    model.must_be_fitted()
+    found = [net for net in model.networks if isinstance(net, BothSidesLanguage)]
+    if not found:
+        raise OptionError(
+            f"fill: expected a model that reads from both sides, model.family = both, got "
+            f"{model.model.family}; train one with --set model.family=both"
+        )
+    if model.learned.tokeniser.name not in WORD_LEVELS:
+        raise OptionError(
+            f"fill: expected a model of words, text.level = {', '.join(WORD_LEVELS)}, got "
+            f"{model.learned.tokeniser.name}"
+        )
+    return found
+
+
+def filling_scores(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Mapping[str, float]:
+    """How well the words of a text are filled in, ends of texts aside: by both sides, and by what
+    stands before alone."""
+    seen, words = around(networks, stream), stream[1:] != END_NUMBER
+    if not words.any():
+        return {}
+    return {
+        "perplexity, both sides": float(np.exp(-seen.logs[words].mean())),
+        f"top {TOP}, both sides": float((seen.ranks[words] <= TOP).mean()),
+        f"top {TOP}, before alone": float((seen.ranks_left[words] <= TOP).mean()),
+    }
+
+
+def _bits(logs: NDArray[np.float64]) -> tuple[float, ...]:
+    """−log₂ p, which rounding must not make negative."""
+    return tuple((-logs / math.log(2)).clip(min=0).tolist())
+
+
+def _fillers(logs: Tensor) -> Tensor:
+    """Without padding, unknown words, starts and ends: their share goes to the others."""
+    kept = logs.clone()
+    kept[[*NEVER, END_NUMBER]] = -torch.inf
+    return kept.log_softmax(0)
+
+
+def _ranked(logs: Tensor, count: int, tokens: Sequence[str]) -> tuple[Suggestion, ...]:
+    best = logs.topk(min(count, int(logs.isfinite().sum())))
+    pairs = zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
+    return tuple(Suggestion(tokens[k], p) for k, p in pairs)

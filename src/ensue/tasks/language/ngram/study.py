@@ -1,0 +1,227 @@
+"""N-grams as counted: how many there are, how many of a held-out text were never seen, what they
+cost, and what follows from them with and without smoothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensue.data.ragged import Ragged
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError, OptionError
+from ensue.tasks.language.ngram import NgramCounts, NgramModel, NgramSymbols
+
+if TYPE_CHECKING:
+    from ensue.tasks.language.task import LanguageModel
+
+PLAIN, SMOOTHED = "maximum-likelihood", "modified-kneser-ney"
+MOST_WORDS = 10  # that are listed after a context
+NOTES = (
+    "possible: V^n; unseen: of the held-out n-grams; bytes: of a model up to n; ML, Kneser–Ney:",
+    "perplexity of the held-out text by maximum likelihood, ∞ where an n-gram has probability 0,",
+    "and by modified Kneser–Ney smoothing",
+)
+
+
+@dataclass(frozen=True)
+class OrderFacts:
+    """Of the n-grams of n tokens: how many could be, V^n; how many are there; how many of them
+    once; the share of the held-out text's that were never seen; the bytes of a model up to n; the
+    perplexity of the held-out text without smoothing and with."""
+
+    n: int
+    possible: int
+    different: int
+    once: int
+    unseen: float
+    bytes: int
+    plain: float
+    smoothed: float
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A word after a context: how often, and its probability without smoothing and with."""
+
+    word: str
+    count: int
+    plain: float
+    smoothed: float
+
+
+@dataclass(frozen=True)
+class After:
+    """What follows a context. used: the tokens of it that n-grams of this order see; count: how
+    often these stand in the text with anything after them."""
+
+    context: tuple[str, ...]
+    used: tuple[str, ...]
+    count: int
+    words: tuple[Continuation, ...]
+
+
+@dataclass(frozen=True)
+class NgramStudy:
+    tokens: int
+    vocabulary: int
+    held_out_tokens: int
+    orders: tuple[OrderFacts, ...]
+    after: After | None = None
+
+    def as_text(self) -> str:
+        head = ("n", "possible", "different", "once", "unseen", "bytes", "ML", "Kneser–Ney")
+        rows = [
+            (
+                str(own.n),
+                f"{own.possible:.2g}" if own.possible > 10**9 else f"{own.possible:,}",
+                f"{own.different:,}",
+                f"{own.once:,}",
+                f"{own.unseen:.1%}",
+                f"{own.bytes:,}",
+                _shown(own.plain),
+                _shown(own.smoothed),
+            )
+            for own in self.orders
+        ]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        table = [
+            "  ".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
+            for row in (head, *rows)
+        ]
+        sizes = f"{self.tokens:,} tokens, {self.vocabulary:,} different"
+        lines = [f"{sizes}; held out {self.held_out_tokens:,}", "", *table, "", *NOTES]
+        return "\n".join([*lines, *(self._after_lines() if self.after is not None else [])])
+
+    def _after_lines(self) -> list[str]:
+        assert self.after is not None
+        found, used = self.after, " ".join(self.after.used) or "nothing"
+        seen = f"of which {len(self.orders)}-grams see “{used}”"
+        never = "" if found.count else ", never seen: no estimate by maximum likelihood"
+        lines = [
+            "",
+            f"after “{' '.join(found.context)}”, {seen}:",
+            f"  count {found.count:,}{never}",
+        ]
+        widest = max([len(own.word) for own in found.words], default=4)
+        lines.append(f"  {'word':{widest}}  count        ML  Kneser–Ney")
+        for own in found.words:
+            plain = "–" if math.isnan(own.plain) else f"{own.plain:.4f}"
+            numbers = f"{own.count:>5}  {plain:>8}  {own.smoothed:>10.4f}"
+            lines.append(f"  {own.word:{widest}}  {numbers}")
+        return lines
+
+
+def study_ngrams(
+    files: Sequence[str], held_out: Sequence[str], *, order: int, level: str, after: str | None
+) -> NgramStudy:
+    """held_out: files of their own; without, a tenth of the text is split off."""
+    from ensue.tasks.language.task import LanguageModel
+
+    model = LanguageModel({"level": level, "min_count": 1})
+    given = {"train": list(files), "validation": list(held_out), "text": "text"}
+    data = DataSettings.of(given, "data")
+    reading = model.task.files(data, model)
+    train = reading.part("train")
+    held = reading.part("validation", train)
+    if not len(train.inputs.values) or not len(held.inputs.values):
+        raise DataError(
+            f"{files[0]}: expected text to count and text to hold out, got "
+            f"{len(train.inputs.values)} and {len(held.inputs.values)} tokens; give --held-out FILE"
+        )
+    learned = model.task.learn(train, held, _unigrams(model))
+    rows, held_rows = learned.rows(train), learned.rows(held)
+    symbols = NgramSymbols.of(learned.words.tokens)
+    counts = NgramCounts.of(rows, symbols, order)
+    vocabulary = counts.sizes[0]  # the end of a row included
+    models = {
+        name: [NgramModel.smoothed(counts.upto(n), name) for n in range(1, order + 1)]
+        for name in (PLAIN, SMOOTHED)
+    }
+    unseen = models[PLAIN][-1].unseen(held_rows)
+    orders = tuple(
+        OrderFacts(
+            n,
+            vocabulary**n,
+            counts.sizes[n - 1],
+            int((counts.counts[n - 1] == 1).sum()),
+            unseen[n - 1],
+            models[SMOOTHED][n - 1].bytes,
+            models[PLAIN][n - 1].perplexity(held_rows),
+            models[SMOOTHED][n - 1].perplexity(held_rows),
+        )
+        for n in range(1, order + 1)
+    )
+    found = None
+    if after is not None:
+        context = learned.tokeniser(after)
+        if not context:
+            raise OptionError("--after: expected words, got none")
+        ids = learned.words.ids(context)
+        found = _after(context, ids, rows, models, learned.words.tokens, order)
+    return NgramStudy(len(rows.values), vocabulary, len(held_rows.values), orders, found)
+
+
+class Counting:
+    """N-grams of files, counted."""
+
+    def study(
+        self,
+        files: Sequence[str],
+        held_out: Sequence[str],
+        *,
+        order: int,
+        level: str,
+        after: str | None,
+    ) -> NgramStudy:
+        return study_ngrams(files, held_out, order=order, level=level, after=after)
+
+
+def _unigrams(model: LanguageModel) -> LanguageModel:
+    """The same reading, without counting more than is needed for the vocabulary."""
+    return type(model)(model.text, {"family": "ngram", "order": 1})
+
+
+def _after(
+    context: list[str],
+    ids: list[int],
+    rows: Ragged,
+    models: dict[str, list[NgramModel]],
+    tokens: Sequence[str],
+    order: int,
+) -> After:
+    kept = ids[len(ids) - (order - 1) :] if order > 1 else []
+    followers = _followers(rows, kept, models[PLAIN][0].symbols)
+    count = int(followers.sum())
+    prefix = Ragged(np.array(ids, np.int32), np.array([0, len(ids)]))
+    smoothed = np.exp(models[SMOOTHED][-1].log_probabilities(prefix)[0])
+    best = np.lexsort((-smoothed, -followers[: len(smoothed)]))[:MOST_WORDS]
+    words = tuple(
+        Continuation(
+            tokens[k],
+            int(followers[k]),
+            float(followers[k] / count) if count else math.nan,
+            float(smoothed[k]),
+        )
+        for k in best
+    )
+    return After(tuple(context), tuple(context[len(context) - len(kept) :]), count, words)
+
+
+def _followers(rows: Ragged, context: list[int], symbols: NgramSymbols) -> Any:
+    """(width,): how often each token stands right after the context, ends of rows included."""
+    found = np.zeros(symbols.width, np.int64)
+    n = len(context)
+    for row in range(len(rows)):
+        own = [*rows.row(row).tolist(), symbols.end]
+        for at in range(len(own) - n):
+            if own[at : at + n] == context:
+                found[own[at + n]] += 1
+    return found
+
+
+def _shown(perplexity: float) -> str:
+    return "∞" if math.isinf(perplexity) else f"{perplexity:,.1f}"

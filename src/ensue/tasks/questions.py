@@ -1,0 +1,107 @@
+"""Where data can be read in several ways: the question, with an answer for each to be pasted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensue.errors import Undecided
+from ensue.escape import in_shell
+from ensue.tasks.options import TRAIN
+from ensue.tasks.sample import Guess, Sample
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Task
+
+MOST_CHOICES = 8
+FLAGS = ("text", "label", "separator", "sequence", "features", "group")  # of every task
+Reading = tuple["Task[Any, Any, Any]", Guess]
+
+
+def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) -> Undecided:
+    """named: the task was, so that only its columns are in question."""
+    several = len({task.name for task, _ in readings}) > 1
+    what = "what is to be learned" if several or not named else "which columns are meant"
+    told = [f"{sample.place}: the columns do not tell {what}:"]
+    told += [f"  {own.name}: {own.seen}" for own in sample.kinds.values()]
+    more = len(readings) - MOST_CHOICES
+    rest = f", and {more} more are possible" if more > 0 else ""
+    told.append(f"Say which, with one of these{rest}:")
+    choices = {
+        f"{task.name}: {_told(sample, own)}": _words(sample, task, own, named)
+        for task, own in readings[:MOST_CHOICES]
+    }
+    call = "ensue train … {}" if _by_command(sample) else "fit(…, {})"
+    return Undecided("\n".join(told), choices, call)
+
+
+def decided(sample: Sample, task: Task[Any, Any, Any], guess: Guess) -> Guess:
+    """The guess of a task that was named; an error where others are as plausible."""
+    if guess.others:
+        raise undecided(sample, [(task, own) for own in guess.readings], named=True)
+    return guess
+
+
+def _told(sample: Sample, guess: Guess) -> str:
+    roles = [f"{key.rpartition('.')[2]} {_shown(v)}" for key, v in _keys(sample, guess).items()]
+    return ", ".join([guess.why, *roles])
+
+
+def _words(sample: Sample, task: Task[Any, Any, Any], guess: Guess, named: bool) -> str:
+    """What a person adds to the command, or to the call."""
+    keys = _keys(sample, guess)
+    if not _by_command(sample):
+        roles = {sample.word(key.rpartition(".")[2]): _shown(v) for key, v in keys.items()}
+        return ", ".join(f"{role}{value!r}" for role, value in roles.items())
+    words = [] if named else ["--task", task.name]
+    for key, value in keys.items():
+        flag = _flag(task, key)
+        setting = f"{key}={json.dumps(value)}"
+        words += [flag, _shown(value)] if flag else ["--set", setting]
+    return " ".join(map(in_shell, words))
+
+
+def _by_command(sample: Sample) -> bool:
+    """Whether columns are named by options, not by arguments of Python."""
+    return sample.word("label").startswith("--")
+
+
+def _keys(sample: Sample, guess: Guess) -> dict[str, Any]:
+    """The settings that nobody said and that name columns."""
+    found = {f"data.{key}": value for key, value in guess.data.items()}
+    for table, own in guess.tables.items():
+        found |= {f"{table}.{key}": value for key, value in own.items()}
+    columns = {*sample.columns}
+    return {
+        key: value
+        for key, value in found.items()
+        if value and not _given(sample, key) and {*_listed(value)} <= columns
+    }
+
+
+def _given(sample: Sample, key: str) -> bool:
+    table, _, name = key.partition(".")
+    if table == "data":
+        return bool(getattr(sample.data, name))
+    settings: Mapping[str, Any] = sample.settings.get(table, {})
+    return name in settings
+
+
+def _flag(task: Task[Any, Any, Any], key: str) -> str:
+    """The option that stands for a setting; "" where there is none."""
+    for option in task.options:
+        if option.key == key and TRAIN in option.verbs:
+            return option.flag
+    if key == "model.targets":
+        return "--target"
+    name = key.removeprefix("data.")
+    return f"--{name}" if name in FLAGS else ""
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, _listed(value)))

@@ -1,0 +1,77 @@
+"""How much effort a training makes beside the default: a quick one, or the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensue.errors import OptionError, unknown
+from ensue.settings import Table
+from ensue.training.settings import TrainSettings
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Task
+
+QUICK, BEST = "quick", "best"
+FEWER, MORE = 4, 4  # times the epochs of the default
+QUICK_UPDATES = 1000  # about a minute on two cores, with the networks of the defaults
+BEST_MEMBERS = 5
+Recipe = Mapping[str, Any]  # settings by their full keys, "train.epochs"
+
+
+def usual_recipes(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
+    """quick: a quarter of the epochs, and no more updates than about a minute allows; best: several
+    networks, each with four times the epochs and twice the patience."""
+    usual = TrainSettings.of({**task.train_defaults, "watch": "cost"})
+    patience = usual.patience or usual.epochs
+    return {
+        QUICK: {
+            "train.epochs": max(1, usual.epochs // FEWER),
+            "train.most_updates": min(QUICK_UPDATES, usual.most_updates or QUICK_UPDATES),
+            "train.patience": max(1, patience // 2),
+        },
+        BEST: {
+            "members": BEST_MEMBERS,
+            "train.epochs": MORE * usual.epochs,
+            "train.patience": 2 * patience,
+        },
+    }
+
+
+def recipe_of(task: Task[Any, Any, Any], name: str, model: Any = None) -> Recipe:
+    """The settings of a recipe; of "", the default, none. model: the [model] table as it was given;
+    a family that is solved has one network."""
+    known = task.recipes
+    if not name:
+        return {}
+    if name not in known:
+        raise unknown("recipe", name, known)
+    given = dict(model or {})
+    usual = task.settings.model_fields.get("family")
+    family = task.families.get(given.get("family", usual.default if usual else ""))
+    solved = family is not None and family.solved
+    return {key: own for key, own in known[name].items() if not (solved and key == "members")}
+
+
+def with_recipe(
+    task: Task[Any, Any, Any], name: str, tables: Mapping[str, Any], members: int | None
+) -> tuple[list[Any], int]:
+    """The tables that a model is made with, each as it was given, and the number of its networks:
+    what was not given is as the recipe says."""
+    found, recipe = dict(tables), recipe_of(task, name, tables["model"])
+    for key, value in recipe.items():
+        table, _, own = key.rpartition(".")
+        if table:
+            found[table] = _beside(found[table], own, value)
+    many = int(recipe.get("members", 1)) if members is None else members
+    if many < 1:
+        raise OptionError(f"members: expected a number of networks ≥ 1, got {many}")
+    return [*found.values()], many
+
+
+def _beside(given: Any, key: str, value: Any) -> Any:
+    """What was given, and one more setting if it was not."""
+    if isinstance(given, Table):
+        kept = dict(given) | ({} if key in given.model_fields_set else {key: value})
+        return type(given).of(kept, "train")
+    return {key: value, **(given or {})}

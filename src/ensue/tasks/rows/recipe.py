@@ -1,0 +1,47 @@
+"""Defaults for networks of texts, by the size of the training part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ensue.tasks.model import Model
+from ensue.tasks.rows.level import LOOKED_AT, level_of
+from ensue.tasks.rows.part import Part
+from ensue.tasks.task import Recipe
+
+MANY = 20_000  # rows that a larger network learns from
+TOKENS = 15_000_000  # that are read in all: a few minutes on two cores
+EPOCHS, LEAST, PATIENCE = 15, 2, 3
+
+
+def text_recipe(train: Part, model: Model[Any, Part, Any], mixed: bool = True) -> Recipe:
+    """Level of tokens, and what learns well from so many rows. mixed: a linear model answers with
+    the network. Rows of vectors have no recipe of their own."""
+    if not train.texts or not len(train):
+        return Recipe({"text": {"level": "words"}} if model.text.level == "auto" else {})
+    level = train.tokenisers.input.name
+    tables: dict[str, dict[str, Any]] = {"text": {"level": level}}
+    tables["model"] = _network(len(train), level) | ({"linear": "mixed"} if mixed else {})
+    tables["train"] = {"epochs": _epochs(train), "patience": PATIENCE}
+    return Recipe(tables, _why(train, level) if model.text.level == "auto" else "")
+
+
+def _network(rows: int, level: str) -> dict[str, Any]:
+    """Words of few rows are soon learned by heart: a small network, with much dropout."""
+    size = (
+        {} if rows >= MANY or level == "characters" else {"hidden_size": 64, "embedding_size": 64}
+    )
+    words = {"dropout_input": 0.5, "dropout_output": 0.5, "word_dropout": 0.1}
+    return {"pooling": "mean+max", **size, **({} if level == "characters" else words)}
+
+
+def _epochs(train: Part) -> int:
+    tokens = max(len(train.inputs.values), 1)
+    return max(LEAST, min(EPOCHS, TOKENS // tokens))
+
+
+def _why(train: Part, level: str) -> str:
+    names, tokeniser = list(train.numbers.tokens), train.tokenisers.input
+    rows = range(min(len(train), LOOKED_AT))
+    found = level_of(tokeniser.text_of([names[k] for k in train.inputs.row(row)]) for row in rows)
+    return f"text.level: {level} ({found.why})" if found.why else ""

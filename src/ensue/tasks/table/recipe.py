@@ -1,0 +1,42 @@
+"""Defaults of a model of tables for its training part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ensue.data.recognise.columns import is_identifier_name
+from ensue.tasks.table.cells import Column, Grid
+from ensue.tasks.table.settings import TableSettings
+from ensue.tasks.targets.classes import ClassTarget
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.task import Recipe
+
+FEWEST = 10  # rows, so that all of them being different says something
+
+
+def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
+    """kind: of the target. Identifiers are left out; classes are answered together with a linear
+    model, and the rarer of two from a probability that is fitted."""
+    model, why = dict[str, Any](), list[str]()
+    told = {*settings.numeric, *settings.categorical, *settings.leave_out}
+    left = [name for name in grid.columns if name not in told]
+    names = [name for name in left if is_identifier_name(name) and _alone(grid, name)]
+    if names and len(names) < len(grid.columns):
+        model["leave_out"] = [*settings.leave_out, *names]
+        listed = ", ".join(map(repr, names))
+        why.append(f"{listed}: names each row and is not read (--set model.leave_out=[] reads it)")
+    if kind != NumberTarget.kind:
+        model["linear_share"] = "fitted"
+    if kind == ClassTarget.kind:
+        model["threshold"] = "auto"
+    return Recipe({"model": model}, "; ".join(why))
+
+
+def _alone(grid: Grid, name: str) -> bool:
+    """Whether no two rows have the same value, and none is a text of several words."""
+    if (grid.cells[:, grid.columns.index(name)] < 0).any():
+        return False
+    column: Column = grid.column(name)
+    rows = len(column.index)
+    different = len(column.texts) == rows >= FEWEST
+    return different and not any(" " in text for text in column.texts)

@@ -1,0 +1,1 @@
+"""The class of a tree, and of each of its nodes."""

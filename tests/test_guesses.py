@@ -1,0 +1,504 @@
+"""What a file is taken for: small files of many kinds, and the task and columns that are found, or
+the question that is asked, whose answers can be pasted."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+from commands import Ensue, commands_in
+
+from ensue import Classifier
+from ensue.data.recognise.columns import Kind, column_of
+from ensue.data.rows import Place, Row
+from ensue.errors import DataError, EnsueError, Undecided
+from ensue.runs.config import RunConfig
+from ensue.runs.infer import infer
+
+ROWS = 120
+TOPICS, MOODS = ("a", "b", "c"), ("x", "y")
+SENTENCE = "the film was good and bad not very dull long short story actors great"
+WORDS = SENTENCE.split()
+DAYS = [date(2021, 1, 1) + timedelta(k) for k in range(ROWS)]
+
+
+class Maker:
+    """Columns of a file, drawn from one seed."""
+
+    def __init__(self) -> None:
+        self.draw = random.Random(1)
+
+    def text(self, words: int = 10) -> str:
+        return " ".join(self.draw.choice(WORDS) for _ in range(words))
+
+    def name(self) -> str:
+        return "".join(self.draw.choice("abcdefghijklmnop") for _ in range(7))
+
+    def one_of(self, *values: Any) -> Any:
+        return self.draw.choice(values)
+
+    def number(self, digits: int = 2) -> float:
+        return round(self.draw.gauss(100, 30), digits)
+
+
+def csv(head: str, row: Callable[[Maker, int], Sequence[Any]], sign: str = ",") -> str:
+    make = Maker()
+    lines = [sign.join(map(str, row(make, k))) for k in range(ROWS)]
+    return "\n".join([head, *lines]) + "\n"
+
+
+def jsonl(row: Callable[[Maker, int], dict[str, Any]]) -> str:
+    make = Maker()
+    return "".join(json.dumps(row(make, k)) + "\n" for k in range(ROWS))
+
+
+class Taken(NamedTuple):
+    """A file, what was said, and the task with the columns it is taken for."""
+
+    name: str
+    content: str
+    task: str
+    columns: dict[str, Any]
+    said: dict[str, Any] = {}  # noqa: RUF012
+    settings: tuple[str, ...] = ()
+
+
+class Asked(NamedTuple):
+    """A file whose columns do not tell, and the words of the answers, in any order."""
+
+    name: str
+    content: str
+    answers: set[str]
+    said: dict[str, Any] = {}  # noqa: RUF012
+
+
+def tagged(row: Maker) -> dict[str, list[str]]:
+    words = row.text(6).split()
+    return {"words": words, "ner": [row.one_of("O", "B-X") for _ in words]}
+
+
+TAKEN = [
+    Taken(
+        "reviews.csv",
+        csv("id,date,review,stars", lambda m, k: (k, DAYS[k], m.text(), m.one_of(1, 2, 3, 4, 5))),
+        "classify",
+        {"text": "review", "label": "stars"},
+    ),
+    Taken(
+        "questions.csv",
+        csv("question,kind", lambda m, k: (m.text(), m.one_of("who", "where", "when"))),
+        "classify",
+        {"text": "question", "label": "kind"},
+    ),
+    Taken(
+        "label_first.tsv",
+        csv("kind\tsaid", lambda m, k: (m.one_of("a", "b"), m.text()), "\t"),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "names.csv",
+        csv("name,language", lambda m, k: (m.name(), m.one_of("en", "de", "fr"))),
+        "classify",
+        {"text": "name", "label": "language"},
+    ),
+    Taken(
+        "tickets.csv",
+        csv(
+            "ticket_id,created,body,priority",
+            lambda m, k: (1000 + 3 * k, DAYS[k], m.text(), m.one_of("high", "low")),
+        ),
+        "classify",
+        {"text": "body", "label": "priority"},
+    ),
+    Taken(
+        "coded.csv",
+        csv("code,said,kind", lambda m, k: (f"AB-{k:04d}", m.text(4), m.one_of("a", "b"))),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "unnamed_index.csv",
+        csv("Unnamed: 0,said,kind", lambda m, k: (k, m.text(), m.one_of("a", "b"))),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "user_keys.csv",
+        csv("userId,said,kind", lambda m, k: (m.draw.randrange(9), m.text(), m.one_of("a", "b"))),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "one_country.csv",
+        csv("country,said,kind", lambda m, k: ("de", m.text(), m.one_of("a", "b"))),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "german_dates.csv",
+        csv(
+            "when,said,kind",
+            lambda m, k: (DAYS[k].strftime("%d.%m.%Y"), m.text(), m.one_of("a", "b")),
+        ),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "long_and_short.csv",
+        csv("head,body,kind", lambda m, k: (m.text(3), m.text(20), m.one_of("a", "b"))),
+        "classify",
+        {"text": "body", "label": "kind"},
+    ),
+    Taken(
+        "text_beside_table.csv",
+        csv(
+            "review,price,country,stars",
+            lambda m, k: (m.text(), m.number(), m.one_of("de", "fr"), m.one_of(1, 2)),
+        ),
+        "classify",
+        {"text": "review", "label": "stars"},
+        {"label": "stars"},
+    ),
+    Taken(
+        "nested.jsonl",
+        jsonl(lambda m, k: {"text": m.text(), "label": m.one_of("a", "b"), "meta": {"n": [k]}}),
+        "classify",
+        {"text": "text", "label": "label"},
+    ),
+    Taken(
+        "sparse.jsonl",
+        jsonl(
+            lambda m, k: {
+                "said": m.text(),
+                "kind": m.one_of("a", "b"),
+                **({"x": 1} if k < 9 else {}),
+            }
+        ),
+        "classify",
+        {"text": "said", "label": "kind"},
+    ),
+    Taken(
+        "genres.jsonl",
+        jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), m.one_of("c", "d")]}),
+        "classify",
+        {"text": "plot", "label": "genres"},
+    ),
+    Taken(
+        "fasttext.txt",
+        "".join(f"__label__{'ab'[k % 2]} {Maker().text(5)} {k}\n" for k in range(ROWS)),
+        "classify",
+        {"text": "text", "label": "label"},
+    ),
+    Taken(
+        "scores.csv",
+        csv("essay,score", lambda m, k: (m.text(30), m.number())),
+        "regress",
+        {"text": "essay", "label": "score"},
+    ),
+    Taken(
+        "half_points.csv",
+        csv("essay,rating", lambda m, k: (m.text(30), round(m.draw.uniform(1, 5), 1))),
+        "regress",
+        {"text": "essay", "label": "rating"},
+    ),
+    Taken(
+        "tagged.jsonl",
+        jsonl(lambda m, k: tagged(m)),
+        "label",
+        {"text": "words", "label": "ner"},
+    ),
+    Taken(
+        "tagged.conll",
+        "".join(f"{w}\t{'AB'[k % 2]}\n" for k, w in enumerate(WORDS)) + "\n",
+        "label",
+        {},
+    ),
+    Taken(
+        "duplicates.csv",
+        csv(
+            "id,question1,question2,is_duplicate",
+            lambda m, k: (k, m.text(6), m.text(6), m.one_of(0, 1)),
+        ),
+        "match",
+        {"text": "question1", "second": "question2", "label": "is_duplicate"},
+    ),
+    Taken(
+        "second_named.csv",
+        csv("one,two,same", lambda m, k: (m.text(6), m.text(6), m.one_of("yes", "no"))),
+        "match",
+        {"text": "one", "second": "two", "label": "same"},
+        {"text": "one", "second": "two"},
+    ),
+    Taken(
+        "pairs.tsv",
+        csv("source\ttarget", lambda m, k: (m.text(5) + f" {k}", m.text(5) + f" {k}"), "\t"),
+        "translate",
+        {"text": "source", "label": "target"},
+    ),
+    Taken(
+        "book.txt",
+        "\n".join(Maker().text(12) + f" {k}" for k in range(ROWS)),
+        "language",
+        {"text": "text"},
+    ),
+    Taken(
+        "churn.csv",
+        csv(
+            "customer_id,gender,plan,tenure,charges,churn",
+            lambda m, k: (
+                f"C{k:05d}",
+                m.one_of("m", "f"),
+                m.one_of("basic", "gold"),
+                m.draw.randrange(70),
+                m.number(),
+                m.one_of("yes", "no"),
+            ),
+        ),
+        "table",
+        {"label": "churn"},
+        {"label": "churn"},
+    ),
+    Taken(
+        "churn_unsaid.csv",
+        csv("plan,tenure,churn", lambda m, k: (m.one_of("a", "b"), m.number(), m.one_of(0, 1))),
+        "table",
+        {"label": "churn"},
+    ),
+    Taken(
+        "id_and_unordered_date.csv",
+        csv(
+            "id,signed,plan,age,left",
+            lambda m, k: (
+                k,
+                m.draw.choice(DAYS),
+                m.one_of("a", "b"),
+                m.draw.randrange(20, 80),
+                m.one_of("y", "n"),
+            ),
+        ),
+        "table",
+        {"label": "left"},
+        {"label": "left"},
+    ),
+    Taken(
+        "houses.csv",
+        csv("area,town,price", lambda m, k: (m.number(), m.one_of("A", "B"), m.number())),
+        "table",
+        {"label": "price"},
+        {"label": "price"},
+    ),
+    Taken(
+        "numbers_only.csv",
+        csv("a,b,target", lambda m, k: (m.number(), m.number(), m.one_of(0, 1))),
+        "table",
+        {"label": "target"},
+    ),
+    Taken(
+        "counted.csv",
+        csv("area,price", lambda m, k: (k, k + 0.5)),
+        "table",
+        {"label": "price"},
+        {"label": "price"},
+    ),
+    Taken(
+        "series_said.csv",
+        csv("date,sales", lambda m, k: (DAYS[k], m.number())),
+        "forecast",
+        {"time": "date", "targets": ["sales"]},
+        {},
+        ("model.horizon=5",),
+    ),
+]
+ASKED = [
+    Asked(
+        "two_labels.csv",
+        csv("text,topic,mood", lambda m, k: (m.text(), m.one_of(*TOPICS), m.one_of(*MOODS))),
+        {"--task classify --text text --label topic", "--task classify --text text --label mood"},
+    ),
+    Asked(
+        "two_texts.csv",
+        csv("one,two,same", lambda m, k: (m.text(6), m.text(6), m.one_of("yes", "no"))),
+        {
+            "--task match --text one --second two --label same",
+            "--task classify --text one --label same",
+            "--task classify --text two --label same",
+        },
+    ),
+    Asked(
+        "languages.csv",
+        csv("en,de", lambda m, k: (m.text(6) + f" {k}", m.text(6) + f" {k}")),
+        {"--task translate --text en --label de", "--task translate --text de --label en"},
+    ),
+    Asked(
+        "ages.csv",
+        csv("letter,age", lambda m, k: (m.text(12), m.draw.randrange(20, 60))),
+        {
+            "--task classify --text letter --label age",
+            "--task regress --text letter --label age",
+        },
+    ),
+    Asked(
+        "half_stars.csv",
+        csv("film,stars", lambda m, k: (m.text(12), m.draw.randrange(2, 11) / 2)),
+        {"--task classify --text film --label stars", "--task regress --text film --label stars"},
+    ),
+    Asked(
+        "passengers.csv",
+        csv(
+            "PassengerId,alive,class_of,Name,Age",
+            lambda m, k: (
+                k + 1,
+                m.one_of(0, 1),
+                m.one_of(1, 2, 3),
+                f"{m.name()} Mr. {m.name()}",
+                m.draw.randrange(1, 80),
+            ),
+        ),
+        {"--task classify --text Name", "--task table"},
+        {"label": "alive"},
+    ),
+    Asked(
+        "iris.csv",
+        csv("a,b,kind", lambda m, k: (m.number(), m.number(), m.one_of("x", "y", "z"))),
+        {"--task table --label kind", "--task table --label a", "--task table --label b"},
+    ),
+    Asked(
+        "strange 'names'.csv",
+        csv("my text,a b,c$d", lambda m, k: (m.text(), m.one_of(*TOPICS), m.one_of(*MOODS))),
+        {
+            "--task classify --text 'my text' --label 'a b'",
+            "--task classify --text 'my text' --label 'c$d'",
+        },
+    ),
+]
+
+
+def written(folder: Path, name: str, content: str) -> str:
+    (folder / name).write_text(content, "utf-8")
+    return str(folder / name)
+
+
+def roles(config: RunConfig) -> dict[str, Any]:
+    return {**config.data.table(), **config.model.table()}
+
+
+@pytest.mark.parametrize("own", TAKEN, ids=lambda own: own.name)
+def test_what_a_file_is_taken_for(own: Taken, tmp_path: Path) -> None:
+    path = written(tmp_path, own.name, own.content)
+    config, messages = infer({"train": [path], **own.said}, None, own.settings)
+    assert config.task == own.task
+    found = roles(config)
+    assert {key: found[key] for key in own.columns} == own.columns
+    told = [message.text.partition(":")[0] for message in messages]
+    assert "task" in told, "every decision has a line"
+    for key in own.columns:
+        assert key in own.said or any(line.endswith(key) for line in told)
+
+
+@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
+def test_what_columns_do_not_tell_is_asked(own: Asked, tmp_path: Path) -> None:
+    path = written(tmp_path, own.name, own.content)
+    with pytest.raises(Undecided) as asked:
+        infer({"train": [path], **own.said}, None, [])
+    assert {*asked.value.choices.values()} == own.answers
+    assert str(asked.value).startswith(f"{path}:2: the columns do not tell what is to be learned:")
+
+
+@pytest.fixture
+def ensue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Ensue:
+    return commands_in(tmp_path, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
+def test_every_answer_can_be_pasted(own: Asked, tmp_path: Path, ensue: Ensue) -> None:
+    written(tmp_path, own.name, own.content)
+    said = [word for key, value in own.said.items() for word in (f"--{key}", value)]
+    code, _, err = ensue("train", own.name, *said, "--dry-run")
+    assert code == 2
+    commands = [line.strip() for line in err.splitlines() if line.startswith("  ensue train ")]
+    assert len(commands) == len(own.answers)
+    for command in commands:
+        code, out, err = ensue(*shlex.split(command)[1:])
+        assert code == 0, err
+        assert 'task = "' in out
+
+
+def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:
+    rows = [{"text": Maker().text(), "topic": "abc"[k % 3], "mood": "xy"[k % 2]} for k in range(60)]
+    with pytest.raises(DataError, match=r"which columns are meant") as asked:
+        Classifier().fit(pd.DataFrame(rows))
+    assert "fit(…, text='text', label='mood')" in str(asked.value)
+
+
+def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "ids.csv", csv("id,when,left", lambda m, k: (k, DAYS[k], m.one_of(0, 1)))
+    )
+    with pytest.raises(
+        EnsueError, match=r"no column to predict left from, got id \(an identifier\)"
+    ):
+        infer({"train": [path], "label": "left"}, None, [])
+
+
+def column(name: str, values: Sequence[Any]) -> Kind:
+    return column_of([Row(Place("f", k), {name: own}) for k, own in enumerate(values)], name).kind
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("id", range(9), Kind.IDENTIFIER),
+        ("shop_id", ["a1", "a1", "b2"], Kind.IDENTIFIER),
+        ("class_id", [1, 2, 1, 2], Kind.NUMBER),
+        ("x", range(5, 25), Kind.IDENTIFIER),
+        ("year", range(1949, 1960), Kind.DATE),
+        ("day", ["20210131", "20210201"], Kind.DATE),
+        ("x", ["01/31/2021", "02/01/2021"], Kind.DATE),
+        ("x", ["31 Jan 2021", "1 Feb 2021"], Kind.DATE),
+        ("x", ["2021-01-31T10:00:00Z"] * 2 + ["2021-01-31 11:00"], Kind.DATE),
+        ("x", ["2021-Q1", "2021-Q2"], Kind.DATE),
+        ("x", [f"{k:08x}-0000-0000-0000-{k:012x}" for k in range(9)], Kind.IDENTIFIER),
+        ("x", [112, 118, 132, 129, 121, 135], Kind.NUMBER),
+        ("x", ["1.5", "2", None, "3"], Kind.NUMBER),
+        ("x", ["yes", "no", "yes", "no"], Kind.CATEGORY),
+        ("x", [True, False, True, True], Kind.CATEGORY),
+        ("x", ["Anna", "Berta", "Carl"], Kind.NAME),
+        ("x", ["a fine film it was", "not at all so good"], Kind.TEXT),
+        ("x", [["a", "b"], ["c"]], Kind.TOKENS),
+        ("x", ["", None, "NA"], Kind.EMPTY),
+        ("x", ["de", "de", "de"], Kind.CONSTANT),
+        ("x", [{"a": 1}, {"a": 2}], Kind.OTHER),
+    ],
+)
+def test_what_a_column_holds(name: str, values: Sequence[Any], kind: Kind) -> None:
+    assert column(name, list(values)) is kind
+
+
+def test_lines_that_begin_with_a_label_are_no_text_alone(tmp_path: Path) -> None:
+    make = Maker()
+    lines = [f"{make.one_of('DESC:manner', 'NUM:date')} {make.text(6)}" for _ in range(ROWS)]
+    config, _ = infer({"train": [written(tmp_path, "q.txt", "\n".join(lines))]}, None, [])
+    assert (config.task, config.data.label) == ("classify", "label")
+    numbered = [f"{k} {make.text(6)}" for k in range(ROWS)]
+    config, _ = infer({"train": [written(tmp_path, "n.txt", "\n".join(numbered))]}, None, [])
+    assert config.task == "language"
+
+
+def test_vectors_are_translated_into_words(tmp_path: Path) -> None:
+    rows = jsonl(lambda m, k: {"features": [[m.number(), m.number()]] * 4, "target": m.text(3)})
+    data = {"train": [written(tmp_path, "v.jsonl", rows)], "text": "features", "label": "target"}
+    config, _ = infer(data, "translate", [])
+    model = config.new_model()
+    part = model.task.files(config.data, model).part("train")
+    model.task.check(part, "training")
+    assert part.inputs.values.shape[1] == 2

@@ -1,0 +1,124 @@
+"""Tables by default: the linear model in the answer, a threshold for rare classes, identifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ensue import TableModel
+from ensue.errors import ConfigError
+from ensue.metrics.classes import class_counts, macro_f1
+from ensue.tasks.table.threshold import FEWEST, fitted_threshold
+from ensue.tasks.targets.classes import ClassTarget
+
+Rows = list[dict[str, Any]]
+FAST = {"epochs": 3, "rate": 0.01}
+SMALL = {"hidden": [4], "batch_rows": 32}
+
+
+def churn(many: int, seed: int) -> Rows:
+    """About 9 % leave, by two columns, with much noise."""
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(many, 3))
+    z = 1.3 * x[:, 0] - 1.3 * x[:, 1] - 3.2
+    leaves = draw.random(many) < 1 / (1 + np.exp(-z))
+    return [
+        {"a": float(a), "b": float(b), "c": float(c), "churn": "yes" if out else "no"}
+        for (a, b, c), out in zip(x, leaves, strict=True)
+    ]
+
+
+def fitted(**model: Any) -> TableModel:
+    return TableModel(model={**SMALL, **model}, train=FAST).fit(
+        churn(900, 1), churn(300, 2), target="churn"
+    )
+
+
+def test_a_rare_class_is_answered() -> None:
+    rows = churn(600, 3)
+    found, before = (own.evaluate(rows) for own in (fitted(), fitted(threshold="off")))
+    assert found.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.05
+    assert any("from probability" in note for note in found.notes)
+    recall = {row.name: row.recall for row in found.classes}
+    assert recall["yes"] > 0.3
+
+
+def test_a_threshold_is_kept_and_decides(tmp_path: Path) -> None:
+    model = fitted(threshold=0.2)
+    target = model.learned.target
+    assert isinstance(target, ClassTarget)
+    assert target.threshold == 0.2
+    rows = churn(50, 4)
+    answers = model.predict(rows)
+    for answer in answers:
+        assert (answer.label == "yes") == (answer.probabilities["yes"] >= 0.2)
+        assert sum(answer.probabilities.values()) == pytest.approx(1)
+    model.save(tmp_path / "model")
+    assert TableModel.load(tmp_path / "model").predict(rows) == answers
+    assert model.predict(rows[:1]) == answers[:1]
+
+
+def test_a_threshold_is_a_share() -> None:
+    for wrong in (0.0, 1.0, "always"):
+        with pytest.raises(ConfigError, match="threshold"):
+            TableModel(model={"threshold": wrong})
+
+
+def test_few_rows_or_nothing_won_leave_the_more_probable_class() -> None:
+    draw = np.random.default_rng(1)
+    gold = (draw.random(400) < 0.5).astype(np.int64)
+    sure = np.where(gold == 1, 0.9, 0.1)
+    assert fitted_threshold(np.stack([1 - sure, sure], 1), gold, 1) is None
+    few = np.zeros(100, np.int64)
+    few[: FEWEST - 1] = 1
+    assert fitted_threshold(np.full((100, 2), 0.5), few, 1) is None
+
+
+def test_the_threshold_is_that_of_the_best_macro_f1() -> None:
+    draw = np.random.default_rng(2)
+    p = draw.beta(1, 8, 4000)
+    gold = (draw.random(4000) < p).astype(np.int64)
+    found = fitted_threshold(np.stack([1 - p, p], 1), gold, 1)
+    assert found is not None
+
+    def score(threshold: float) -> float:
+        return float(macro_f1(class_counts(gold, (p >= threshold).astype(np.int64), 2)))
+
+    best = max(score(k / 100) for k in range(2, 51))
+    assert score(found) > best - 0.01 > score(0.5)
+
+
+def test_the_linear_model_answers_with_the_network() -> None:
+    """With one epoch the network has learned next to nothing."""
+    draw = np.random.default_rng(5)
+    x = draw.normal(size=(700, 4))
+    rows = [
+        {**{f"x{k}": float(v) for k, v in enumerate(row)}, "y": "ab"[int(row @ [1, -1, 1, 1] > 0)]}
+        for row in x
+    ]
+    slow = {"epochs": 1, "rate": 1e-5}
+    model = TableModel(model=SMALL, train=slow).fit(rows[:500], rows[500:600], target="y")
+    found = model.evaluate(rows[600:])
+    assert found.scores["accuracy"].value > 0.93
+    assert found.baselines["network alone"] < 0.9
+    assert abs(found.baselines["linear model"] - found.scores["accuracy"].value) < 0.05
+    alone = TableModel(model={**SMALL, "linear_share": 0.0}, train=slow)
+    alone.fit(rows[:500], rows[500:600], target="y")
+    assert "network alone" not in alone.evaluate(rows[600:]).baselines
+
+
+def test_identifiers_are_not_read_unless_told() -> None:
+    rows = [{"customer_id": 1000 + 7 * k % 997, **row} for k, row in enumerate(churn(200, 6))]
+    model = TableModel(model=SMALL, train={"epochs": 1}).fit(rows, target="churn")
+    assert model.model.leave_out == ["customer_id"]
+    assert "customer_id" not in {own.name for own in model.learned.columns.numbers}
+    assert model.predict([{k: v for k, v in rows[0].items() if k != "customer_id"}])
+    told = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
+    told.fit(rows, target="churn")
+    assert "customer_id" in {own.name for own in told.learned.columns.numbers}
+    repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
+    again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
+    assert again.model.leave_out == []

@@ -1,0 +1,297 @@
+"""The linear member of a model of texts: features, solver, choice, and its place in the answer."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch.testing import assert_close
+
+from ensue import Classifier, Regressor, load
+from ensue.data.ragged import Ragged
+from ensue.tasks.baselines import text_features
+from ensue.tasks.baselines.margin import along_strengths
+from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
+from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures, Texts
+from ensue.tasks.baselines.text_linear import fit_text_linear, fit_text_ridge, most_telling
+from ensue.tasks.rows.level import level_of
+
+
+def texts(rows: list[str]) -> Texts:
+    words = sorted({word for row in rows for word in row.split()})
+    numbers = [[words.index(word) for word in row.split()] for row in rows]
+    return Texts(words, Ragged.of(numbers, np.int32))
+
+
+def dense(x: SparseMatrix) -> NDArray[np.float64]:
+    found = np.zeros((len(x), x.width))
+    found[x.rows, x.columns.values] = x.values
+    return found
+
+
+def drawn(seed: int, rows: int, width: int) -> SparseMatrix:
+    chance = np.random.default_rng(seed)
+    columns = [np.flatnonzero(chance.random(width) < 0.4).astype(np.int32) for _ in range(rows)]
+    inside = Ragged.of(columns, np.int32)
+    return SparseMatrix(inside, chance.normal(size=len(inside.values)).astype(np.float32), width)
+
+
+# --- features ------------------------------------------------------------------------------------
+
+
+def by_hand(rows: list[str], kind: str) -> NDArray[np.float64]:
+    """TF-IDF from its definition, columns in any order."""
+
+    def ngrams(row: str) -> list[str]:
+        words = row.split()
+        if kind == WORDS:
+            return words + [f"{a} {b}" for a, b in pairwise(words)]
+        padded = [f" {word} " for word in words]
+        return [w[k : k + n] for w in padded for n in range(2, 6) for k in range(len(w) - n + 1)]
+
+    counts = [Counter(ngrams(row)) for row in rows]
+    known = sorted({own for row in counts for own in row})
+    idf = {
+        own: 1 + math.log((1 + len(rows)) / (1 + sum(own in row for row in counts)))
+        for own in known
+    }
+    found = np.array(
+        [
+            [(1 + math.log(row[own])) * idf[own] if row[own] else 0 for own in known]
+            for row in counts
+        ]
+    )
+    return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-30)
+
+
+ROWS = ["a fine fine film", "dull", "", "a dull film a film", "naïve 東京 café"]
+
+
+@pytest.mark.parametrize("kind", [WORDS, LETTERS])
+def test_features_are_tf_idf(kind: str) -> None:
+    _, x = TextFeatures.learn(texts(ROWS), (kind,))
+    wanted = by_hand(ROWS, kind)
+    found = dense(x)
+    assert found.shape == wanted.shape
+    # columns have another order: products of rows have none
+    np.testing.assert_allclose(found @ found.T, wanted @ wanted.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("kinds", [(WORDS,), (LETTERS,), (WORDS, LETTERS)])
+def test_a_row_alone_has_the_features_that_it_has_among_others(kinds: tuple[str, ...]) -> None:
+    features, x = TextFeatures.learn(texts(ROWS), kinds)
+    alone = np.concatenate([dense(features.matrix(texts([row]))) for row in ROWS])
+    np.testing.assert_array_equal(alone, dense(x))
+    again = TextFeatures.from_arrays(features.arrays())
+    np.testing.assert_array_equal(dense(again.matrix(texts(ROWS))), dense(x))
+
+
+def test_words_that_were_not_seen_have_no_column() -> None:
+    features, _ = TextFeatures.learn(texts(ROWS), (WORDS,))
+    assert not dense(features.matrix(texts(["unheard of"]))).any()
+
+
+def test_of_too_many_columns_those_of_one_row_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_features, "MOST_COLUMNS", 3)
+    features, x = TextFeatures.learn(texts(ROWS), (WORDS,))
+    assert len(features) == x.width == 3  # a, dull, film
+    assert dense(x)[2].sum() == 0
+
+
+def test_products_are_those_of_the_dense_matrix() -> None:
+    x, y = drawn(1, 7, 5), drawn(2, 7, 4)
+    both = side_by_side([x, y])
+    whole = np.concatenate([dense(x), dense(y)], 1)
+    np.testing.assert_allclose(dense(both), whole)
+    w, r = torch.randn(9, 3), torch.randn(7, 3)
+    assert_close(both.times(w).double(), torch.from_numpy(whole) @ w.double(), atol=1e-5, rtol=0)
+    assert_close(
+        both.transposed_times(r).double(),
+        torch.from_numpy(whole).T @ r.double(),
+        atol=1e-5,
+        rtol=0,
+    )
+    rows = np.array([3, 0, 3])
+    np.testing.assert_array_equal(dense(both.take(rows)), dense(both)[rows])
+
+
+# --- solver --------------------------------------------------------------------------------------
+
+
+def test_margins_are_the_minimum_of_their_cost() -> None:
+    """The gradient of ½‖w‖² + C·Σ max(0, 1 − y·f)², by autograd in float64, is nearly zero."""
+    x = drawn(3, 40, 12)
+    signs = torch.from_numpy(np.random.default_rng(4).choice([-1.0, 1.0], (40, 2))).float()
+    for strength, found in zip((0.1, 1.0), along_strengths(x, signs, (0.1, 1.0)), strict=True):
+        w = found.weights.double().requires_grad_()
+        b = found.bias.double().requires_grad_()
+        f = torch.from_numpy(dense(x)) @ w + b
+        cost = 0.5 * (w * w).sum() + strength * (1 - signs * f).clamp(min=0).square().sum()
+        for slope in torch.autograd.grad(cost, [w, b]):
+            assert float(slope.abs().max()) < 0.02
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+def planted(count: int, seed: int = 1) -> tuple[list[str], NDArray[np.int64]]:
+    """Of each class a few words speak, among many that say nothing."""
+    chance = random.Random(seed)
+    noise = [f"n{k}" for k in range(60)]
+    rows, classes = [], []
+    for _ in range(count):
+        own = chance.randrange(3)
+        words = [chance.choice(noise) for _ in range(6)] + [f"tell{own}{chance.randrange(4)}"]
+        chance.shuffle(words)
+        rows.append(" ".join(words))
+        classes.append(own)
+    return rows, np.array(classes)
+
+
+@pytest.mark.parametrize(("train", "held"), [(150, 30), (400, 100), (3000, 300)])
+def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, held: int) -> None:
+    rows, classes = planted(train + held)
+    whole = texts(rows)
+    parts = (
+        Texts(whole.words, whole.rows.take(np.arange(train))),
+        Texts(whole.words, whole.rows.take(np.arange(train, train + held))),
+    )
+    fitted = fit_text_linear(*parts, classes, 3)
+    assert fitted.held.shape == (held, 3)
+    right = (fitted.held.argmax(1).numpy() == classes[train:]).mean()
+    assert right > 0.9
+    fresh, wanted = planted(300, seed=2)
+    z = fitted.model.scores(texts(fresh))
+    assert (z.argmax(1).numpy() == wanted).mean() > 0.9
+    sure = z.softmax(1).max(1).values.mean()
+    assert abs(float(sure) - (z.argmax(1).numpy() == wanted).mean()) < 0.1
+    telling = most_telling(fitted.model, parts[0], ["a", "b", "c"])
+    assert all(word.startswith("tell1") for word in telling["b"][:3])
+
+
+def test_a_number_is_found_too() -> None:
+    rows, classes = planted(500)
+    whole, values = texts(rows), (classes - 1.0) * 1.2
+    parts = (
+        Texts(whole.words, whole.rows.take(np.arange(400))),
+        Texts(whole.words, whole.rows.take(np.arange(400, 500))),
+    )
+    fitted = fit_text_ridge(*parts, values)
+    wrong = fitted.held[:, 0].numpy() - values[400:]
+    assert np.mean(wrong**2) < 0.3 * values.var()
+
+
+# --- in the answer -------------------------------------------------------------------------------
+
+QUICK = {"hidden_size": 8, "embedding_size": 8}
+
+
+def linear_only(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Many telling words, each seen a few times: a small network has no time to learn them."""
+    rows, classes = planted(count, seed)
+    return [(row, "abc"[own]) for row, own in zip(rows, classes, strict=True)]
+
+
+def network_only(count: int, seed: int = 1) -> list[tuple[str, str]]:
+    """Which of two words comes first, with words between: no n-gram of one or two words tells."""
+    chance = random.Random(seed)
+    found = []
+    for k in range(count):
+        first, last = ("up", "down") if k % 2 else ("down", "up")
+        between = [chance.choice("xyz") for _ in range(3)]
+        found.append((" ".join([first, *between, last]), str(k % 2)))
+    return found
+
+
+@pytest.mark.parametrize("rows", [linear_only, network_only])
+def test_the_answer_is_as_good_as_the_better_of_both(rows: object) -> None:
+    train, test = rows(600), rows(400, 2)  # type: ignore[operator]
+    model = Classifier(model=QUICK, train={"epochs": 6, "rate": 0.02, "seed": 3}).fit(train)
+    found = model.evaluate(test)
+    alone = [found.baselines[name] for name in ("linear n-grams", "network alone")]
+    assert model.learned.mixture is not None
+    assert found.scores["accuracy"].value >= max(alone) - 0.03
+    assert max(alone) > 0.9
+
+
+def test_saved_and_loaded_it_answers_the_same_row_by_row(tmp_path: Path) -> None:
+    rows = linear_only(120)
+    model = Classifier(model=QUICK, train={"epochs": 1}).fit(rows)
+    inputs = [text for text, _ in rows[:5]] + ["", "never seen"]
+    together = model.predict(inputs)
+    for text, own in zip(inputs, together, strict=True):
+        (alone,) = model.predict([text])
+        assert alone.label == own.label
+        assert alone.probability == pytest.approx(own.probability, abs=1e-5)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.predict(inputs) == together
+    assert again.most_telling("a") == model.most_telling("a")
+
+
+def test_a_regressor_mixes_numbers(tmp_path: Path) -> None:
+    rows = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[own]) for text, own in linear_only(300)]
+    model = Regressor(model=QUICK, train={"epochs": 2}).fit(rows)
+    assert model.config()["model.linear"] == "mixed"
+    test = [(text, {"a": 1.0, "b": 4.0, "c": 9.0}[own]) for text, own in linear_only(200, 2)]
+    found = model.evaluate(test)
+    assert {"ridge on n-grams", "network alone"} <= {*found.baselines}
+    best = min(found.baselines["ridge on n-grams"], found.baselines["network alone"])
+    assert found.scores["rmse"].value <= 1.1 * best
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").predict([test[0][0]]) == model.predict([test[0][0]])
+
+
+def test_several_labels_are_mixed_too() -> None:
+    rows = [
+        (text, [own] if k % 2 else [own, "d"]) for k, (text, own) in enumerate(linear_only(300))
+    ]
+    model = Classifier(model={**QUICK, "several": True}, train={"epochs": 2}).fit(rows)
+    assert model.learned.mixture is not None
+    assert {*model.predict([rows[0][0]])[0].labels} <= {*"abcd"}
+
+
+# --- level ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        ([f"{a}{b}ov" for a in "BCDFGHKL" for b in "aeiou"], "characters"),
+        ([f"X{k * 7919 % 1000:03}-{k}" for k in range(80)], "characters"),
+        (["the film was fine and we liked it", "the film was dull and long"] * 10, "words"),
+        (["yes", "no"] * 20, "words"),
+        ([["given", "tokens"]] * 5, "words"),
+        ([], "words"),
+    ],
+)
+def test_short_texts_of_new_words_are_read_by_letters(values: list[object], level: str) -> None:
+    assert level_of(values).name == level
+
+
+def test_names_are_read_by_letters_unless_told_otherwise() -> None:
+    rows = [
+        (f"{a}{b}{c}", "x" if c == "ov" else "y")
+        for a in "BCDFGH"
+        for b in "aeiou"
+        for c in ("ov", "ini")
+    ]
+    model = Classifier(model=QUICK, train={"epochs": 2}).fit(rows)
+    assert model.config()["text.level"] == "characters"
+    assert model.predict(["Zaxov"])[0].label == "x"
+    told = Classifier({"level": "words"}, model=QUICK, train={"epochs": 1}).fit(rows)
+    assert told.config()["text.level"] == "words"
+
+
+def test_vectors_and_tokens_have_a_level_too() -> None:
+    rows = [(np.full((3, 2), k % 2, np.float32), str(k % 2)) for k in range(30)]
+    model = Classifier(model=QUICK, train={"epochs": 1}).fit(rows)
+    assert model.config()["text.level"] == "words"
+    assert model.config()["model.linear"] == "alone"
