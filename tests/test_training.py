@@ -357,6 +357,20 @@ def test_more_is_better_of_accuracy() -> None:
     assert outcome.scores == {"accuracy": 0.3}
 
 
+def test_of_equal_scores_the_lower_cost_is_kept_and_patience_ends_all_the_same() -> None:
+    """Few validation rows are all right after an epoch, when the network is not."""
+    model = build("linear")
+    told = [(0.0, 9.0), (1.0, 3.0), (1.0, 2.0), (1.0, 2.5), (0.5, 0.1)]
+    scores = iter([{"accuracy": right, "cost": cost} for right, cost in told])
+    outcome = fit(
+        model, Rows(), lambda: next(scores), settings(epochs=9, watch="accuracy", patience=3)
+    )
+    assert outcome.reason == "patience"
+    assert outcome.updates == 4 * PER_EPOCH  # three evaluations after the first of all right
+    assert outcome.scores == {"accuracy": 1.0, "cost": 2.0}
+    assert outcome.best_update == 2 * PER_EPOCH
+
+
 def test_averaged_weights_are_judged_and_the_own_ones_go_on() -> None:
     plain, averaged = build("linear"), build("linear")
     validation = Given(averaged, [3.0, 2.0])

@@ -62,8 +62,8 @@ class Filled:
     """A text whose blank was filled.
 
     fillers: by both sides, the most probable first; before_alone: by what stands before the blank.
-    words: the text with the best filler at `blank`, and its end; bits: −log₂ p of each, given all
-    others; bits_before: given those before it."""
+    words: the text with the best filler at `blank`; bits: −log₂ p of each, given all others;
+    bits_before: given those before it."""
 
     text: str
     fillers: tuple[Suggestion, ...]

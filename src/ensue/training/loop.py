@@ -208,15 +208,15 @@ def evaluate(
             with torch.no_grad(), seeded(settings.seed, at.update, EVALUATION):
                 text = json.dumps(checked_scores(validation(), settings, at.update))
         scores: dict[str, float] = json.loads(team.told(text))
-        best = at.best_scores[settings.watch] if at.best_scores else None
-        improved = settings.better(scores[settings.watch], best)
-        if improved:
+        improved = settings.better(scores, at.best_scores)
+        kept = settings.keeps(scores, at.best_scores)
+        if kept:
             at.best, at.best_scores = copy_of(trainee.state_dict()), scores
             at.best_update = at.update
     at.stale = 0 if improved else at.stale + 1
     at.factor, at.waited = schedule.plateau(settings, at.factor, at.waited, improved)
     at.due = False
-    return Validated(at.update, at.epoch + (at.position > 0), scores, improved)
+    return Validated(at.update, at.epoch + (at.position > 0), scores, kept)
 
 
 def train(

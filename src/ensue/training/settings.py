@@ -71,7 +71,9 @@ class TrainSettings(Table):
         None, description="Early stopping: most evaluations without a new best."
     )
     watch: Annotated[str, OneOf(lambda: METRICS)] = Field(
-        "cost", description="Validation score that decides which weights are the best."
+        "cost",
+        description="Validation score that decides which weights are the best; among equals the "
+        "lower cost does.",
     )
     averaging: Annotated[Share | None, OFF] = Field(
         None,
@@ -101,6 +103,14 @@ class TrainSettings(Table):
     def of(cls, values: Mapping[str, Any], where: str = "train") -> Self:
         return super().of(values, where)
 
-    def better(self, score: float, best: float | None) -> bool:
-        """Whether a watched score beats the best so far; of equals the earlier one stays."""
-        return METRICS[self.watch].better(score, best)
+    def better(self, scores: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
+        """Whether the watched score beats the best so far."""
+        return METRICS[self.watch].better(scores[self.watch], best[self.watch] if best else None)
+
+    def keeps(self, scores: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
+        """Whether these weights take the place of the best so far: a better watched score, or the
+        same one at a lower cost; few validation rows are soon all right, long before the network
+        is. Of equals in both the earlier ones stay."""
+        if best is None or scores[self.watch] != best[self.watch]:
+            return self.better(scores, best)
+        return scores.get("cost", 0.0) < best.get("cost", 0.0)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.vocabulary import END, END_NUMBER
+from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError
 from ensue.tasks.generation import Filled, Suggestion
 from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers
@@ -58,10 +58,10 @@ class Filling:
             text,
             _ranked(both, count, words.tokens),
             _ranked(alone, count, words.tokens),
-            (*gap.before, words.tokens[best], *gap.after, END),
+            (*gap.before, words.tokens[best], *gap.after),
             len(gap.before),
-            _bits(seen.logs),
-            _bits(seen.logs_left),
+            _bits(seen.logs[:-1]),  # nothing stands after the end: no two sides speak of it
+            _bits(seen.logs_left[:-1]),
         )
 
 
