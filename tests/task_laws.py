@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ ONE_SERIES = {
 class Row:
     """A configuration of a task, and data that it can learn. filed: laws of files and commands run
     over it; classes: answers are labels of the training part; slow: laws that start processes are
-    left to `make faults`; drawn: keys of answers that come from draws of the members in turn."""
+    left to `make faults`; drawn: keys of answers that come from draws of the members in turn;
+    counts: rows to train on, to validate on, to test on, and to ask."""
 
     task: str
     name: str
@@ -66,6 +68,7 @@ class Row:
     classes: bool = False
     slow: bool = False
     drawn: tuple[str, ...] = ()
+    counts: tuple[int, int, int, int] = (TRAINED, HELD, TESTED, ASKED)
     exempt: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -98,9 +101,13 @@ class Row:
 
     def parts(self) -> tuple[Rows, Rows, Rows, Rows]:
         """To train on, to validate on, to test on, and to ask."""
-        ends = (TRAINED, TRAINED + HELD, TRAINED + HELD + TESTED)
-        rows = made(self.data)
-        return rows[: ends[0]], rows[ends[0] : ends[1]], rows[ends[1] : ends[2]], rows[ends[2] :]
+        rows, ends = made(self.data), [*accumulate(self.counts)]
+        return (
+            rows[: ends[0]],
+            rows[ends[0] : ends[1]],
+            rows[ends[1] : ends[2]],
+            rows[ends[2] : ends[3]],
+        )
 
     def questions(self) -> Rows:
         return self.data.questions(self.parts()[-1])

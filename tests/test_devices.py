@@ -4,8 +4,8 @@ What a GPU itself does, its kernels and its memory, is not run here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -33,6 +33,7 @@ from ensue.training.progress import Progress
 from ensue.training.randomness import seeded
 
 CLOSE = 1e-4  # of numbers that another engine has computed
+FEWER = (20, 8, 8, 6)  # rows of each part
 QUICK = {"epochs": 1, "most_updates": 2, "averaging": 0.9}
 
 
@@ -43,11 +44,16 @@ def _ninth_task() -> Iterator[None]:
     TASKS.unregister(toy_task.TASK.name)
 
 
-every_row = pytest.mark.parametrize("row", TABLE, ids=str)
+def fewer(rows: Iterable[Row]) -> list[Row]:
+    """The stand-in takes a tenth of a millisecond an operation: where tensors are, few rows tell."""
+    return [replace(row, counts=FEWER) for row in rows]
+
+
+every_row = pytest.mark.parametrize("row", fewer(TABLE), ids=str)
 
 
 def row_of(name: str) -> Row:
-    return next(row for row in TABLE if str(row) == name)
+    return next(row for row in fewer(TABLE) if str(row) == name)
 
 
 def states(model: AnyModel) -> list[torch.Tensor]:
@@ -130,7 +136,7 @@ def test_a_task_learns_validates_and_answers_on_the_gpu(row: Row, tmp_path: Path
     assert_close(found, asked(again, row))
 
 
-@pytest.mark.parametrize("row", FILED, ids=lambda row: row.task)
+@pytest.mark.parametrize("row", fewer(FILED), ids=lambda row: row.task)
 def test_a_model_of_the_cpu_answers_the_same_on_the_gpu(row: Row, tmp_path: Path) -> None:
     model = row.fitted(model=row.new(device="cpu", **QUICK))
     found = asked(model, row)
