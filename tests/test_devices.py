@@ -45,7 +45,7 @@ def _ninth_task() -> Iterator[None]:
 
 
 def fewer(rows: Iterable[Row]) -> list[Row]:
-    """The stand-in takes a tenth of a millisecond an operation: where tensors are, few rows tell."""
+    """The stand-in takes long for an operation, and few rows tell where tensors are."""
     return [replace(row, counts=FEWER) for row in rows]
 
 

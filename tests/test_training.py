@@ -150,10 +150,11 @@ def test_plateaus_are_torchs() -> None:
     theirs = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimiser, factor=0.5, patience=2, threshold=0.0, eps=0.0
     )
-    best, factor, waited = None, 1.0, 0
+    best: dict[str, float] | None = None
+    factor, waited = 1.0, 0
     for score in [5, 4, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, 2, 3, 3, 3, 3, 3, 3]:
-        improved = s.better(score, best)
-        best = score if improved else best
+        improved = s.better({"cost": score}, best)
+        best = {"cost": score} if improved else best
         factor, waited = schedule.plateau(s, factor, waited, improved)
         theirs.step(score)
         assert schedule.rate(s, 0, 10, factor) == pytest.approx(optimiser.param_groups[0]["lr"])

@@ -10,6 +10,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,3 +163,22 @@ def test_a_stopped_run_goes_on_to_the_same_end(folder: Path, ensue: Ensue) -> No
 def _newest_update(run: Path) -> int:
     """That of its newest checkpoint, step-000123 or step-000123-final."""
     return max(int(path.name.split("-")[1]) for path in run.glob("checkpoints/step-*"))
+
+
+LOADED = """
+import sys
+from pathlib import Path
+import ensue
+for folder in sys.argv[1:]:
+    ensue.load(Path(folder, "run"))
+    assert "torch._dynamo" not in sys.modules, folder
+"""
+
+
+def test_no_model_needs_torchs_compiler_to_be_loaded() -> None:
+    """It takes a second to import, and was, for every answer that a command gave."""
+    folders = [str(case) for case in CASES]
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *folders], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr

@@ -154,10 +154,13 @@ class RunConfig:
 
 
 def _of_its_version(tables: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a file, with the rule of splitting that held when files did not name it."""
-    data = tables.get("data")
-    if isinstance(data, dict):
-        data.setdefault("split_version", FIRST_VERSION)
+    """The tables of a file, with the rules that held when files did not name them."""
+    for name, key, first in (
+        ("data", "split_version", FIRST_VERSION),
+        ("train", "ties", "earlier"),
+    ):
+        if isinstance(table := tables.get(name), dict):
+            table.setdefault(key, first)
     return tables
 
 

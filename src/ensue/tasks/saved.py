@@ -172,7 +172,8 @@ def network_files(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
 
 
 class _Unfilled(TorchFunctionMode):
-    """Leaves tensors without memory as they are where torch would import much to fill them."""
+    """Leaves tensors without memory as they are: to fill them, torch would import its compiler,
+    which takes a second."""
 
     def __torch_function__(
         self,
@@ -181,7 +182,10 @@ class _Unfilled(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        return args[0] if func is Tensor.normal_ else func(*args, **(kwargs or {}))
+        named = kwargs or {}
+        if func is Tensor.normal_ or getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
 
 
 def _refuse_other_shapes(saved: Saved, build: Callable[[], nn.Module]) -> None:

@@ -71,9 +71,12 @@ class TrainSettings(Table):
         None, description="Early stopping: most evaluations without a new best."
     )
     watch: Annotated[str, OneOf(lambda: METRICS)] = Field(
+        "cost", description="Validation score that decides which weights are the best."
+    )
+    ties: Literal["cost", "earlier"] = Field(
         "cost",
-        description="Validation score that decides which weights are the best; among equals the "
-        "lower cost does.",
+        description="Best weights of those with equal scores: of the lowest validation cost, or "
+        "the earlier ones.",
     )
     averaging: Annotated[Share | None, OFF] = Field(
         None,
@@ -111,6 +114,6 @@ class TrainSettings(Table):
         """Whether these weights take the place of the best so far: a better watched score, or the
         same one at a lower cost; few validation rows are soon all right, long before the network
         is. Of equals in both the earlier ones stay."""
-        if best is None or scores[self.watch] != best[self.watch]:
+        if best is None or self.ties == "earlier" or scores[self.watch] != best[self.watch]:
             return self.better(scores, best)
         return scores.get("cost", 0.0) < best.get("cost", 0.0)

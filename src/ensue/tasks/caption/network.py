@@ -31,8 +31,8 @@ class Regions(nn.Module):
         self.blocks = ConvolutionBlocks(channels, description, norm=norm)
         self.width, tall, wide = self.blocks.shape(height, width)
         self.grid = (tall, wide)
-        self.top = nn.Parameter(torch.randn(tall, 1, self.width) * 0.1)
-        self.left = nn.Parameter(torch.randn(wide, self.width) * 0.1)
+        self.top = nn.Parameter(nn.init.normal_(torch.empty(tall, 1, self.width), std=0.1))
+        self.left = nn.Parameter(nn.init.normal_(torch.empty(wide, self.width), std=0.1))
         self.norm = nn.LayerNorm(self.width)
 
     def forward(self, lines: Tensor) -> Tensor:

@@ -215,7 +215,9 @@ class DirectForecast(ForecastNetwork):
         super().__init__(settings, static)
         self.recurrent = layers_of(settings, self.columns)
         self.enter = nn.Linear(self.recurrent.output_size, settings.hidden_size)
-        self.steps = nn.Parameter(torch.randn(settings.horizon, 1, settings.hidden_size) * 0.1)
+        self.steps = nn.Parameter(
+            nn.init.normal_(torch.empty(settings.horizon, 1, settings.hidden_size), std=0.1)
+        )
         self.known = nn.Linear(self.ahead, settings.hidden_size, bias=False) if self.ahead else None
         self.head = nn.Linear(settings.hidden_size, self.outputs * self.width)
 

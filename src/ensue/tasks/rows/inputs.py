@@ -66,7 +66,9 @@ class LearnedInputs:
         if self.scale is not None:
             return self.scale.feature()
         assert self.words is not None
-        once = None if once_dropout is None else torch.tensor(self.words.counts) == 1
+        once = (
+            None if once_dropout is None else torch.tensor([own == 1 for own in self.words.counts])
+        )
         return Words(
             len(self.words),
             self.word_width,

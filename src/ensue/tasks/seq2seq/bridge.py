@@ -73,7 +73,7 @@ class RandomStart(nn.Module):
         self.counts = [len(way.state_sizes) for way in decoder.ways]
         sizes = [size for way in decoder.ways for size in way.state_sizes]
         for k, size in enumerate(sizes):
-            self.register_buffer(f"part{k}", torch.randn(size) * SPREAD)
+            self.register_buffer(f"part{k}", nn.init.normal_(torch.empty(size), std=SPREAD))
 
     def forward(self, ends: Sequence[State]) -> tuple[State, ...]:
         """ends: an encoder's end states, for the number of their rows."""

@@ -32,7 +32,9 @@ class CorrectionForecast(ForecastNetwork):
         self.read = nn.Linear(self.segment * features, hidden)
         self.recurrent = layers_of(settings, hidden)
         self.enter = nn.Linear(self.recurrent.output_size, hidden)
-        self.steps = nn.Parameter(torch.randn(settings.horizon, 1, 1, hidden) * 0.1)
+        self.steps = nn.Parameter(
+            nn.init.normal_(torch.empty(settings.horizon, 1, 1, hidden), std=0.1)
+        )
         self.variables = nn.Parameter(torch.zeros(self.outputs, hidden))
         self.known = nn.Linear(self.ahead + 1, hidden, bias=False)
         self.head = nn.Linear(hidden, 1)
