@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.rows import Place
 from ensue.errors import DataError, OptionError
 
 FIRST_VERSION, SPLIT_VERSION = 1, 2  # of the rule by which rows are split: the first, and today's
@@ -36,15 +38,16 @@ def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -
     return _part_at(fraction(content, seed), shares)
 
 
-def hashed_content(content: str, place: str, version: int) -> str:
+def hashed_content(content: str, place: Place, version: int) -> str:
     """What decides the part of a row. Blank rows are all alike, and by their content would fall
     into one part: since version 2 it is their place in the file that decides.
 
-    >>> hashed_content("  ", "r.csv:7", 2)
+    >>> hashed_content("  ", Place("data/r.csv", 7), 2)
     '  \\nr.csv:7'
     """
-    blank = version > FIRST_VERSION and not content.strip()
-    return f"{content}\n{place}" if blank else content
+    if version == FIRST_VERSION or content.strip():
+        return content
+    return f"{content}\n{Path(place.file).name}:{place.line}"
 
 
 def _part_at(at: float, shares: Mapping[str, float]) -> str:

@@ -78,8 +78,7 @@ class Reading:
         group: Any = row.fields[self.data.group] if self.data.group else None
         if group is not None:
             return part_of(str(group), shares, seed)
-        place = f"{Path(row.place.file).name}:{row.place.line}"
-        content = hashed_content(self.content.hashed(example), place, self.data.split_version)
+        content = hashed_content(self.content.hashed(example), row.place, self.data.split_version)
         return part_of(content, shares, seed)
 
 
