@@ -197,9 +197,11 @@ def test_mistakes(ensue: Ensue) -> None:
     assert "--layer: expected a layer from 1 to 1, got 2" in told(
         language, "--text", "the", "--attention", "--layer", "2"
     )
-    assert "--attention: a run to forecast cannot be explained so" in told(
-        run_of("forecast-linear"), "--file", "x.csv", "--attention"
+    series = run_of("forecast-linear")
+    assert "--attention: expected a run with a Transformer, got one to forecast" in told(
+        series, "--file", "x.csv", "--attention"
     )
+    assert "or classify or language, got one to forecast" in told(series, "--file", "x.csv")
     with pytest.raises(EnsueError, match="at most 200 tokens, got 301; give a part of the text"):
         load(language).attention("the " * 300)
 

@@ -130,8 +130,13 @@ def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Expl
         raise RunError(
             f"{run}: a run to {task.name} is explained by its attention alone; add --attention"
         )
-    told = "--attention: " if attention else ""
-    raise RunError(f"{run}: {told}a run to {task.name} cannot be explained so")
+    if attention:
+        raise RunError(
+            f"{run}: --attention: expected a run with a Transformer, got one to {task.name}"
+        )
+    owners = options_by_task(EXPLAIN).items()
+    names = dict.fromkeys(name for own, tasks in owners if own.subject for name in tasks)
+    raise RunError(f"{run}: expected a run to {' or '.join(names)}, got one to {task.name}")
 
 
 def _row_of(file: str, row: int, data: "DataSettings", model: "Model[Any, Any, Any]") -> Any:

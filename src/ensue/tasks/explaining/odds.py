@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Floats = NDArray[np.float64]
-LEAST = 1e-300  # a probability that is drawn as no less
+LEAST = 1e-300  # a probability counts as no less, so that log-odds are numbers
 
 
 def odds_of_scores(z: Tensor, label: int) -> Tensor:

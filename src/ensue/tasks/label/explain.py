@@ -14,7 +14,7 @@ from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.explaining.baselines import LEFT_OUT, MEAN, UNKNOWN
 from ensue.tasks.explaining.measures import Wanted, label_number
 from ensue.tasks.explaining.methods import Sides
-from ensue.tasks.explaining.odds import against_others, odds_of
+from ensue.tasks.explaining.odds import LEAST, against_others, odds_of
 from ensue.tasks.explaining.rows import ExplainRows, RowExplainer, batch_of
 from ensue.tasks.label.chain_features import ENDS, OFFSETS
 from ensue.tasks.label.network import LabellerNetwork
@@ -103,7 +103,7 @@ class LabelExplainer(RowExplainer):
 def _odds(p: Tensor, label: int) -> Tensor:
     """log-odds (rows,) of probabilities (rows, labels)."""
     others = [k for k in range(p.shape[-1]) if k != label]
-    return p[:, label].log() - p[:, others].sum(-1).log()
+    return p[:, label].clamp(min=LEAST).log() - p[:, others].sum(-1).clamp(min=LEAST).log()
 
 
 class ExplainLabels(ExplainRows):
