@@ -57,11 +57,11 @@ Html = Annotated[
 
 @app.command(
     examples="""
-    ensue explain runs/reviews --text "a fine film, if long"  which words the class rests on
-    ensue explain runs/reviews --text "a fine film" --method integrated --picture why.svg
-    ensue explain runs/names --text "Ada lives in Turin" --step 4  one label of a labeller
-    ensue explain runs/dates --text "3 May 1997"  where the words of a translation look
-    ensue explain runs/story --text "once upon a time" --attention  every head of a Transformer
+    ensue explain reviews --text "a fine film"  which words its class rests on
+    ensue explain reviews --text "a film" --method integrated
+    ensue explain names --text "Ada in Turin" --step 3  one label of a labeller
+    ensue explain dates --text "3 May 1997"  where its words look
+    ensue explain story --text "once upon" --attention  every head of it
     """
 )
 @with_task_options(EXPLAIN)
