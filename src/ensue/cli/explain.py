@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +23,7 @@ from ensue.cli.app import (
     write_file,
     write_picture,
 )
+from ensue.cli.grouped import grouped
 from ensue.cli.learning import Run, TrustCell, trusted
 from ensue.cli.task_options import as_asked, options_by_task, with_task_options
 from ensue.errors import OptionError, RunError
@@ -31,7 +32,7 @@ from ensue.tasks.options import EXPLAIN, Option
 if TYPE_CHECKING:
     from ensue.data.settings import DataSettings
     from ensue.tasks.model import Model
-    from ensue.tasks.task import Explains
+    from ensue.tasks.task import Explains, Explanation
 
 File = Annotated[
     str | None,
@@ -55,6 +56,21 @@ Html = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class ExplainOptions:
+    run: Run
+    file: File = None
+    row: Row = 1
+    attention: Attention = False
+    layer: Layer = None
+    picture: Picture = None
+    dark: Dark = False
+    html: Html = None
+    device: Device = "auto"
+    trust_cell: TrustCell = False
+    as_json: AsJson = False
+
+
 @app.command(
     examples="""
     ensue explain reviews --text "a fine film"  which words its class rests on
@@ -65,21 +81,8 @@ Html = Annotated[
     """
 )
 @with_task_options(EXPLAIN)
-def explain(
-    run: Run,
-    file: File = None,
-    row: Row = 1,
-    attention: Attention = False,
-    layer: Layer = None,
-    picture: Picture = None,
-    dark: Dark = False,
-    html: Html = None,
-    device: Device = "auto",
-    trust_cell: TrustCell = False,
-    as_json: AsJson = False,
-    *,
-    given: Mapping[Option, Any],
-) -> None:
+@grouped
+def explain(options: ExplainOptions, given: Mapping[Option, Any]) -> None:
     """Show which parts of the input an answer rests on.
 
     Classes, labels and numbers: what each token counts for, by leaving it out (occlusion), by
@@ -89,36 +92,50 @@ def explain(
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
-    check_files(html, picture)
+    check_files(options.html, options.picture)
+    subject = _subject(options, given)
+    folder, trust = RunFolder(options.run), trusted(options.trust_cell)
+    config, model = load_run(folder, trust, options.device, teller())
+    explains = _ability(options.run, model, options.attention)
+    asked = as_asked({k: v for k, v in given.items() if not k.subject}, EXPLAIN, model.task.name)
+    if subject is None:
+        assert options.file is not None
+        value = _row_of(options.file, options.row, config.data, model)
+    elif explains.option == subject:
+        value = given[subject]
+    else:
+        wanted = " or ".join(options_by_task(EXPLAIN)[subject])
+        raise RunError(
+            f"{options.run}: {subject.flag}: expected a run to {wanted}, got one to "
+            f"{model.task.name}"
+        )
+    if options.attention:
+        asked = {**asked, "layer": options.layer}
+    _show(explains.explain(model, value, asked), options)
+
+
+def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | None:
+    """The option that holds what is explained; None where a file does."""
     subjects = [own for own in given if own.subject]
-    if len(subjects) + (file is not None) != 1:
-        flags = [own.flag for own in subjects] + ["--file"] * (file is not None)
+    if len(subjects) + (options.file is not None) != 1:
+        flags = [own.flag for own in subjects] + ["--file"] * (options.file is not None)
         got = ", ".join(flags) or "none"
         raise OptionError(f"explain: expected one of {_known()}, --file, got {got}")
-    if layer is not None and not attention:
+    if options.layer is not None and not options.attention:
         raise OptionError("--layer: expected it with --attention")
-    config, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
-    explains = _ability(run, model, attention)
-    asked = as_asked({k: v for k, v in given.items() if not k.subject}, EXPLAIN, model.task.name)
-    if file is not None:
-        value = _row_of(file, row, config.data, model)
-    elif explains.option == subjects[0]:
-        value = given[subjects[0]]
-    else:
-        wanted = " or ".join(options_by_task(EXPLAIN)[subjects[0]])
-        raise RunError(
-            f"{run}: {subjects[0].flag}: expected a run to {wanted}, got one to {model.task.name}"
-        )
-    found = explains.explain(model, value, {**asked, "layer": layer} if attention else asked)
-    if as_json:
+    return subjects[0] if subjects else None
+
+
+def _show(found: "Explanation", options: ExplainOptions) -> None:
+    if options.as_json:
         answer(as_json_text(asdict(found.found)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         answer(found.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
-    if picture is not None:
-        write_picture(picture, found.as_svg(), dark)
-    if html is not None:
-        write_file(html, _page(found.as_svg(), str(run)))
+    if options.picture is not None:
+        write_picture(options.picture, found.as_svg(), options.dark)
+    if options.html is not None:
+        write_file(options.html, _page(found.as_svg(), str(options.run)))
 
 
 def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Explains":

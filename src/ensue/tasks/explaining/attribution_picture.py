@@ -30,7 +30,7 @@ TITLES = {
 }
 
 
-class Matrix(NamedTuple):
+class LabelRows(NamedTuple):
     """A row for each answer: at which step, its label, what is told of it, scores by token."""
 
     steps: Sequence[int]
@@ -85,7 +85,7 @@ def _answers(drawing: Drawing, found: Attributions, top: float) -> tuple[float, 
         steps = [own.step or 0 for own in found.answers]
         labels = [own.answer for own in found.answers]
         shares = [share(own.probability) for own in found.answers]
-        rows = Matrix(steps, labels, shares, [own.scores for own in found.answers])
+        rows = LabelRows(steps, labels, shares, [own.scores for own in found.answers])
         return _matrix(drawing, found.tokens, rows, top)
     wide = 0.0
     for own in found.answers:
@@ -106,7 +106,7 @@ def _linear(drawing: Drawing, found: Attributions, top: float) -> tuple[float, f
         steps = [own.step or 0 for own in found.linear]
         labels = [own.answer for own in found.linear]
         sums = [with_sign(own.output) for own in found.linear]
-        rows = Matrix(steps, labels, sums, [own.scores for own in found.linear])
+        rows = LabelRows(steps, labels, sums, [own.scores for own in found.linear])
         return _matrix(drawing, found.linear[0].tokens, rows, top)
     wide = 0.0
     for own in found.linear:
@@ -171,7 +171,7 @@ def _text(
 
 
 def _matrix(
-    drawing: Drawing, tokens: Sequence[str], rows: Matrix, top: float
+    drawing: Drawing, tokens: Sequence[str], rows: LabelRows, top: float
 ) -> tuple[float, float]:
     """Answers below each other, tokens along the top; the cell of an answer's own step has a
     frame."""
