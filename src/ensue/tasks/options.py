@@ -29,3 +29,11 @@ class Option:
     def word(self) -> str:
         """As a question carries it."""
         return self.key.rpartition(".")[2]
+
+
+COLUMNS = Option(
+    "--columns",
+    "data.columns",
+    "Columns of numbers or categories to read beside the text.",
+    kind="names",
+)

@@ -89,8 +89,9 @@ class Sample:
         data = self.data
         named = [data.text, data.second, data.label, data.group, data.sequence, *data.features]
         used = tuple(name for name in named if name)
-        plain = {"text": "", "second": "", "label": "", "group": "", "sequence": "", "features": []}
-        options = data.model_copy(update=plain).read_options(others=True)
+        plain = dict.fromkeys(("text", "second", "label", "group", "sequence"), "")
+        alone = data.model_copy(update={**plain, "features": [], "columns": []})
+        options = alone.read_options(others=True)
         options = replace(options, used=used)
         try:
             rows = first_rows(self.data.train, options, LOOKED_AT, self.origin)

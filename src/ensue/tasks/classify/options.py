@@ -1,5 +1,5 @@
 """The words of classification on the command line."""
 
-from ensue.tasks.options import Option
+from ensue.tasks.options import COLUMNS, Option
 
-OPTIONS: tuple[Option, ...] = ()
+OPTIONS: tuple[Option, ...] = (COLUMNS,)

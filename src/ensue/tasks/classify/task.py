@@ -45,7 +45,6 @@ from ensue.tasks.rows.recognise import RowRoles, as_guess, number_wanted, recogn
 from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
-from ensue.tasks.rows.words import texts_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Classified
@@ -65,6 +64,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
+    columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceClassifier",)
     classes = True
     adapts = True
@@ -119,6 +119,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
             head,
             ngrams=_side_scores(settings, learned),
+            beside=None if learned.beside is None else learned.beside.network(),
             dropout=settings.dropout_output,
             norm_weight=settings.norm_weight,
         )
@@ -217,7 +218,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return learned.pack()
 
     def unpack(self, saved: Saved, model: ClassifierModel) -> LearnedClasses:
-        return LearnedClasses.unpack(saved)
+        return LearnedClasses.unpack(saved, model.model)
 
     def describe(self, model: ClassifierModel) -> str:
         network = ENCODERS[model.model.encoder].describe(model.model)
@@ -227,7 +228,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return f"{network}, together with {ngrams}: {model.learned.mixture}"
 
     def facts(self, model: ClassifierModel) -> list[str]:
-        return [labels_line(model.learned.labels.tokens)]
+        beside = model.learned.beside
+        more = [] if beside is None else [beside.describe()]
+        return [labels_line(model.learned.labels.tokens), *more]
 
 
 TASK = Classify()
@@ -293,7 +296,7 @@ def _mixed_in(part: Part, columns: Columns, model: ClassifierModel) -> Tensor | 
     """(rows, classes): the scores that those of the networks are mixed with, if any are."""
     learned = model.learned
     if learned.text_linear is not None:
-        return learned.text_linear.scores(texts_of(part))
+        return learned.text_scores(part)
     return None if learned.mixture is None else _linear_scores(columns, model)
 
 
@@ -336,7 +339,7 @@ def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> d
         found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
     linear: Floats | None = None
     if learned.text_linear is not None:
-        z = learned.text_linear.scores(texts_of(part))
+        z = learned.text_scores(part)
         linear = (z.sigmoid() if model.model.several else z.softmax(1)).numpy()
     elif learned.linear is not None:
         linear = learned.linear.probabilities(learned.ngram_inputs(part)).astype(np.float64)
