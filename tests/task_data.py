@@ -259,7 +259,7 @@ MOODS = Data(
     _with_size,
     altered=_other("good", "bad"),
     words=("--text", "text", "--label", "label"),
-    said={"--columns": "size", "--threshold": "0.7", "--abstain-below": "0.6"},
+    said={"--columns": "size", "--threshold": "good=0.7", "--abstain-below": "0.6"},
 )
 REVIEWS = Data(
     _reviews,
@@ -307,7 +307,7 @@ MATCHED = Data(
     lambda row: (*row[0], row[1]),
     altered=_other("same", "french"),
     words=("--label", "label"),
-    said={"--second": "hypothesis"},
+    said={"--second": "hypothesis", "--threshold": "same=0.7", "--abstain-below": "0.6"},
 )
 SCORED = replace(MATCHED, make=_scored)
 WALK_WORDS = Data(
@@ -323,6 +323,7 @@ HOUSES = Data(
     altered=lambda row: {**row, "price": 500 - row["price"]},
     words=("--task", "table", "--label", "price"),
     columns={"target": "price"},
+    said={"--threshold": "0.7", "--abstain-below": "0.6"},
 )
 FLATS = replace(HOUSES, make=_flats, altered=lambda row: {**row, "price": "unheard-of"})
 SERIES = Data(
@@ -356,7 +357,7 @@ SAID_TREES = Data(
     ("tree", "label"),
     altered=_other("T", "F"),
 )
-BARS = PictureFolders(_bars)
+BARS = PictureFolders(_bars, said={"--threshold": "across=0.7", "--abstain-below": "0.6"})
 SCENES = PictureTable(
     _scenes,
     ("file", "caption"),

@@ -31,6 +31,22 @@ class Option:
         return self.key.rpartition(".")[2]
 
 
+DECISIONS = (
+    Option(
+        "--threshold",
+        "threshold",
+        "Probability from which a label is answered: 0.7 for the rarer of two classes or for every "
+        "one of several labels; spam=0.7 for one label.",
+        verbs=(PREDICT, EVALUATE),
+    ),
+    Option(
+        "--abstain-below",
+        "abstain_below",
+        "Leave answers that are less probable empty.",
+        kind="fraction",
+        verbs=(PREDICT, EVALUATE),
+    ),
+)
 COLUMNS = Option(
     "--columns",
     "data.columns",

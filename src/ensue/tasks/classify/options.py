@@ -1,5 +1,5 @@
 """The words of classification on the command line."""
 
-from ensue.tasks.options import COLUMNS, Option
+from ensue.tasks.options import COLUMNS, DECISIONS, Option
 
-OPTIONS: tuple[Option, ...] = (COLUMNS,)
+OPTIONS: tuple[Option, ...] = (COLUMNS, *DECISIONS)

@@ -48,7 +48,8 @@ from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Classified
-from ensue.tasks.targets.classes import THRESHOLD
+from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
+from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 T = TypeVar("T", np.int64, np.float64)
@@ -156,6 +157,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
         return ("labels" if model.model.several else "label", "probability")
 
+    def decision_lines(self, asked: Asked, model: ClassifierModel) -> list[str]:
+        return Decision.of(asked, model.learned.labels, model.model.several).lines()
+
     def is_label(self, text: str, model: ClassifierModel) -> bool:
         return text in model.learned.labels.tokens
 
@@ -165,8 +169,10 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         columns = _columns(part, model)
         scores = [_scores(network, columns, model) for network in model.networks]
         probabilities = _probabilities(scores, _mixed_in(part, columns, model), model)
-        decided = _decided(probabilities, model)
-        return [_answer(p, d, model) for p, d in zip(probabilities, decided, strict=True)]
+        decision = Decision.of(asked, model.learned.labels, model.model.several)
+        if model.model.several:
+            return several_answers(probabilities, decision)
+        return class_answers(probabilities, _decided(probabilities, model), decision)
 
     def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
         learned, seed = model.learned, model.train.seed
@@ -176,7 +182,11 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         scores = [_scores(network, columns, model) for network in model.networks]
         linear = _mixed_in(part, columns, model)
         probabilities = _probabilities(scores, linear, model)
-        guess = _among(_decided(probabilities, model), len(names))
+        decision = Decision.of(asked, learned.labels, model.model.several)
+        if model.model.several:
+            guess = _among(decision.marks(probabilities, THRESHOLD), len(names))
+        else:
+            guess = decision.classes(probabilities, _decided(probabilities, model))
         counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
         pairs = np.stack([right, np.ones(len(right))], 1)
@@ -184,6 +194,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         if gold.ndim == 1:
             others = log_loss_of_known(gold, probabilities)
             others["calibration error"] = metrics.calibration_error(gold, probabilities)
+            others |= decision.scores(right, decision.answered(probabilities, guess))
             worst = surest_mistakes(gold, guess, probabilities, names, shown)
             confusion = metrics.confusion(gold, guess, len(names)).tolist()
         else:
@@ -207,6 +218,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             confusion=confusion,
             worst=worst,
             unknown=len(unknown_rows(part, learned.labels.tokens)),
+            notes=decision.lines(),
             sums=sums,
         )
 
@@ -317,17 +329,6 @@ def _decided(probabilities: Floats, model: ClassifierModel) -> NDArray[np.int64]
     if model.model.several:
         return (probabilities > THRESHOLD).astype(np.int64)
     return np.asarray(probabilities.argmax(1))
-
-
-def _answer(probabilities: Floats, decided: Any, model: ClassifierModel) -> Classified:
-    names = model.learned.labels.tokens
-    order = np.argsort(-probabilities, kind="stable")
-    shown = {names[k]: float(probabilities[k]) for k in order}
-    if model.model.several:
-        there = tuple(name for name, own in zip(names, decided, strict=True) if own)
-        return Classified("", there, shown)
-    label = names[int(decided)]
-    return Classified(label, (label,), shown)
 
 
 def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> dict[str, float]:

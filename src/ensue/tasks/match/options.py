@@ -1,5 +1,6 @@
 """The words of matching on the command line."""
 
-from ensue.tasks.options import Option
+from ensue.tasks.options import DECISIONS, Option
 
-OPTIONS: tuple[Option, ...] = (Option("--second", "data.second", "Column of the second text."),)
+SECOND = Option("--second", "data.second", "Column of the second text.")
+OPTIONS: tuple[Option, ...] = (SECOND, *DECISIONS)

@@ -170,6 +170,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         return ScoredPairs(score, model.learned.columns(part, model.text))
 
     # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: MatcherModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
     def answer_names(self, model: MatcherModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
@@ -179,7 +182,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
             return []
         columns = model.learned.columns(part, model.text)
         return model.learned.target.answers(
-            [_outputs(network, columns, model) for network in model.networks]
+            [_outputs(network, columns, model) for network in model.networks], asked
         )
 
     def evaluate(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> Evaluation:
@@ -188,7 +191,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         outputs = [_outputs(network, columns, model) for network in model.networks]
         baselines, seed = learned.baselines(part), model.train.seed
         return learned.target.evaluate(
-            TargetOutputs(outputs, baselines, part, shown_of(part), seed)
+            TargetOutputs(outputs, baselines, part, shown_of(part), seed, asked)
         )
 
     # ------------------------------------------------------------- kept, looked at

@@ -165,6 +165,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         return model.learned.calibrated(outputs, arrays, model.model)
 
     # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: RowModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
     def answer_names(self, model: RowModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
@@ -177,7 +180,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         inputs, target = model.learned.inputs(part, model.model), model.learned.target
         networks = [deepcopy(network).double() for network in model.networks]
         outputs = [_outputs(net, inputs, target.width) for net in networks]
-        return target.answers(model.learned.mixed(outputs, inputs))
+        return target.answers(model.learned.mixed(outputs, inputs), asked)
 
     @torch.no_grad()
     def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:
@@ -198,6 +201,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
                 part,
                 shown,
                 model.train.seed,
+                asked,
             )
         )
 
