@@ -180,7 +180,7 @@ def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
     """A problem where a task is told columns that it does not read."""
     if data is None or not data.columns or "data.columns" in task.columns.values():
         return []
-    able = [name for name in TASKS if "data.columns" in TASKS[name].columns.values()]
+    able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
     return [f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"]
 
 
