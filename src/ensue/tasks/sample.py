@@ -173,8 +173,12 @@ class Sample:
 
     @cached_property
     def roles(self) -> Roles:
-        """The text and the label, given or found."""
-        return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+        """The text and the label, given or found; where one is unknown, and the first line of the file
+        may be a row, the error says so."""
+        try:
+            return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+        except DataError as error:
+            raise DataError("\n".join([str(error), *self.header_lines()])) from None
 
     def table_instead(self, text: str) -> bool:
         """Whether a text that nobody named may be one column of a table among others: it is short,
