@@ -173,8 +173,8 @@ class Sample:
 
     @cached_property
     def roles(self) -> Roles:
-        """The text and the label, given or found; where one is unknown, and the first line of the file
-        may be a row, the error says so."""
+        """The text and the label, given or found; where one is unknown, and the first line of the
+        file may be a row, the error says so."""
         try:
             return guess_roles(self.rows, self.data.text or None, self.data.label or None)
         except DataError as error:
