@@ -73,8 +73,7 @@ def tokenise_step(tokeniser: Tokeniser) -> Step:
     kind = TOKENISERS[tokeniser.name]
     if kind is None:
         raise OptionError(
-            "export: subword tokenisers cannot be exported yet; train with "
-            "--set text.tokeniser=words"
+            "export: subword tokenisers cannot be exported yet; train with --set text.level=words"
         )
     patterns = kind.patterns()
     options = {k: v for k, v in tokeniser.to_dict().items() if k != "subwords"}

@@ -34,6 +34,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     for network in model.networks:
         if not isinstance(network, PooledNetwork) or network.ngrams is not None:
             raise refuse("classify", "n-grams beside the network", "train with model.ngrams=0")
+    if learned.beside is not None:
+        raise refuse("classify", "columns beside the text", "train without data.columns")
     if learned.mixture is not None:
         alone = "model.ngram_share=0" if settings.ngrams else "model.linear=alone"
         raise refuse("classify", "a mixture with a linear model", f"train with {alone}")
