@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
+from ensue.tasks.table.features import TableFeatures
 from ensue.tasks.table.settings import TableSettings
 from ensue.training import Carried
 
@@ -41,15 +42,23 @@ class Category(nn.Module):
 
 
 class TableNetwork(nn.Module):
-    """numbers (rows, n) and categories (rows, c) → z (rows, outputs); its call is the cost."""
+    """numbers (rows, n), categories (rows, c) and what features read (rows, f), where there are
+    features → z (rows, outputs); its call is the cost."""
 
     def __init__(
-        self, width: int, counts: Sequence[int], outputs: int, cost: Cost, settings: TableSettings
+        self,
+        width: int,
+        counts: Sequence[int],
+        outputs: int,
+        cost: Cost,
+        settings: TableSettings,
+        features: TableFeatures | None = None,
     ) -> None:
         super().__init__()
-        self.cost = cost
+        self.cost, self.features = cost, features
         columns = [Category(count, settings) for count in counts]
         inputs = width + sum(column.width for column in columns)
+        inputs += 0 if features is None else features.width
         self.columns = nn.ModuleList(columns)
         self.layers = settings.network(inputs, outputs)
 
@@ -58,6 +67,8 @@ class TableNetwork(nn.Module):
         numbers, ids = batch["numbers"], batch["categories"]
         found = [column(ids[:, k]) for k, column in enumerate(self.columns)]
         dtype = next(self.layers.parameters()).dtype
+        if self.features is not None:
+            found.append(self.features(batch["features"].to(dtype)))
         z: Tensor = self.layers(torch.cat([numbers.to(dtype), *found], -1))
         return z
 
