@@ -145,7 +145,9 @@ def test_dates_are_features_unless_something_else_is_said() -> None:
     assert chosen(ROWS, features=[]) == chosen(ROWS, leave_out=["sold"]) == []
     monthly = [{**row, "sold": row["sold"].strftime("%Y-%m")} for row in ROWS]
     assert chosen(monthly) == usual[:3]
-    quarter = [{"living room": k, "sold": f"2021-01-{k % 28 + 1:02}", "price": k} for k in range(30)]
+    quarter = [
+        {"living room": k, "sold": f"2021-01-{k % 28 + 1:02}", "price": k} for k in range(30)
+    ]
     assert chosen(quarter) == ["column(sold)", "weekday(sold)"]
     either = [{**row, "sold": f"0{k % 9 + 1}/0{k % 7 + 1}/2021"} for k, row in enumerate(ROWS)]
     assert chosen(either) == []
@@ -200,7 +202,11 @@ def test_numbers_may_be_months_and_days() -> None:
     ("features", "rows", "message"),
     [
         (["month(mouth)"], SMALL, "unknown column 'mouth': did you mean 'month'?"),
-        (["month(word)"], SMALL, "row:1: column 'word': expected a date, or a month 1 … 12, got 'a'"),
+        (
+            ["month(word)"],
+            SMALL,
+            "row:1: column 'word': expected a date, or a month 1 … 12, got 'a'",
+        ),
         (
             ["weekday(month)"],
             SMALL,
@@ -234,7 +240,10 @@ def test_wrong_columns_are_told(features: list[str], rows: Rows, message: str) -
         ("polynomial()", "polynomial: expected columns, got 0"),
         ("polynomial(a, a)", "polynomial: expected each column once, got a, a"),
         ("polynomial(a, degree=0)", "degree: expected a whole number from 1 to 10, got 0"),
-        ("month(sold, alpha='x')", "month: alpha: expected a month, a number from 0 to 13, got 'x'"),
+        (
+            "month(sold, alpha='x')",
+            "month: alpha: expected a month, a number from 0 to 13, got 'x'",
+        ),
         ("month(sold, aplha=3)", "unknown option of month 'aplha': did you mean 'alpha'?"),
         ("month(3)", "expected the name of a column, in quotes where it is no word, got 3"),
         ("month(sold) + 1", "expected a feature, such as month(sold)"),
@@ -254,7 +263,10 @@ def test_wrong_texts_are_told(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"features": ["month(a)", "month(a, alpha=6.5)"]}, "each feature once, got month(a, alpha"),
+        (
+            {"features": ["month(a)", "month(a, alpha=6.5)"]},
+            "each feature once, got month(a, alpha",
+        ),
         ({"features": ["month(a)"], "numeric": ["a"]}, "numeric: expected columns that no feature"),
         (
             {"features": [f"polynomial({', '.join(f'x{k}' for k in range(40))}, degree=8)"]},

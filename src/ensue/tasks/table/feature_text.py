@@ -61,8 +61,8 @@ class FeatureKind:
     make: Callable[[Sequence[int], Options], Transform]
 
 
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _is_month(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 13
 
 
 ORDER = Option(AUTO, ", ".join(ORDERS), lambda value: value in ORDERS)
@@ -86,7 +86,7 @@ FEATURES = {
         "month",
         1,
         {
-            "alpha": Option(6.5, "a month, a number from 0 to 13", lambda v: _number(v) and 0 <= v <= 13),
+            "alpha": Option(6.5, "a month, a number from 0 to 13", _is_month),
             "learned": Option(False, "True or False", lambda value: isinstance(value, bool)),
             "order": ORDER,
         },
@@ -125,9 +125,7 @@ def feature_of_text(text: str) -> Feature:
     ('polynomial', ('area', 'living room'), {'degree': 3, 'order': 'auto'})
     """
     if len(text) > LONGEST:
-        raise OptionError(
-            f"expected a feature in at most {LONGEST} characters, got {len(text):,}"
-        )
+        raise OptionError(f"expected a feature in at most {LONGEST} characters, got {len(text):,}")
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -149,7 +147,9 @@ def _column(node: ast.expr, text: str) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     got = ast.get_source_segment(text.strip(), node)
-    raise OptionError(f"expected the name of a column, in quotes where it is no word, got {got} in {text!r}")
+    raise OptionError(
+        f"expected the name of a column, in quotes where it is no word, got {got} in {text!r}"
+    )
 
 
 def _check_columns(kind: str, columns: Sequence[str], text: str) -> None:
@@ -158,7 +158,9 @@ def _check_columns(kind: str, columns: Sequence[str], text: str) -> None:
     if not columns if most is None else len(columns) != most:
         raise OptionError(f"{kind}: expected {wanted}, got {len(columns)} in {text!r}")
     if len({*columns}) < len(columns):
-        raise OptionError(f"{kind}: expected each column once, got {', '.join(columns)} in {text!r}")
+        raise OptionError(
+            f"{kind}: expected each column once, got {', '.join(columns)} in {text!r}"
+        )
 
 
 def _options(kind: str, words: Sequence[ast.keyword], text: str) -> dict[str, Any]:
@@ -174,7 +176,9 @@ def _options(kind: str, words: Sequence[ast.keyword], text: str) -> dict[str, An
             found[name] = None
         if not known[name].fits(found[name]):
             got = ast.get_source_segment(text.strip(), word.value)
-            raise OptionError(f"{kind}: {name}: expected {known[name].expected}, got {got} in {text!r}")
+            raise OptionError(
+                f"{kind}: {name}: expected {known[name].expected}, got {got} in {text!r}"
+            )
     return found
 
 

@@ -109,7 +109,9 @@ def _spelling(column: Column, there: list[str], order: str, how: str) -> Spellin
     found = spellings_of(there, column.name, order)
     if not found:
         wrong = [not spellings_of([text], column.name, order) for text in column.texts]
-        odd = np.array([own and text in there for own, text in zip(wrong, column.texts, strict=True)])
+        odd = np.array(
+            [own and text in there for own, text in zip(wrong, column.texts, strict=True)]
+        )
         if odd.any():
             raise _unread(column, odd, how)
         raise DataError(
@@ -127,7 +129,9 @@ def _spelling(column: Column, there: list[str], order: str, how: str) -> Spellin
 
 def _unread(column: Column, wrong: NDArray[np.bool_], how: str) -> DataError:
     place, text = column.first(wrong)
-    return DataError(f"{place}: column {column.name!r}: expected {READS[how].expected}, got {text!r}")
+    return DataError(
+        f"{place}: column {column.name!r}: expected {READS[how].expected}, got {text!r}"
+    )
 
 
 QUARTERS = (1, 4)  # months whose distances tell all twelve apart

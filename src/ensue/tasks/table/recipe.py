@@ -16,8 +16,9 @@ FEWEST = 10  # rows, so that all of them being different says something
 
 
 def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
-    """kind: of the target. Identifiers are left out, and dates read as features; classes are answered together with a linear
-    model, and the rarer of two from a probability that is fitted."""
+    """kind: of the target. Identifiers are left out, and dates read as features; classes are
+    answered together with a linear model, and the rarer of two from a probability that is
+    fitted."""
     model, why = dict[str, Any](), list[str]()
     told = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in told]
