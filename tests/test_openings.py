@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,12 @@ def test_rows_in_memory_are_counted_by_their_content() -> None:
     assert told in found.as_html()
     assert one.evaluate([*held, "a dog runs"]).opened == TimesOpened(1, 0)
     assert "opened" not in found.as_json()
+
+
+def test_a_model_that_was_pickled_counts_on() -> None:
+    held, model = ["the dog sleeps (pickled)"], fitted()
+    model.evaluate(held)
+    assert pickle.loads(pickle.dumps(model)).evaluate(held).opened == TimesOpened(2, 0)
 
 
 def test_what_a_model_was_fitted_with_is_nothing_to_open() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
@@ -269,7 +270,11 @@ def openings_of(folder: RunFolder | None, *learned_from: Any) -> Openings:
     given = [own for own in learned_from if own is not None and not isinstance(own, Iterator)]
     files = [path for own in given if (path := _as_file(own)) is not None]
     rows = frozenset(data_digest(own) for own in given if _as_file(own) is None)
-    return Openings(folder, lambda: rows | {digest_of([path]) for path in files if _is_file(path)})
+    return Openings(folder, partial(_learned_from, rows, files))
+
+
+def _learned_from(rows: frozenset[str], files: Sequence[str]) -> frozenset[str]:
+    return rows | {digest_of([path]) for path in files if _is_file(path)}
 
 
 def _as_file(data: Any) -> str | None:
