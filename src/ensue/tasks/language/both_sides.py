@@ -137,7 +137,8 @@ def ranks_before(networks: Sequence[LanguageNetwork], stream: Tokens) -> NDArray
         y, carried = networks[k].run(batch.tokens, carried)
         return [networks[k].output.log_probabilities(y)], carried
 
-    return _over(networks, stream, before)[1]
+    ranks: NDArray[np.float64] = _over(networks, stream, before)[1]
+    return ranks
 
 
 def _over(
