@@ -21,7 +21,6 @@ from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
-from ensue.tasks.language.both_sides import BothSidesLanguage
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
@@ -234,8 +233,8 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
 
 
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
-    """How well words are filled in; of models that read from both sides."""
-    networks = [network for network in model.networks if isinstance(network, BothSidesLanguage)]
+    """How well words are filled in, of networks."""
+    networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 
 
