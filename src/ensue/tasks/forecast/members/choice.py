@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.members.arima import ArimaMember
+from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember, fit_origins
 from ensue.tasks.forecast.members.ridge import (
@@ -35,12 +37,14 @@ Array = NDArray[np.float64]
 Tell = Callable[[str], None]
 
 CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
-FIRST_CUT = 0.4  # share of the steps that the first candidates learn from
+FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
 SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
 LONGEST_LOOK_BACK = 512
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
 MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
+FEW_BLOCKS, SURELY = 20, 4.0  # of windows; log-likelihood between y and log y
+LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
 SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
 DOUBT = (
     1.0  # a member whose error is greater than the best by more than this over √blocks is left out
@@ -83,13 +87,15 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
     folds = list(_folds(looked, settings, draft))
     unit = _unit(looked, targets)
     floor = _floor(looked, targets)
-    transforms = ["none", "log"] if floor is not None else ["none"]
     low = floor if floor is not None else np.full(targets, 1e-12)
+    transforms = _transforms(folds, low) if floor is not None else ["none"]
     kept: list[tuple[float, Member, list[Array]]] = []
     for candidates in (
         _repeated(season, folds, settings),
         *_ridges(looked, settings, season, backs, transforms, low, folds, unit),
         *_smoothings(season, transforms, low, folds, settings),
+        *_arimas(season, transforms, low, folds, settings),
+        *_autoregressions(looked, season, backs, transforms, low, folds, settings),
     ):
         scored = [(_score(folds, found, unit), own, found) for own, found in candidates]
         if scored:
@@ -132,6 +138,26 @@ def _floor(series: Series, targets: int) -> Array | None:
     values = series.values[:, :targets]
     least = np.nanmin(values, 0)
     return least / 10 if (least > 0).all() else None
+
+
+def _transforms(folds: list[Fold], floor: Array) -> list[str]:
+    """Of y or log y, or both: where there are few windows to choose by, what the likelihood of
+    all steps, one ahead, is surely higher for."""
+    ground = folds[-1].after
+    season = ground.season if ground.season <= MOST_SMOOTHED else 1
+    if _blocks(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
+        return ["none", "log"]
+    found = {}
+    for transform in ("none", "log"):
+        member = ArimaMember(transform, season, 1, False, floor, np.zeros(0))
+        found[transform] = member.fitted(ground).log_likelihood(ground)
+    best = max(found.values())
+    return [own for own, likelihood in found.items() if likelihood > best - SURELY]
+
+
+def _blocks(folds: list[Fold]) -> int:
+    """Windows that do not overlap, nearly."""
+    return sum(max(1, len(fold.origins) // len(fold.truth)) for fold in folds)
 
 
 def _unit(series: Series, targets: int) -> Array:
@@ -249,17 +275,60 @@ def _smoothings(
 ) -> Iterator[list[Found]]:
     own = season if season <= MOST_SMOOTHED else 1
     forms = [(transform, False) for transform in transforms]
-    forms += [("none", True)] * (own > 1 and "log" in transforms)
+    forms += [("none", True)] * (own > 1 and "log" in transforms)  # positive numbers
     for transform, multiplies in forms:
-        found: list[Found] = []
-        for trend in (True, False):
-            member = SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
-            own_said = []
-            for fold in folds:
-                fitted = member.fitted(fold.before)
-                own_said.append(fitted.forecasts(fold.after, fold.origins, settings.horizon))
-            found.append((member, own_said))
-        yield found
+        members = [
+            SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
+            for trend in (True, False)
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _arimas(
+    season: int,
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    settings: ForecastSettings,
+) -> Iterator[list[Found]]:
+    own = season if season <= MOST_SMOOTHED else 1
+    for transform, difference in product(transforms, (1, 0)):
+        members = [
+            ArimaMember(transform, own, difference, ar, floor, np.zeros(0))
+            for ar in ({False, True} if difference else {True})
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _autoregressions(
+    series: Series,
+    season: int,
+    backs: list[int],
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    settings: ForecastSettings,
+) -> Iterator[list[Found]]:
+    """Of one series; those of a panel are too short to have weights of their own."""
+    if series.count > 1:
+        return
+    steps = int(series.lengths.max() * FIRST_CUT)
+    lags = [own for own in (*LAGS, season + 1, 2 * season) if own * STEPS_A_LAG <= steps]
+    lags = sorted({min(own, max(backs)) for own in lags})
+    for transform, difference in product(transforms, (0, 1)):
+        members = [
+            AutoregressiveMember(transform, own, difference, periods, floor)
+            for own in lags
+            for periods in ({(), _years(series, max(own, season))} if not difference else {()})
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _said(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
+    """What a member says of each fold, learned from what is before it."""
+    every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
+    pairs = zip(every, folds, strict=True)
+    return [own.forecasts(fold.after, fold.origins, horizon) for own, fold in pairs]
 
 
 def _score(folds: list[Fold], told: list[Array], unit: Array) -> float:
@@ -287,7 +356,7 @@ def _mixed(
     settings: ForecastSettings,
     floor: Array,
 ) -> Chosen:
-    blocks = sum(max(1, len(fold.origins) // settings.horizon) for fold in folds)
+    blocks = _blocks(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
     kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
     scores = np.array([own[0] for own in kept])
