@@ -15,12 +15,22 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from default_runs import DATA, Default, Peer, clocked, described, ensue, evaluated, opened, report
-from default_runs import scratch, trained
+from default_runs import (
+    DATA,
+    Default,
+    Peer,
+    clocked,
+    described,
+    ensue,
+    evaluated,
+    opened,
+    report,
+    scratch,
+    trained,
+)
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
@@ -133,7 +143,9 @@ def letters() -> Any:
 PEERS: dict[str, Callable[[], Any]] = {
     "words + LinearSVC": lambda: make_pipeline(words(), LinearSVC()),
     "words + logistic": lambda: make_pipeline(words(), LogisticRegression(C=10, max_iter=300)),
-    "words, letters + LinearSVC": lambda: make_pipeline(make_union(words(), letters()), LinearSVC()),
+    "words, letters + LinearSVC": lambda: make_pipeline(
+        make_union(words(), letters()), LinearSVC()
+    ),
     "words, letters + logistic": lambda: make_pipeline(
         make_union(words(), letters()), LogisticRegression(C=10, max_iter=300)
     ),

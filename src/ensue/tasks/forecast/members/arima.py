@@ -66,6 +66,11 @@ class ArimaMember:
         """Steps before the first error."""
         return self.difference + self.season * (self.season > NO_SEASON)
 
+    @property
+    def young(self) -> int:
+        """Steps that a series has at least before it is forecast."""
+        return 2 * self.needed
+
     def fitted(self, ground: Ground, origins: Steps | None = None, horizon: int = 1) -> ArimaMember:
         y = side_by_side(ground, self.transform, self.floor, LONGEST)
         w = _differenced(y, self.season, self.difference)
@@ -116,7 +121,7 @@ class ArimaMember:
                 if m > NO_SEASON:
                     own = own - level(h, m + 1)
             said.append(own)
-        young = origins - starts < 2 * self.needed
+        young = origins - starts < self.young
         plain = repeated(y[ground.at], origins, horizon, m, starts)
         found = np.where(young[None, :, None], plain, np.stack(said))
         return outward(found, self.transform)
@@ -142,7 +147,8 @@ class ArimaMember:
         w = _differenced(y, self.season, self.difference) - of[..., 3]
         errors = np.zeros_like(w)
         if len(w) > self.needed:
-            own = _errors(w[self.needed :], of[..., None, :3], self.season, keep=True)[1]
+            some, head = w[self.needed :], self.young - self.needed
+            own = _errors(some, of[..., None, :3], self.season, head, keep=True)[1]
             errors[self.needed :] = own[..., 0]
         return by_steps(series, errors), by_steps(series, np.nan_to_num(w))
 
@@ -190,16 +196,19 @@ class _Recursion:
         self.step += 1
 
 
-def _errors(w: Array, parameters: Array, season: int, keep: bool = False) -> tuple[Array, Array]:
+def _errors(
+    w: Array, parameters: Array, season: int, head: int | None = None, keep: bool = False
+) -> tuple[Array, Array]:
     """The sum of squared errors of each parameters, (series, targets, tried), and with `keep` the
     errors (steps, …). w (steps, series, targets); parameters (…, tried, 3).
 
     What was before the first step is forecast backwards (Box & Jenkins): of a series turned around
-    in time the same parameters hold."""
+    in time the same parameters hold. head: the steps that this looks at; forecasts from an origin
+    must not look at those after it."""
     shape = np.broadcast_shapes(parameters.shape[:-1], (*w.shape[1:], 1))
     there, clean = np.isfinite(w)[..., None], np.nan_to_num(w)[..., None]
     back = _Recursion(parameters, season, shape)
-    for step in reversed(range(len(w))):
+    for step in reversed(range(len(w) if head is None else min(head, len(w)))):
         error = np.where(there[step], clean[step] - back.expected(), 0.0)
         back.take(clean[step], error)
     earlier = []

@@ -24,9 +24,7 @@ def outward(found: Array, transform: str) -> Array:
     return found if transform == "none" else np.exp(np.minimum(found, LARGEST))
 
 
-def side_by_side(
-    ground: Ground, transform: str, floor: Array, longest: int | None = None
-) -> Array:
+def side_by_side(ground: Ground, transform: str, floor: Array, longest: int | None = None) -> Array:
     """(steps, series, targets): the last `longest` steps of each series or all, NaN where a value
     is missing or a series has ended."""
     series = ground.series
