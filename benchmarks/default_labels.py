@@ -6,8 +6,8 @@
 The outer sentences that both are scored on are cut from the training file of UD English EWT; its
 dev and test files are not opened. Spans are made of the treebank: runs of proper nouns, by the
 relation of the first of them, with a share of words written in small letters, as in noisy text.
-Printed: accuracy or span F1 of the default, of its parts alone, of CRFsuite, the difference with its
-paired 95 % bootstrap interval over sentences, and processor seconds.
+Printed: accuracy or span F1 of the default, of its parts alone, of CRFsuite, the difference with
+its paired 95 % bootstrap interval over sentences, and processor seconds.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ PEERS = {
 }
 
 
-def default(split: Split, scored: Callable, spans: bool) -> Default:
+def default(split: Split, scored: Callable) -> Default:
     with scratch() as folder:
         for name, rows in zip(("learned", "scored"), split, strict=True):
             text = "\n\n".join("\n".join(map("\t".join, zip(*r, strict=True))) for r in rows)
@@ -188,7 +188,7 @@ def main() -> None:
         score: Score = f1 if is_spans else mean
         peers = [crfsuite(key, own, split, scored) for key, own in PEERS.items()]
         what = f"{name}, {'span F1' if is_spans else 'accuracy'}"
-        report(what, default(split, scored, is_spans), peers, score)
+        report(what, default(split, scored), peers, score)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ splits what is left by itself, and every contender forecasts from all origins of
 Holt–Winters learns anew at each origin; SARIMA, AR and the linear model learn once, from all that
 is before the test part. Printed: the mean absolute error (of several targets, each over the spread
 of its training part) of the default, of its parts alone, of each peer, the difference to the best
-peer with its paired 95 % bootstrap interval over blocks of a horizon (over single origins where there
-are fewer than five blocks: these overlap, and the interval is too narrow), and processor seconds; of the
-default the share of the truth that its 90 % intervals hold, and of the hourly set the squared error.
+peer with its paired 95 % bootstrap interval over blocks of a horizon (over single origins where
+there are fewer than five blocks: these overlap, and the interval is too narrow), and processor
+seconds; of the default the share of the truth that its 90 % intervals hold, and squared errors.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ def _same(what: str, one: Array, other: Array) -> None:
 def _begin(steps: int, split: Sequence[float]) -> int:
     if sum(split) > 1.5:
         return int(split[0] + split[1])
-    return steps - int(round(steps * split[2]))
+    return steps - round(steps * split[2])
 
 
 def _blocks(said: Array, split: Split, unit: Array) -> Array:

@@ -16,6 +16,7 @@ from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import KINDS, Member, RepeatedMember
 from ensue.tasks.forecast.members.ridge import RidgeForm, RidgeMember
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
@@ -207,3 +208,13 @@ def test_the_calendar_is_that_of_the_step_ahead() -> None:
     member = learned(AutoregressiveMember("none", 1, 0, (25.5,), FLOOR), ground)
     said = member.forecasts(ground, np.array([200]), HORIZON)[:, 0, 0]
     np.testing.assert_allclose(said, values[200 : 200 + HORIZON], atol=0.01)
+
+
+# --- weights --------------------------------------------------------------------------------
+
+
+def test_few_windows_count_all_members_alike_and_many_find_the_better_one() -> None:
+    errors = np.random.default_rng(1).normal(size=(4000, 2)) * [1.0, 3.0]
+    scores = np.abs(errors).mean(0)
+    np.testing.assert_array_equal(weights_of(errors, scores, FEW_BLOCKS, 1), [0.5, 0.5])
+    assert weights_of(errors, scores, 10 * FEW_BLOCKS, 1)[0] > 0.8

@@ -172,7 +172,7 @@ def _differenced(y: Array, season: int, difference: int) -> Array:
 
 
 class _Recursion:
-    """The errors of w, step by step, for all parameters that are tried: (series, targets, tried)."""
+    """The errors of w, step by step, for all that is tried: (series, targets, tried)."""
 
     def __init__(self, parameters: Array, season: int, shape: tuple[int, ...]) -> None:
         self.phi, self.theta, self.seasonal = np.moveaxis(parameters, -1, 0)
@@ -184,7 +184,7 @@ class _Recursion:
     def expected(self) -> Array:
         """Of the next step."""
         at, size = self.step, self.season + 1
-        found = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
+        found: Array = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
         if self.season > NO_SEASON:
             found = found + self.seasonal * self.ring[(at - self.season) % size]
             found = found + self.both * self.ring[at % size]  # of a season and a step before

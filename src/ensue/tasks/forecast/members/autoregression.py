@@ -101,7 +101,8 @@ class AutoregressiveMember:
     def of_facts(
         cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]
     ) -> AutoregressiveMember:
-        return cls(**{**facts, "periods": tuple(facts["periods"])}, **arrays)
+        given: dict[str, Any] = {**facts, **arrays}
+        return cls(**given | {"periods": tuple(facts["periods"])})
 
 
 def _solved(x: Array, y: Array) -> tuple[Array, float]:

@@ -1,9 +1,8 @@
 """Which members, with which settings and weights: by forecasts from earlier origins.
 
 The steps to learn from are cut several times; at each cut the candidates learn from what is before
-it and forecast from origins after it. Of each kind the candidate with the least error is kept;
-their weights are those of the least squared error, not negative, and drawn to what the errors of
-each alone say, the more so the fewer blocks of windows there are.
+it and forecast from origins after it. Of each kind the candidate with the least error is kept, and
+those that are not surely worse than the best are mixed (`weights`).
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from ensue.tasks.forecast.members.ridge import (
     solved,
 )
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.metrics import mean_of
 from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
@@ -43,14 +43,11 @@ SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
 LONGEST_LOOK_BACK = 512
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
 MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
-FEW_BLOCKS, SURELY = 20, 4.0  # of windows; log-likelihood between y and log y
+SURELY = 4.0  # log-likelihood between y and log y
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
-SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
 DOUBT = (
     1.0  # a member whose error is greater than the best by more than this over √blocks is left out
 )
-SHARPEST = 12.0
-PULL = 2.0  # to the weights that errors alone give
 SERIES_LOOKED_AT = 60  # of a panel, to choose by
 
 
@@ -366,7 +363,7 @@ def _mixed(
     off = np.stack([(own - truth) / unit[owner] for own in every], -1)  # (horizon, windows, t, k)
     there = np.isfinite(truth)
     errors = off[there]
-    weights = simplex_weights(errors, scores, blocks * truth.shape[2])
+    weights = weights_of(errors, scores, blocks, truth.shape[2])
     used = [k for k in range(len(kept)) if weights[k] > 0]
     log = sum(weights[k] for k in used if _transform(kept[k][1]) == "log")
     transform = "log" if log > 0.5 and (truth[there] > 0).all() else "none"
@@ -387,28 +384,3 @@ def _transform(member: Member) -> str:
     form = facts.get("form")
     found = form["transform"] if isinstance(form, dict) else facts.get("transform", "none")
     return str(found)
-
-
-def simplex_weights(errors: Array, scores: Array, blocks: int) -> Array:
-    """w ≥ 0 with sum 1 of the least w·Q·w + τ·q̄·|w − p|², Q the mean products of errors (numbers,
-    members), p what the scores alone give, τ = 2/√blocks. Those below a twentieth are left out."""
-    scores = scores + 1e-9 * scores.max() + 1e-12
-    prior = (scores.min() / scores) ** min(SHARPNESS * blocks**0.5, SHARPEST)
-    prior /= prior.sum()
-    products = errors.T @ errors / max(len(errors), 1)
-    pull = PULL * products.diagonal().min() / max(blocks, 1) ** 0.5
-    weights = prior.copy()
-    rate = 0.5 / (np.linalg.norm(products, 2) + pull + 1e-300)
-    for _ in range(2000):
-        slope = products @ weights + pull * (weights - prior)
-        weights = _projected(weights - rate * slope)
-    weights[weights < 0.05] = 0.0
-    return np.asarray(weights / weights.sum())
-
-
-def _projected(w: Array) -> Array:
-    """The nearest point of the simplex."""
-    order = np.sort(w)[::-1]
-    above = (np.cumsum(order) - 1) / np.arange(1, len(w) + 1)
-    shift = above[np.flatnonzero(order > above)[-1]]
-    return np.asarray(np.maximum(w - shift, 0.0))
