@@ -12,7 +12,12 @@ from test_estimators import CASES, reviews, several
 
 from ensue import Classifier
 from ensue.errors import ConfigError
-from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture, fitted_mixture
+from ensue.tasks.baselines.mixture import (
+    EQUAL,
+    BaselineMixture,
+    fitted_mixture,
+    fitted_numbers,
+)
 from ensue.tasks.evaluation.mistakes import surest_mistaken_sets
 from ensue.tasks.evaluation.report import Evaluation
 
@@ -162,3 +167,19 @@ def test_a_share_without_n_grams_is_refused() -> None:
         ConfigError, match="share: expected a number from 0 to 1, or fitted, got 'half'"
     ):
         Classifier({}, {"ngrams": 2, "ngram_share": "half"})
+
+
+def test_the_spread_of_mixed_numbers_is_that_of_new_rows_though_few_were_fitted() -> None:
+    """σ of the network is 1, its error and that of the linear model 1 each, so that of their mean
+    √½: the interval of 90 % must hold as many of rows that the mixture was not fitted to."""
+    draw = torch.Generator().manual_seed(1)
+    one = float(torch.tensor(1.0).expm1().log())  # softplus of it is 1
+    held = []
+    for _ in range(60):
+        y, network, linear = torch.randn(3, 520, 1, generator=draw, dtype=torch.float64)
+        z = torch.cat([y + network, torch.full_like(y, one)], 1)
+        mixture = fitted_numbers([z[:20]], (y + linear)[:20], y[:20])
+        mean, wide = mixture.outputs(z[20:], (y + linear)[20:]).split(1, 1)
+        off = (y[20:] - mean).abs() / torch.nn.functional.softplus(wide)
+        held.append((off < 1.645).double().mean())
+    assert 0.875 < float(torch.stack(held).mean()) < 0.935

@@ -1,9 +1,8 @@
 """Which members, with which settings and weights: by forecasts from earlier origins.
 
 The steps to learn from are cut several times; at each cut the candidates learn from what is before
-it and forecast from origins after it. Of each kind the candidate with the least error is kept;
-their weights are those of the least squared error, not negative, and drawn to what the errors of
-each alone say, the more so the fewer blocks of windows there are.
+it and forecast from origins after it. Of each kind the candidate with the least error is kept, and
+those that are not surely worse than the best are mixed (`weights`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.members.arima import ArimaMember
+from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember, fit_origins
 from ensue.tasks.forecast.members.ridge import (
@@ -27,6 +28,7 @@ from ensue.tasks.forecast.members.ridge import (
     solved,
 )
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.metrics import mean_of
 from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
@@ -35,18 +37,17 @@ Array = NDArray[np.float64]
 Tell = Callable[[str], None]
 
 CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
-FIRST_CUT = 0.4  # share of the steps that the first candidates learn from
+FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
 SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
 LONGEST_LOOK_BACK = 512
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
 MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
-SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
+SURELY = 4.0  # log-likelihood between y and log y
+LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
 DOUBT = (
     1.0  # a member whose error is greater than the best by more than this over √blocks is left out
 )
-SHARPEST = 12.0
-PULL = 2.0  # to the weights that errors alone give
 SERIES_LOOKED_AT = 60  # of a panel, to choose by
 
 
@@ -83,13 +84,15 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
     folds = list(_folds(looked, settings, draft))
     unit = _unit(looked, targets)
     floor = _floor(looked, targets)
-    transforms = ["none", "log"] if floor is not None else ["none"]
     low = floor if floor is not None else np.full(targets, 1e-12)
+    transforms = _transforms(folds, low) if floor is not None else ["none"]
     kept: list[tuple[float, Member, list[Array]]] = []
     for candidates in (
         _repeated(season, folds, settings),
         *_ridges(looked, settings, season, backs, transforms, low, folds, unit),
         *_smoothings(season, transforms, low, folds, settings),
+        *_arimas(season, transforms, low, folds, settings),
+        *_autoregressions(looked, season, backs, transforms, low, folds, settings),
     ):
         scored = [(_score(folds, found, unit), own, found) for own, found in candidates]
         if scored:
@@ -132,6 +135,26 @@ def _floor(series: Series, targets: int) -> Array | None:
     values = series.values[:, :targets]
     least = np.nanmin(values, 0)
     return least / 10 if (least > 0).all() else None
+
+
+def _transforms(folds: list[Fold], floor: Array) -> list[str]:
+    """Of y or log y, or both: where there are few windows to choose by, what the likelihood of
+    all steps, one ahead, is surely higher for."""
+    ground = folds[-1].after
+    season = ground.season if ground.season <= MOST_SMOOTHED else 1
+    if _blocks(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
+        return ["none", "log"]
+    found = {}
+    for transform in ("none", "log"):
+        member = ArimaMember(transform, season, 1, False, floor, np.zeros(0))
+        found[transform] = member.fitted(ground).log_likelihood(ground)
+    best = max(found.values())
+    return [own for own, likelihood in found.items() if likelihood > best - SURELY]
+
+
+def _blocks(folds: list[Fold]) -> int:
+    """Windows that do not overlap, nearly."""
+    return sum(max(1, len(fold.origins) // len(fold.truth)) for fold in folds)
 
 
 def _unit(series: Series, targets: int) -> Array:
@@ -249,17 +272,60 @@ def _smoothings(
 ) -> Iterator[list[Found]]:
     own = season if season <= MOST_SMOOTHED else 1
     forms = [(transform, False) for transform in transforms]
-    forms += [("none", True)] * (own > 1 and "log" in transforms)
+    forms += [("none", True)] * (own > 1 and "log" in transforms)  # positive numbers
     for transform, multiplies in forms:
-        found: list[Found] = []
-        for trend in (True, False):
-            member = SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
-            own_said = []
-            for fold in folds:
-                fitted = member.fitted(fold.before)
-                own_said.append(fitted.forecasts(fold.after, fold.origins, settings.horizon))
-            found.append((member, own_said))
-        yield found
+        members = [
+            SmoothingMember(transform, own, trend, multiplies, floor, np.zeros(0))
+            for trend in (True, False)
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _arimas(
+    season: int,
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    settings: ForecastSettings,
+) -> Iterator[list[Found]]:
+    own = season if season <= MOST_SMOOTHED else 1
+    for transform, difference in product(transforms, (1, 0)):
+        members = [
+            ArimaMember(transform, own, difference, ar, floor, np.zeros(0))
+            for ar in ({False, True} if difference else {True})
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _autoregressions(
+    series: Series,
+    season: int,
+    backs: list[int],
+    transforms: list[str],
+    floor: Array,
+    folds: list[Fold],
+    settings: ForecastSettings,
+) -> Iterator[list[Found]]:
+    """Of one series; those of a panel are too short to have weights of their own."""
+    if series.count > 1:
+        return
+    steps = int(series.lengths.max() * FIRST_CUT)
+    lags = [own for own in (*LAGS, season + 1, 2 * season) if own * STEPS_A_LAG <= steps]
+    lags = sorted({min(own, max(backs)) for own in lags})
+    for transform, difference in product(transforms, (0, 1)):
+        members = [
+            AutoregressiveMember(transform, own, difference, periods, floor)
+            for own in lags
+            for periods in ({(), _years(series, max(own, season))} if not difference else {()})
+        ]
+        yield [(member, _said(member, folds, settings.horizon)) for member in members]
+
+
+def _said(member: Member, folds: list[Fold], horizon: int) -> list[Array]:
+    """What a member says of each fold, learned from what is before it."""
+    every = [member.fitted(fold.before, fold.fitting, horizon) for fold in folds]
+    pairs = zip(every, folds, strict=True)
+    return [own.forecasts(fold.after, fold.origins, horizon) for own, fold in pairs]
 
 
 def _score(folds: list[Fold], told: list[Array], unit: Array) -> float:
@@ -287,7 +353,7 @@ def _mixed(
     settings: ForecastSettings,
     floor: Array,
 ) -> Chosen:
-    blocks = sum(max(1, len(fold.origins) // settings.horizon) for fold in folds)
+    blocks = _blocks(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
     kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
     scores = np.array([own[0] for own in kept])
@@ -297,7 +363,7 @@ def _mixed(
     off = np.stack([(own - truth) / unit[owner] for own in every], -1)  # (horizon, windows, t, k)
     there = np.isfinite(truth)
     errors = off[there]
-    weights = simplex_weights(errors, scores, blocks * truth.shape[2])
+    weights = weights_of(errors, scores, blocks, truth.shape[2])
     used = [k for k in range(len(kept)) if weights[k] > 0]
     log = sum(weights[k] for k in used if _transform(kept[k][1]) == "log")
     transform = "log" if log > 0.5 and (truth[there] > 0).all() else "none"
@@ -318,28 +384,3 @@ def _transform(member: Member) -> str:
     form = facts.get("form")
     found = form["transform"] if isinstance(form, dict) else facts.get("transform", "none")
     return str(found)
-
-
-def simplex_weights(errors: Array, scores: Array, blocks: int) -> Array:
-    """w ≥ 0 with sum 1 of the least w·Q·w + τ·q̄·|w − p|², Q the mean products of errors (numbers,
-    members), p what the scores alone give, τ = 2/√blocks. Those below a twentieth are left out."""
-    scores = scores + 1e-9 * scores.max() + 1e-12
-    prior = (scores.min() / scores) ** min(SHARPNESS * blocks**0.5, SHARPEST)
-    prior /= prior.sum()
-    products = errors.T @ errors / max(len(errors), 1)
-    pull = PULL * products.diagonal().min() / max(blocks, 1) ** 0.5
-    weights = prior.copy()
-    rate = 0.5 / (np.linalg.norm(products, 2) + pull + 1e-300)
-    for _ in range(2000):
-        slope = products @ weights + pull * (weights - prior)
-        weights = _projected(weights - rate * slope)
-    weights[weights < 0.05] = 0.0
-    return np.asarray(weights / weights.sum())
-
-
-def _projected(w: Array) -> Array:
-    """The nearest point of the simplex."""
-    order = np.sort(w)[::-1]
-    above = (np.cumsum(order) - 1) / np.arange(1, len(w) + 1)
-    shift = above[np.flatnonzero(order > above)[-1]]
-    return np.asarray(np.maximum(w - shift, 0.0))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.members.arima import ArimaMember
+from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.ridge import RidgeMember
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
@@ -66,15 +69,20 @@ class RepeatedMember:
         return {"season": self.season}
 
 
-def _smoothing(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> SmoothingMember:
+def _of_each(
+    member: Callable[..., Member], facts: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> Member:
+    """A member with parameters for each series."""
     given: dict[str, Any] = {**facts, **arrays}
-    return SmoothingMember(**given | {"ids": tuple(tuple(own) for own in facts["ids"])})
+    return member(**given | {"ids": tuple(tuple(own) for own in facts["ids"])})
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Array]], Member]] = {
     "repeated": lambda facts, arrays: RepeatedMember(**facts),
     "ridge": RidgeMember.of_facts,
-    "smoothing": _smoothing,
+    "smoothing": partial(_of_each, SmoothingMember),
+    "autoregression": AutoregressiveMember.of_facts,
+    "arima": partial(_of_each, ArimaMember),
 }
 
 

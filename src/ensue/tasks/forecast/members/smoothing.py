@@ -20,8 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.per_series import (
+    LONGEST,
+    by_steps,
+    least,
+    outward,
+    parameters_of,
+    side_by_side,
+)
 from ensue.tasks.forecast.seasons import repeated
-from ensue.tasks.forecast.series import Series, Steps, ranges
+from ensue.tasks.forecast.series import Series, Steps
 
 Array = NDArray[np.float64]
 
@@ -30,8 +38,6 @@ TREND = ((0.0, 0.0), (0.02, 1.0), (0.1, 1.0), (0.3, 1.0), (0.02, 0.97), (0.1, 0.
 SEASON = (0.02, 0.1, 0.25, 0.5)
 FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
 LEAST = 1e-9  # of what is divided by
-LONGEST = 1500  # last steps that parameters are fitted to
-MOST_AT_ONCE = 3_000_000  # numbers in memory
 
 
 @dataclass(frozen=True)
@@ -59,12 +65,9 @@ class SmoothingMember:
     def fitted(
         self, ground: Ground, origins: Steps | None = None, horizon: int = 1
     ) -> SmoothingMember:
-        series = ground.series
-        ends = series.bounds[1:]
-        firsts = np.maximum(series.bounds[:-1], ends - LONGEST)
-        y = _dense(ground, ranges(firsts, ends), ends - firsts, self)
+        y = side_by_side(ground, self.transform, self.floor, LONGEST)
         found = _fit(y, self.season, self.trend, self.multiplies)
-        return replace(self, parameters=found, ids=series.ids)
+        return replace(self, parameters=found, ids=ground.series.ids)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
         """(horizon, windows, targets) in the units of the data. Where a series has not seen two
@@ -84,25 +87,18 @@ class SmoothingMember:
         plain = repeated(values, origins, horizon, self.season, starts)
         young = origins - starts < _needed(self.season)
         found = np.where(young[None, :, None], plain, found)
-        return _outward(found, self.transform)
+        return outward(found, self.transform)
 
     def _of(self, series: Series) -> Array:
-        """The parameters of these series; of one that training did not have, typical ones."""
-        if self.ids == series.ids or len(self.ids) == 1:
-            return np.broadcast_to(self.parameters, (series.count, *self.parameters.shape[1:]))
-        known = {key: k for k, key in enumerate(self.ids)}
-        typical = np.median(self.parameters, 0, keepdims=True)
-        every = np.concatenate([self.parameters, typical])
-        return every[[known.get(key, -1) for key in series.ids]]
+        return parameters_of(self.parameters, self.ids, series)
 
     def _states(self, ground: Ground) -> tuple[Array, Array, Array]:
         """Level, trend and season after each step, (steps, targets) each."""
         series = ground.series
-        y = _dense(ground, np.arange(len(series)), series.lengths, self)
+        y = side_by_side(ground, self.transform, self.floor)
         chosen = self._of(series)[..., None, :]  # (series, targets, 1, 4)
         states = _smoothed(y, chosen, self.season, self.multiplies, keep=True)[1]
-        steps = np.arange(len(series)) - series.starts
-        level, trend, seasonal = (own[steps, series.owner, :, 0] for own in states)
+        level, trend, seasonal = (by_steps(series, own[..., 0]) for own in states)
         return level, trend, seasonal
 
     def arrays(self) -> dict[str, Array]:
@@ -112,22 +108,6 @@ class SmoothingMember:
         found = {"transform": self.transform, "season": self.season, "trend": self.trend}
         found |= {"multiplies": self.multiplies}
         return found | {"ids": [list(own) for own in self.ids]}
-
-
-def _outward(found: Array, transform: str) -> Array:
-    return found if transform == "none" else np.exp(np.minimum(found, 60.0))
-
-
-def _dense(ground: Ground, steps: Steps, lengths: Steps, member: SmoothingMember) -> Array:
-    """(longest, series, targets), NaN where a value is missing or a series has ended."""
-    series = ground.series
-    level = ground.level(member.transform, member.floor)[ground.at]
-    there = np.isfinite(series.values[:, : level.shape[1]])
-    found = np.full((int(lengths.max()), len(lengths), level.shape[1]), np.nan)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    rows = ranges(np.zeros_like(lengths), lengths)
-    found[rows, owner] = np.where(there[steps], level[steps], np.nan)
-    return found
 
 
 def _needed(season: int) -> int:
@@ -210,23 +190,15 @@ def _fit(y: Array, season: int, trend: bool, multiplies: bool) -> Array:
     seasons = SEASON if season > 1 else (0.0,)
     grid = np.array([(a, b, g, phi) for a, (b, phi), g in product(LEVEL, trends, seasons)])
     tried = np.broadcast_to(grid, (*y.shape[1:], *grid.shape))
-    best = _best(y, tried, season, multiplies)
+
+    def cost(y: Array, tried: Array) -> Array:
+        return _smoothed(y, tried, season, multiplies)[0]
+
+    best = least(y, tried, cost, season + 3)
     for finer in FINER:
         along = [finer if own else (1.0,) for own in (True, trend, season > 1)]
         near = [np.array([*own, 1.0]) for own in product(*along)]
         around = np.stack([best * own for own in near], -2)
         around[..., :3] = np.clip(around[..., :3], 0.0, 0.99)
-        best = _best(y, around, season, multiplies)
+        best = least(y, around, cost, season + 3)
     return best
-
-
-def _best(y: Array, tried: Array, season: int, multiplies: bool) -> Array:
-    """tried (series, targets, tried, 4)."""
-    found = []
-    size = max(1, MOST_AT_ONCE // max(1, tried.shape[1] * tried.shape[2] * (season + 3)))
-    for first in range(0, tried.shape[0], size):
-        some = tried[first : first + size]
-        cost, _ = _smoothed(y[:, first : first + size], some, season, multiplies)
-        at = cost.argmin(-1)[..., None, None]
-        found.append(np.take_along_axis(some, at, 2)[:, :, 0])
-    return np.concatenate(found)

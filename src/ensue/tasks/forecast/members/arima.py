@@ -1,0 +1,249 @@
+"""Seasonal ARIMA with one term of each kind, of y or log y (Box & Jenkins).
+
+    w_t = (1 − B)^d·(1 − B^m)·y_t − c
+    w_t = φ·w_{t−1} + e_t + θ·e_{t−1} + Θ·e_{t−m} + θ·Θ·e_{t−m−1}
+
+d is 1, with c = 0, or 0, with c the mean. φ = 0 and d = 1 is the airline model. The parameters of
+each series are those of the least squared errors one step ahead, all that are tried side by side.
+A missing value has no error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.per_series import (
+    LONGEST,
+    by_steps,
+    least,
+    outward,
+    parameters_of,
+    side_by_side,
+)
+from ensue.tasks.forecast.seasons import repeated
+from ensue.tasks.forecast.series import Steps
+
+Array = NDArray[np.float64]
+
+AR = (0.0, 0.3, 0.6, 0.85)
+MA = (-0.9, -0.7, -0.5, -0.3, 0.0, 0.3)
+SEASON = (-0.9, -0.75, -0.6, -0.4, -0.2, 0.0)
+FINER = (0.1, 0.04, 0.015)
+LARGEST = np.array([0.98, 0.95, 0.95])  # of φ, θ, Θ
+NO_SEASON = 1
+LEAST = 1e-12  # of squared errors
+
+
+@dataclass(frozen=True)
+class ArimaMember:
+    """season: 1 has none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
+    φ, θ, Θ, c; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
+
+    transform: str
+    season: int
+    difference: int
+    own: bool
+    floor: Array
+    parameters: Array
+    ids: tuple[tuple[str, ...], ...] = ()
+
+    kind = "arima"
+
+    @property
+    def name(self) -> str:
+        of = "" if self.transform == "none" else " of log"
+        seasonal = f"(0,1,1){self.season}" if self.season > NO_SEASON else ""
+        return f"ARIMA({int(self.own)},{self.difference},1){seasonal}{of}"
+
+    @property
+    def needed(self) -> int:
+        """Steps before the first error."""
+        return self.difference + self.season * (self.season > NO_SEASON)
+
+    @property
+    def young(self) -> int:
+        """Steps that a series has at least before it is forecast."""
+        return 2 * self.needed
+
+    def fitted(self, ground: Ground, origins: Steps | None = None, horizon: int = 1) -> ArimaMember:
+        y = side_by_side(ground, self.transform, self.floor, LONGEST)
+        w = _differenced(y, self.season, self.difference)
+        centre = np.zeros(w.shape[1:])
+        if not self.difference:
+            there = np.isfinite(w)
+            centre = np.where(there, w, 0.0).sum(0) / np.maximum(there.sum(0), 1)
+        found = _fit((w - centre)[self.needed :], self.season, self.own)
+        parameters = np.concatenate([found, centre[..., None]], -1)
+        return replace(self, parameters=parameters, ids=ground.series.ids)
+
+    def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
+        """(horizon, windows, targets) in the units of the data. Where a series has not seen two
+        seasons yet, the last one is repeated."""
+        series, m = ground.series, self.season
+        y = ground.level(self.transform, self.floor)
+        place, last = ground.at_origin(origins), origins - 1
+        starts = series.starts[last]
+        errors, w = ground.once(self, lambda: self._states(ground))
+        of = parameters_of(self.parameters, self.ids, series)[series.owner[last]]
+        phi, theta, season, centre = np.moveaxis(of, -1, 0)  # (windows, targets)
+
+        def error(back: int) -> Array:
+            """So many steps before the first ahead; 0 before a series."""
+            at = origins - back
+            return np.where((at < starts)[:, None], 0.0, errors[np.maximum(at, 0)])
+
+        before = w[last]
+        said: list[Array] = []
+
+        def level(h: int, back: int) -> Array:
+            return said[h - back] if h >= back else y[np.maximum(place + h - back, 0)]
+
+        for h in range(horizon):
+            now = phi * before
+            if h == 0:
+                now = now + theta * error(1)
+            if m > NO_SEASON and h < m:
+                now = now + season * error(m - h)
+            if m > NO_SEASON and h < m + 1:
+                now = now + theta * season * error(m + 1 - h)
+            before = now
+            own = now + centre
+            if m > NO_SEASON:
+                own = own + level(h, m)
+            if self.difference:
+                own = own + level(h, 1)
+                if m > NO_SEASON:
+                    own = own - level(h, m + 1)
+            said.append(own)
+        young = origins - starts < self.young
+        plain = repeated(y[ground.at], origins, horizon, m, starts)
+        found = np.where(young[None, :, None], plain, np.stack(said))
+        return outward(found, self.transform)
+
+    def log_likelihood(self, ground: Ground) -> float:
+        """Of y itself, whatever the transform: −n/2·log(mean e²) − Σ log |dy/dlevel|, summed over
+        series and targets; of fitted parameters."""
+        y = side_by_side(ground, self.transform, self.floor)
+        of = parameters_of(self.parameters, self.ids, ground.series)
+        w = (_differenced(y, self.season, self.difference) - of[..., 3])[self.needed :]
+        count = np.isfinite(w).sum(0)
+        cost = _errors(w, of[..., None, :3], self.season)[0][..., 0]
+        found = -0.5 * count * np.log(np.maximum(cost, LEAST) / np.maximum(count, 1))
+        if self.transform != "none":
+            found -= np.where(np.isfinite(w), y[self.needed :], 0.0).sum(0)
+        return float(found.sum())
+
+    def _states(self, ground: Ground) -> tuple[Array, Array]:
+        """Errors and w (steps, targets); 0 where they are not known."""
+        series = ground.series
+        y = side_by_side(ground, self.transform, self.floor)
+        of = parameters_of(self.parameters, self.ids, series)
+        w = _differenced(y, self.season, self.difference) - of[..., 3]
+        errors = np.zeros_like(w)
+        if len(w) > self.needed:
+            some, head = w[self.needed :], self.young - self.needed
+            own = _errors(some, of[..., None, :3], self.season, head, keep=True)[1]
+            errors[self.needed :] = own[..., 0]
+        return by_steps(series, errors), by_steps(series, np.nan_to_num(w))
+
+    def arrays(self) -> dict[str, Array]:
+        return {"floor": self.floor, "parameters": self.parameters}
+
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"transform": self.transform, "season": self.season}
+        found |= {"difference": self.difference, "own": self.own}
+        return found | {"ids": [list(own) for own in self.ids]}
+
+
+def _differenced(y: Array, season: int, difference: int) -> Array:
+    """NaN where a value is missing that is needed."""
+    found = y
+    for lag in [season] * (season > NO_SEASON) + [1] * difference:
+        less = np.full_like(found, np.nan)
+        less[lag:] = found[lag:] - found[:-lag]
+        found = less
+    return found
+
+
+class _Recursion:
+    """The errors of w, step by step, for all that is tried: (series, targets, tried)."""
+
+    def __init__(self, parameters: Array, season: int, shape: tuple[int, ...]) -> None:
+        self.phi, self.theta, self.seasonal = np.moveaxis(parameters, -1, 0)
+        self.season, self.both = season, self.theta * self.seasonal
+        self.ring = [np.zeros(shape) for _ in range(season + 1)]  # the last errors, by the step
+        self.before = np.zeros(shape)
+        self.step = 0
+
+    def expected(self) -> Array:
+        """Of the next step."""
+        at, size = self.step, self.season + 1
+        found: Array = self.phi * self.before + self.theta * self.ring[(at - 1) % size]
+        if self.season > NO_SEASON:
+            found = found + self.seasonal * self.ring[(at - self.season) % size]
+            found = found + self.both * self.ring[at % size]  # of a season and a step before
+        return found
+
+    def take(self, w: Array, error: Array) -> None:
+        self.ring[self.step % (self.season + 1)] = error
+        self.before = w
+        self.step += 1
+
+
+def _errors(
+    w: Array, parameters: Array, season: int, head: int | None = None, keep: bool = False
+) -> tuple[Array, Array]:
+    """The sum of squared errors of each parameters, (series, targets, tried), and with `keep` the
+    errors (steps, …). w (steps, series, targets); parameters (…, tried, 3).
+
+    What was before the first step is forecast backwards (Box & Jenkins): of a series turned around
+    in time the same parameters hold. head: the steps that this looks at; forecasts from an origin
+    must not look at those after it."""
+    shape = np.broadcast_shapes(parameters.shape[:-1], (*w.shape[1:], 1))
+    there, clean = np.isfinite(w)[..., None], np.nan_to_num(w)[..., None]
+    back = _Recursion(parameters, season, shape)
+    for step in reversed(range(len(w) if head is None else min(head, len(w)))):
+        error = np.where(there[step], clean[step] - back.expected(), 0.0)
+        back.take(clean[step], error)
+    earlier = []
+    for _ in range(season + 1):
+        own = back.expected()
+        back.take(own, np.zeros(shape))
+        earlier.append(own)
+    ahead = _Recursion(parameters, season, shape)
+    cost, kept = np.zeros(shape), np.zeros((len(w) * keep, *shape))
+    for own in reversed(earlier):
+        error = own - ahead.expected()
+        cost += error * error
+        ahead.take(own, error)
+    for step in range(len(w)):
+        error = np.where(there[step], clean[step] - ahead.expected(), 0.0)
+        ahead.take(clean[step], error)
+        cost += error * error
+        if keep:
+            kept[step] = error
+    return cost, kept
+
+
+def _fit(w: Array, season: int, own: bool) -> Array:
+    """(series, targets, 3): the best of a grid, then of finer and finer ones around it."""
+    seasons = SEASON if season > NO_SEASON else (0.0,)
+    grid = np.array(list(product(AR if own else (0.0,), MA, seasons)))
+    free = np.array([own, True, season > NO_SEASON])
+
+    def cost(y: Array, tried: Array) -> Array:
+        return _errors(y, tried, season)[0]
+
+    tried = np.broadcast_to(grid, (*w.shape[1:], *grid.shape))
+    best = least(w, tried, cost, season + 3)
+    for finer in FINER:
+        steps = np.array(list(product(*((-finer, 0.0, finer) if f else (0.0,) for f in free))))
+        around = np.clip(best[..., None, :] + steps, -LARGEST, LARGEST)
+        best = least(w, around, cost, season + 3)
+    return best

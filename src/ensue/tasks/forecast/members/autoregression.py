@@ -1,0 +1,117 @@
+"""Autoregression: a step from the steps before it and points on the circles of the calendar, by
+least squares, and the steps after it from its own forecasts.
+
+    w_t = c + Σ_k a_k·w_{t−k} + Σ_p b_p·(sin, cos)(2π·t/p) + e_t
+
+w: y or log y, or its changes from step to step. Where several steps ahead are each regressed on
+the past (`ridge`), short series have few windows for many weights; here all steps share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.ground import Ground, harmonics
+from ensue.tasks.forecast.members.per_series import outward
+from ensue.tasks.forecast.series import Steps
+
+Array = NDArray[np.float64]
+
+PAIRS = 2  # sine and cosine of a period, and of its half
+RIDGE = 1e-4  # as a share of the variance of each input
+MOST_STEPS = 20_000  # last ones that weights are solved from
+EMPTY = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class AutoregressiveMember:
+    """lags: steps before; difference: of y, 0 or 1; weight (targets, inputs): of the lags, the
+    newest first, and the points on circles; bias (targets,)."""
+
+    transform: str
+    lags: int
+    difference: int
+    periods: tuple[float, ...]
+    floor: Array
+    weight: Array = field(default_factory=lambda: EMPTY)
+    bias: Array = field(default_factory=lambda: EMPTY)
+
+    kind = "autoregression"
+
+    @property
+    def name(self) -> str:
+        of = "" if self.transform == "none" else " of log"
+        changes = " of changes" * self.difference
+        return f"AR({self.lags}){changes}{of}" + " with the calendar" * bool(self.periods)
+
+    def fitted(
+        self, ground: Ground, origins: Steps | None = None, horizon: int = 1
+    ) -> AutoregressiveMember:
+        """From every step that has enough before it."""
+        series = ground.series
+        steps = np.arange(len(series))
+        after = steps - series.starts >= self.lags + self.difference
+        steps = steps[after][-MOST_STEPS:]
+        place = ground.at[steps]
+        w = self._changes(ground)
+        waves = harmonics(ground.clock[place], self.periods, PAIRS)
+        weights, biases = [], []
+        for k in range(w.shape[1]):
+            there = np.isfinite(series.values[steps, k])
+            lags = w[place[there, None] - 1 - np.arange(self.lags), k]
+            weight, bias = _solved(np.concatenate([lags, waves[there]], 1), w[place[there], k])
+            weights.append(weight)
+            biases.append(bias)
+        return replace(self, weight=np.stack(weights), bias=np.array(biases))
+
+    def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
+        """(horizon, windows, targets) in the units of the data."""
+        place, last = ground.at_origin(origins), ground.at[origins - 1]
+        w = self._changes(ground)
+        back = w[np.maximum(place[:, None] - 1 - np.arange(self.lags), 0)]  # the newest first
+        clock, level = ground.clock[last], ground.level(self.transform, self.floor)[last]
+        lag_weight, wave_weight = self.weight[:, : self.lags], self.weight[:, self.lags :]
+        said = []
+        for h in range(horizon):
+            waves = harmonics(clock + h + 1, self.periods, PAIRS)
+            now = np.einsum("wlt,tl->wt", back, lag_weight) + waves @ wave_weight.T + self.bias
+            back = np.concatenate([now[:, None], back[:, :-1]], 1)
+            level = level + now if self.difference else now
+            said.append(level)
+        return outward(np.stack(said), self.transform)
+
+    def _changes(self, ground: Ground) -> Array:
+        """w at all places of the ground."""
+        level = ground.level(self.transform, self.floor)
+        return np.diff(level, axis=0, prepend=level[:1]) if self.difference else level
+
+    def arrays(self) -> dict[str, Array]:
+        return {"floor": self.floor, "weight": self.weight, "bias": self.bias}
+
+    def facts(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"transform": self.transform, "lags": self.lags}
+        return found | {"difference": self.difference, "periods": list(self.periods)}
+
+    @classmethod
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]
+    ) -> AutoregressiveMember:
+        given: dict[str, Any] = {**facts, **arrays}
+        return cls(**given | {"periods": tuple(facts["periods"])})
+
+
+def _solved(x: Array, y: Array) -> tuple[Array, float]:
+    """weight (inputs,) and bias; 0 where nothing is there to learn from."""
+    if not len(x):
+        return np.zeros(x.shape[1]), 0.0
+    centre, middle = x.mean(0), float(y.mean())
+    off = x - centre
+    normal = off.T @ off
+    size = np.maximum(normal.diagonal(), 1e-12 * max(float(normal.diagonal().max()), 1e-12))
+    weight = np.linalg.solve(normal + RIDGE * np.diag(size), off.T @ (y - middle))
+    return weight, middle - float(weight @ centre)

@@ -1,0 +1,220 @@
+"""Laws of the solved members of a mixed forecast, over a table of all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ensue.tasks.forecast.members.arima import ArimaMember, _errors
+from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
+from ensue.tasks.forecast.members.choice import chosen
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.mixture import KINDS, Member, RepeatedMember
+from ensue.tasks.forecast.members.ridge import RidgeForm, RidgeMember
+from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
+from ensue.tasks.forecast.series import Series
+from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.tables.reading import part_of_table
+
+Array = NDArray[np.float64]
+HORIZON, SEASON, ROOM = 6, 4, 12
+FLOOR, NONE = np.array([1e-3]), np.zeros(0)
+
+
+def arima(transform: str, season: int, difference: int, own: bool) -> ArimaMember:
+    return ArimaMember(transform, season, difference, own, FLOOR, NONE)
+
+
+def smoothing(transform: str, season: int, trend: bool, multiplies: bool) -> SmoothingMember:
+    return SmoothingMember(transform, season, trend, multiplies, FLOOR, NONE)
+
+
+MEMBERS: dict[str, Member] = {
+    "repeated": RepeatedMember(SEASON),
+    "ridge": RidgeMember(RidgeForm("none", "last", True, False, 1), 5, 0.01, FLOOR),
+    "ridge of log, by the season": RidgeMember(
+        RidgeForm("log", "season", True, False, SEASON), 5, 0.01, FLOOR
+    ),
+    "smoothing": smoothing("none", SEASON, True, False),
+    "smoothing, season multiplied": smoothing("none", SEASON, True, True),
+    "smoothing of log, no season": smoothing("log", 1, False, False),
+    "airline model of log": arima("log", SEASON, 1, False),
+    "ARIMA, seasonal, with a mean": arima("none", SEASON, 0, True),
+    "ARIMA without a season": arima("none", 1, 1, True),
+    "AR": AutoregressiveMember("none", 5, 0, (), FLOOR),
+    "AR of changes of log": AutoregressiveMember("log", 3, 1, (), FLOOR),
+    "AR with the calendar": AutoregressiveMember("none", 3, 0, (9.0, 25.5), FLOOR),
+}
+
+
+def walk(steps: int, seed: int) -> Array:
+    """Positive numbers with a trend, a season that grows with it, and noise."""
+    draw = np.random.default_rng(seed)
+    steady = np.exp(0.01 * np.arange(steps) + 0.02 * draw.normal(size=steps).cumsum())
+    return np.asarray(20 * steady * (1 + 0.3 * np.sin(2 * np.pi * np.arange(steps) / SEASON)))
+
+
+def ground_of(*columns: Array, season: int = SEASON) -> Ground:
+    """A series of each column, a panel of several."""
+    ids = [f"s{k}" for k, own in enumerate(columns) for _ in own]
+    table: dict[str, Any] = {"y": np.concatenate(columns).tolist()}
+    settings = {"targets": ["y"], "horizon": HORIZON}
+    if len(columns) > 1:
+        table, settings = {"id": ids, **table}, {**settings, "ids": ["id"]}
+    series: Series = part_of_table(table, ForecastSettings.of(settings, "model")).series
+    return Ground.of(series, 1, 0, season, ROOM)
+
+
+def learned(member: Member, ground: Ground) -> Member:
+    last = ground.series.bounds[1:] - HORIZON
+    every = [np.arange(a + 1, b) for a, b in zip(ground.series.bounds, last, strict=False)]
+    return member.fitted(ground, np.concatenate(every), HORIZON)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_future_changes_no_forecast(name: str) -> None:
+    values, origins = walk(60, 1), np.array([2, 9, 30, 50])
+    member = learned(MEMBERS[name], ground_of(values))
+    before = member.forecasts(ground_of(values), origins, HORIZON)
+    assert np.isfinite(before).all()
+    for k, origin in enumerate(origins):
+        other = values.copy()
+        other[origin:] = 7.0
+        after = member.forecasts(ground_of(other), origins[k : k + 1], HORIZON)
+        np.testing.assert_allclose(after[:, 0], before[:, k], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_series_among_others_is_forecast_as_alone(name: str) -> None:
+    one, two = walk(40, 1), walk(60, 2)
+    member = learned(MEMBERS[name], ground_of(two))
+    alone = member.forecasts(ground_of(two), np.array([30, 55]), HORIZON)
+    together = member.forecasts(ground_of(one, two), 40 + np.array([30, 55]), HORIZON)
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_kept_as_a_file_it_says_the_same(name: str) -> None:
+    ground, origins = ground_of(walk(60, 1)), np.array([20, 55])
+    member = learned(MEMBERS[name], ground)
+    again = KINDS[member.kind](json.loads(json.dumps(member.facts())), member.arrays())
+    assert again.name == member.name
+    said = [own.forecasts(ground, origins, HORIZON) for own in (member, again)]
+    np.testing.assert_array_equal(*said)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_missing_values_leave_forecasts_finite(name: str) -> None:
+    values = walk(60, 1)
+    values[[3, 20, 21, 57]] = np.nan
+    ground = ground_of(values)
+    said = learned(MEMBERS[name], ground).forecasts(ground, np.array([10, 30, 59]), HORIZON)
+    assert np.isfinite(said).all()
+
+
+# --- ARIMA ----------------------------------------------------------------------------------
+
+
+def drawn_airline(steps: int, theta: float, seasonal: float, seed: int = 1) -> Array:
+    """y of w_t = e_t + θ·e_{t−1} + Θ·e_{t−m} + θΘ·e_{t−m−1}."""
+    e = np.random.default_rng(seed).normal(size=steps)
+    w = e.copy()
+    w[1:] += theta * e[:-1]
+    w[SEASON:] += seasonal * e[:-SEASON]
+    w[SEASON + 1 :] += theta * seasonal * e[: -SEASON - 1]
+    y = np.zeros(steps)
+    for t in range(steps):
+        y[t] = w[t] + (y[t - 1] if t else 0) + (y[t - SEASON] if t >= SEASON else 0)
+        y[t] -= y[t - SEASON - 1] if t > SEASON else 0
+    return y
+
+
+def test_the_parameters_of_a_long_airline_series_are_found() -> None:
+    member = learned(arima("none", SEASON, 1, True), ground_of(drawn_airline(1200, -0.5, -0.6)))
+    assert isinstance(member, ArimaMember)
+    _, theta, seasonal, _ = member.parameters[0, 0]
+    assert theta == pytest.approx(-0.5, abs=0.15)
+    assert seasonal == pytest.approx(-0.6, abs=0.08)
+
+
+def test_arima_goes_on_by_its_equation_with_errors_of_zero() -> None:
+    y, origin = drawn_airline(80, -0.5, -0.6), 70
+    phi, theta, seasonal, centre = 0.4, -0.5, -0.6, 0.2
+    parameters = np.array([[[phi, theta, seasonal, centre]]])
+    member = ArimaMember("none", SEASON, 1, True, FLOOR, parameters, ((),))
+    said = member.forecasts(ground_of(y), np.array([origin]), HORIZON)[:, 0, 0]
+    w = np.diff(y[SEASON:] - y[:-SEASON]) - centre  # the first is of step SEASON + 1
+    first = SEASON + 1
+    given = w[:, None, None], parameters[..., None, :3], SEASON
+    own = _errors(*given, head=first, keep=True)[1][:, 0, 0, 0]
+    e = [*own[: origin - first], *[0.0] * HORIZON]
+    steps, known = list(w[: origin - first]), list(y[:origin])
+    for h in range(HORIZON):
+        t = origin - first + h
+        now = phi * steps[t - 1] + theta * e[t - 1] + seasonal * e[t - SEASON]
+        steps.append(now + theta * seasonal * e[t - SEASON - 1])
+        at = origin + h
+        known.append(
+            steps[-1] + centre + known[at - 1] + known[at - SEASON] - known[at - SEASON - 1]
+        )
+    np.testing.assert_allclose(said, known[origin:], rtol=1e-9)
+
+
+def test_the_likelihood_tells_growing_swings_from_even_ones() -> None:
+    grown = walk(80, 1)
+    even = 200 + drawn_airline(80, -0.5, -0.6)
+    for values, better in ((grown, "log"), (even - even.min() + 5, "none")):
+        ground = ground_of(values)
+        found = {}
+        for transform in ("none", "log"):
+            member = learned(arima(transform, SEASON, 1, False), ground)
+            assert isinstance(member, ArimaMember)
+            found[transform] = member.log_likelihood(ground)
+        assert max(found, key=lambda own: found[own]) == better
+
+
+def test_short_series_with_growing_swings_are_forecast_by_their_logarithm() -> None:
+    settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
+    series = part_of_table({"y": walk(48, 1).tolist()}, settings).series
+    found = chosen(series, settings, SEASON).mixture
+    assert found.transform == "log"
+    assert not any(own.name in ("smoothing", "AR(2)", "ridge, 4 back") for own in found.members)
+
+
+# --- autoregression -------------------------------------------------------------------------
+
+
+def test_an_autoregression_without_noise_is_found_and_goes_on() -> None:
+    y = [1.0, 2.0]
+    for _ in range(60):
+        y.append(0.9 * y[-1] - 0.8 * y[-2] + 3)
+    values = np.array(y)
+    ground = ground_of(values)
+    member = learned(AutoregressiveMember("none", 2, 0, (), FLOOR), ground)
+    said = member.forecasts(ground, np.array([10, 50]), HORIZON)[:, :, 0]
+    truth = np.stack([values[10 : 10 + HORIZON], values[50 : 50 + HORIZON]], 1)
+    np.testing.assert_allclose(said, truth, atol=0.02)
+
+
+def test_the_calendar_is_that_of_the_step_ahead() -> None:
+    steps = np.arange(300)
+    values = 10 + np.sin(2 * np.pi * steps / 25.5)
+    ground = ground_of(values)
+    member = learned(AutoregressiveMember("none", 1, 0, (25.5,), FLOOR), ground)
+    said = member.forecasts(ground, np.array([200]), HORIZON)[:, 0, 0]
+    np.testing.assert_allclose(said, values[200 : 200 + HORIZON], atol=0.01)
+
+
+# --- weights --------------------------------------------------------------------------------
+
+
+def test_few_windows_count_all_members_alike_and_many_find_the_better_one() -> None:
+    errors = np.random.default_rng(1).normal(size=(4000, 2)) * [1.0, 3.0]
+    scores = np.abs(errors).mean(0)
+    np.testing.assert_array_equal(weights_of(errors, scores, FEW_BLOCKS, 1), [0.5, 0.5])
+    assert weights_of(errors, scores, 10 * FEW_BLOCKS, 1)[0] > 0.8
