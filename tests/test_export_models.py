@@ -3,98 +3,112 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from exports import ROWS, TEXTS, check_answer, classifier, in_node, in_onnx, labeller, made
 
 import ensue
 from ensue import cli
 from ensue.errors import OptionError
 from ensue.export.grid import ExportMismatch
-from ensue.export.model import write_model
+from ensue.export.model import TracedModel, write_model, write_traced
 from ensue.export.onnx import layer as onnx_layer
-from ensue.export.onnx.network import network_model
+from ensue.export.onnx.network import traced
+from ensue.export.programs import NoProgram, node_program
 from ensue.tasks import TASKS
+from ensue.tasks.exported import REFUSED
+from ensue.tasks.rows import exported as rows_exported
 
 pytest.importorskip("onnxruntime")
-
-TEXTS = [
-    "a fine, fine film",
-    "dull & long",
-    "great fun!",
-    "boring",
-    "the new one: 3.50",
-    "naïve <b>",
+DOCS = Path(__file__).parent.parent / "docs"
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if row.slow else []) for name, row in ROWS.items()
 ]
-ROWS = [(text, "good" if k % 2 == 0 else "bad") for k, text in enumerate(TEXTS)] * 6
-# A process in which torch cannot be imported, nor Ensue.
-ALONE = """
-import sys
-sys.modules["torch"] = sys.modules["ensue"] = None
-sys.path.insert(0, sys.argv[1])
-import json, predict
-print(json.dumps(list(predict.answers(sys.argv[2], json.loads(sys.stdin.read())))))
-"""
 
 
-def classifier(**model: Any) -> Any:
-    members = model.pop("members", 1)
-    own = ensue.Classifier(
-        model={"hidden_size": 6, "embedding_size": 5, "linear": "alone", **model},
-        train={"epochs": 2, "rate": 0.05},
-        members=members,
-    )
-    return own.fit(ROWS)
+def no_node() -> bool:
+    try:
+        node_program()
+    except NoProgram:
+        return True
+    return False
 
 
-@pytest.fixture(scope="module")
-def model() -> Any:
-    return classifier(pooling="max+last", members=2)
+needs_node = pytest.mark.skipif(no_node(), reason="no Node.js")
 
 
-def test_onnx_answers_like_predict_without_torch(model: Any, tmp_path: Path) -> None:
-    written = write_model(model, tmp_path / "model.onnx")
+@pytest.mark.parametrize("name", NAMES)
+def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> None:
+    own = made(name)
+    written = write_traced(own.traced, tmp_path / "model.onnx")
     assert written.combinations == 24
-    assert written.difference < 1e-5
-    asked = [*TEXTS, "", "unknown words only", "A" * 300, "fine " * 60]
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE, str(tmp_path), str(tmp_path / "model.onnx")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    for (label, every), wanted in zip(json.loads(done.stdout), model.predict(asked), strict=True):
-        assert label == wanted.label
-        assert every == pytest.approx(wanted.probabilities, abs=1e-4)
+    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.wanted, strict=True):
+        check_answer(got, wanted)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
-    assert [own["step"] for own in described["before"]] == ["tokenise", "look up", "cut"]
+    assert described["task"] == name.split(",")[0]
+
+
+@needs_node
+@pytest.mark.parametrize("name", NAMES)
+def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
+    own = made(name)
+    assert write_traced(own.traced, tmp_path / "model.js").combinations == 24
+    found = in_node(tmp_path, ROWS[name].questions)
+    for got, wanted in zip(found, own.wanted, strict=True):
+        check_answer(got, wanted)
+    if name == "classify":  # cut as Python cuts
+        tokeniser = own.model.learned.tokenisers.input
+        assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
+
+
+def test_every_task_is_exported_or_refused_by_name() -> None:
+    own = {name for name, task in TASKS.items() if "exported" in vars(type(task))}
+    assert own == {name.split(",")[0] for name in ROWS}
+    with pytest.raises(OptionError, match="tree: a whole model of this task cannot be exported"):
+        TASKS["tree"].exported(object())  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     mixed = classifier(ngrams=1, ngram_share=0.5)
-    with pytest.raises(OptionError, match="classify: a mixture with a linear model cannot be"):
+    with pytest.raises(OptionError, match=r"classify: n-grams of words beside the network"):
         write_model(mixed, tmp_path / "model.onnx")
-    other = ensue.Regressor(model={"hidden_size": 4}, train={"epochs": 1})
-    other.fit([(text, float(k)) for k, text in enumerate(TEXTS * 4)])
-    with pytest.raises(OptionError, match="regress: a whole model cannot be exported"):
-        write_model(other, tmp_path / "model.onnx")
+    with pytest.raises(OptionError, match="label: an output that reads the label before"):
+        write_model(labeller(output="previous", linear_share=0), tmp_path / "model.onnx")
+    counted = ensue.LanguageModel(model={"family": "ngram", "order": 2}).fit(TEXTS, TEXTS)
+    with pytest.raises(OptionError, match="language: an n-gram language model"):
+        write_model(counted, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="got no ending"):
         write_model(mixed, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sabotaged_model_leaves_no_file(model: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_docs_print_the_table_of_refusals() -> None:
+    page = " ".join((DOCS / "export.md").read_text().split())
+    for what, instead in REFUSED.values():
+        assert f"| {what} | {instead} |" in page, what
+
+
+def test_columns_that_are_not_the_text_s_are_refused() -> None:
+    model = made("classify").model
+    wider = replace(
+        model.learned.text_linear,
+        weights=model.learned.text_linear.weights.repeat(2, 0),
+    )
+    with pytest.raises(OptionError, match="columns of a table beside the text"):
+        rows_exported.linear_member(wider, model.learned.tokenisers.input, "classify")
+
+
+def test_a_sabotaged_model_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(
         onnx_layer.Sequences, "alive", lambda s, less=0: s.builder.constant([True], bool)
     )
     monkeypatch.setattr(onnx_layer, "operator_of", lambda direction: None)
     with pytest.raises(ExportMismatch, match="not exported"):
-        write_model(model, tmp_path / "model.onnx")
+        write_traced(made("classify").traced, tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,23 +118,18 @@ def test_what_torch_cannot_write_is_an_error_of_ours() -> None:
             return torch.special.ndtri(x)
 
     with pytest.raises(OptionError, match="torch's exporter cannot write this network"):
-        network_model(Strange(), {"x": torch.rand(3)}, {"x": ["batch"]}, ["y"])
-
-
-def test_every_task_exports_or_says_that_it_does_not() -> None:
-    own = [name for name, task in TASKS.items() if "exported" in vars(type(task))]
-    assert own == ["classify"]
+        traced(Strange(), {"x": torch.rand(3)}, {"x": ["batch"]}, ["y"])
 
 
 def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     rows = "".join(
-        json.dumps({"text": f"{t} {k}", "label": c}) + "\n" for k, (t, c) in enumerate(ROWS)
+        json.dumps({"text": f"{TEXTS[k % 6]} {k}", "label": "ab"[k % 2]}) + "\n" for k in range(36)
     )
     (tmp_path / "rows.jsonl").write_text(rows)
     monkeypatch.chdir(tmp_path)
-    words = "train rows.jsonl --task classify --run run --quiet --set model.linear=alone"
+    small = "--set train.epochs=1 --set model.hidden_size=4 --set model.linear=alone"
     for line, code in (
-        (f"{words} --set train.epochs=1 --set model.hidden_size=4", 0),
+        (f"train rows.jsonl --task classify --run run --quiet {small}", 0),
         ("export run model.onnx --weights int8", 0),
         ("export run model.exe", 2),
     ):
@@ -131,3 +140,9 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "wrote model.onnx" in told.out
     assert "validation accuracy:" in told.out
     assert "model.exe" in told.err
+
+
+def test_a_traced_model_is_traced_once() -> None:
+    own = made("classify").traced
+    assert isinstance(own, TracedModel)
+    assert own.graphs is own.graphs

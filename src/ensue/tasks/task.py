@@ -361,7 +361,7 @@ class Task(ABC, Generic[S, P, L]):
     def exported(self, model: Model[S, P, L]) -> Exported:
         """The network with named inputs and outputs, and what stands around it; an error names
         what cannot be exported."""
-        raise refuse(self.name, "a whole model")
+        raise refuse("task", self.name)
 
     # ------------------------------------------------------------- looked at
     def describe(self, model: Model[S, P, L]) -> str:

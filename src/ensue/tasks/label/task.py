@@ -19,6 +19,7 @@ from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.exported import Exported
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.content import StepContent
 from ensue.tasks.label.evaluation import (
@@ -27,6 +28,7 @@ from ensue.tasks.label.evaluation import (
     evaluate_steps,
     tags_of_rows,
 )
+from ensue.tasks.label.exported import exported
 from ensue.tasks.label.learned import LearnedLabels, step_targets
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
@@ -173,6 +175,9 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: LabellerModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()
 

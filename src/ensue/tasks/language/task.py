@@ -19,8 +19,10 @@ from ensue.errors import OptionError
 from ensue.metrics.table import TOKEN_METRICS
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.both_sides import BothSidesLanguage
+from ensue.tasks.language.exported import exported
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
@@ -157,6 +159,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: AnyLanguageModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedLanguage) -> Packed:
         return learned.pack()
 

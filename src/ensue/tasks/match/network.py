@@ -158,8 +158,8 @@ class MatchNetwork(nn.Module):
         u, u_final = self.encoder(self.embed(first.inputs), first.lengths)
         v, v_final = self.encoder(self.embed(second.inputs), second.lengths)
         if self.attended is not None:
-            seen_u = self.attended(u, v, step_mask(second.lengths.to(v.device), len(v)))
-            seen_v = self.attended(v, u, step_mask(first.lengths.to(u.device), len(u)))
+            seen_u = self.attended(u, v, step_mask(second.lengths.to(v.device), v.shape[0]))
+            seen_v = self.attended(v, u, step_mask(first.lengths.to(u.device), u.shape[0]))
             u, v = seen_u, seen_v
         one = self.pooling(u, u_final, first.lengths)
         other = self.pooling(v, v_final, second.lengths)

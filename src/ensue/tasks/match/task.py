@@ -21,6 +21,7 @@ from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.match.content import (
     SIDES,
     MatchContent,
@@ -28,6 +29,7 @@ from ensue.tasks.match.content import (
     pair_of_line,
     pairs_in_memory,
 )
+from ensue.tasks.match.exported import exported
 from ensue.tasks.match.learned import LearnedMatch, kind_of
 from ensue.tasks.match.network import MatchColumns, MatchNetwork, MatchSource, in_batches
 from ensue.tasks.match.options import OPTIONS
@@ -192,6 +194,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: MatcherModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedMatch) -> Packed:
         return learned.pack()
 

@@ -18,7 +18,9 @@ from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
+from ensue.tasks.regress.exported import exported
 from ensue.tasks.regress.learned import LearnedNumber
 from ensue.tasks.regress.options import OPTIONS
 from ensue.tasks.regress.settings import RegressorSettings
@@ -145,6 +147,9 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return model.learned.target.evaluate(given)
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: RegressorModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()
 

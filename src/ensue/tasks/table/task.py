@@ -19,6 +19,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
@@ -30,6 +31,7 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.table.cells import Grid, ShownRow, texts_of
 from ensue.tasks.table.content import TableContent, asked_in_memory, row_of_line, rows_in_memory
+from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
 from ensue.tasks.table.options import OPTIONS
@@ -202,6 +204,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: RowModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedTable) -> Packed:
         return learned.pack()
 
