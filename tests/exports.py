@@ -68,12 +68,14 @@ def bits(answer: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """make: a fitted model; questions, of many kinds; answered: what is compared of an answer."""
+    """make: a fitted model; questions, of many kinds; answered: what is compared of an answer; ask:
+    how questions are asked one by one."""
 
     make: Callable[[], Any]
     questions: Sequence[Any]
     answered: Callable[[Any], dict[str, Any]]
     slow: bool = True
+    ask: Callable[[Any, Any], list[Any]] = lambda model, questions: model.predict(list(questions))
 
 
 def classifier(**model: Any) -> Any:
@@ -191,9 +193,34 @@ def _of_vectors() -> Any:
     return ensue.Classifier(model=SMALL, train=QUICK).fit(VECTORS)
 
 
+SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
+
+
+def _forecaster(**model: Any) -> Any:
+    own = {"family": "direct", "horizon": 5, "look_back": 12, "hidden_size": 8, **model}
+    made = ensue.Forecaster(model={"output": "squared", **own}, train=QUICK)
+    return made.fit({"sales": SALES}, target="sales")
+
+
+def steps(answer: Any) -> dict[str, Any]:
+    every = [step.expected["sales"] for step in answer]
+    return {
+        key: {"sales": [getattr(own, key) for own in every]} for key in ("value", "low", "high")
+    }
+
+
+def values_alone(answer: Any) -> dict[str, Any]:
+    return {"value": steps(answer)["value"]}
+
+
+def each(model: Any, questions: Any) -> list[Any]:
+    return [model.predict(own) for own in questions]
+
+
 WORDS = [*TEXTS, *STRANGE]
 MATCHED = [("it rains", "is it dry?"), ("", "rains"), ("wet it is", "")]
 SAID = [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q"]
+SERIES = [{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)]
 SPOKEN = ["the dog runs", "", "cat the old unknown"]
 ROWS: dict[str, Row] = {
     "classify": Row(lambda: classifier(members=2, pooling="max+last"), WORDS, classes, slow=False),
@@ -233,6 +260,22 @@ ROWS: dict[str, Row] = {
         lambda: translator(family="transformer", heads=2, hidden_size=8), SAID, text
     ),
     "caption": Row(_captioner, SHOWN, text),
+    "forecast": Row(_forecaster, SERIES, steps, ask=each),
+    "forecast, drawn paths": Row(
+        lambda: _forecaster(output="gaussian", normalise="last"), SERIES, values_alone, ask=each
+    ),
+    "forecast, step by step": Row(
+        lambda: _forecaster(family="recurrent", transform="log", difference=1),
+        SERIES,
+        steps,
+        ask=each,
+    ),
+    "forecast, linear": Row(
+        lambda: _forecaster(family="linear", output="auto", difference=12), SERIES, steps, ask=each
+    ),
+    "forecast, segments": Row(
+        lambda: _forecaster(family="segment", segment=6), SERIES, steps, ask=each
+    ),
 }
 
 
@@ -249,7 +292,7 @@ class Made:
 def made(name: str) -> Made:
     row = ROWS[name]
     model = row.make()
-    wanted = [row.answered(own) for own in model.predict(list(row.questions))]
+    wanted = [row.answered(own) for own in row.ask(model, row.questions)]
     return Made(model, TracedModel(model.task.exported(model)), wanted)
 
 

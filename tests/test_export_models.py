@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from exports import ROWS, TEXTS, check_answer, classifier, in_node, in_onnx, labeller, made
+from exports import ROWS, SALES, TEXTS, check_answer, classifier, in_node, in_onnx, labeller, made
 
 import ensue
 from ensue import cli
@@ -81,6 +81,10 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     counted = ensue.LanguageModel(model={"family": "ngram", "order": 2}).fit(TEXTS, TEXTS)
     with pytest.raises(OptionError, match="language: an n-gram language model"):
         write_model(counted, tmp_path / "model.onnx")
+    mixture = ensue.Forecaster(model={"horizon": 2, "look_back": 6}, train={"epochs": 1})
+    mixture.fit({"sales": SALES[:80]}, target="sales")
+    with pytest.raises(OptionError, match="forecast: the seasonal, ridge and smoothing models of"):
+        write_model(mixture, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="got no ending"):
         write_model(mixed, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -47,6 +47,8 @@ PIECES: Mapping[str, str] = {
     "chain": "chain",
     "surprise": "next",
     "search": "search",
+    "series": "series",
+    "forecast": "series",
 }
 ALWAYS = ("tensors", "operators", "text", "answer")
 

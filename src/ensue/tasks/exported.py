@@ -181,6 +181,15 @@ REFUSED: dict[str, tuple[str, str]] = {
         "an n-gram language model (model.family = ngram)",
         "train a network (model.family = recurrent)",
     ),
+    "mixed": (
+        "the seasonal, ridge and smoothing models of a mixed forecast (model.family = mixed)",
+        "train with --set model.family=direct",
+    ),
+    "ahead": (
+        "a forecast that reads what is known ahead: columns, calendar or facts of a series",
+        "train on the series alone",
+    ),
+    "panel": ("a forecast of many series at once", "train on one series"),
     "columns": ("columns of a table beside the text", "train on the text alone"),
 }
 

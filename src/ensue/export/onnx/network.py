@@ -72,6 +72,8 @@ def traced(
             ) from error
     assert program is not None
     model: onnx.ModelProto = program.model_proto
+    for node in model.graph.node:  # torch's stack traces
+        del node.metadata_props[:]
     _name_axes(model, axes)
     model.graph.doc_string = "\n".join(name for name, _ in called.named_parameters())
     return model

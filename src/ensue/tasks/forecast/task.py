@@ -18,11 +18,13 @@ from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
+from ensue.tasks.forecast.exported import exported
 from ensue.tasks.forecast.families import FAMILIES
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
@@ -298,6 +300,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: ForecastModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedSeries) -> Packed:
         return learned.pack()
 

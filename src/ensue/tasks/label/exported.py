@@ -4,7 +4,7 @@ and their probabilities are found after it, from the chain that the scores are p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,15 +25,17 @@ from ensue.tasks.exported import (
 )
 from ensue.tasks.label.chain_features import KIND_OF, OFFSETS
 from ensue.tasks.label.crf import CRF
-from ensue.tasks.label.learned import LearnedLabels
 from ensue.tasks.label.linear_chain import LinearChain
 from ensue.tasks.label.mixture import ChainMixture
 from ensue.tasks.label.outputs import Stepwise
-from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import ReadSteps, read_steps
 from ensue.tasks.settings import TextSettings
+
+if TYPE_CHECKING:
+    from ensue.tasks.label.learned import LearnedLabels
+    from ensue.tasks.label.settings import LabellerSettings
 
 PLAIN = {"characters_lengths": "characters.lengths", "characters_index": "characters.index"}
 DISTINCT, LETTERS, ENTRIES = "distinct", "letters", "entries"
