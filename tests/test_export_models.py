@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ from exports import ROWS, SALES, TEXTS, check_answer, classifier, in_node, in_on
 import ensue
 from ensue import cli
 from ensue.errors import OptionError
+from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.grid import ExportMismatch
-from ensue.export.model import TracedModel, write_model, write_traced
+from ensue.export.model import (
+    TracedModel,
+    cases_of,
+    compare_outputs,
+    write_model,
+    write_traced,
+)
 from ensue.export.onnx import layer as onnx_layer
 from ensue.export.onnx.network import traced
-from ensue.export.programs import NoProgram, node_program
+from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
 from ensue.tasks.rows import exported as rows_exported
@@ -38,6 +46,16 @@ def no_node() -> bool:
     return False
 
 
+def no_c() -> bool:
+    try:
+        c_compiler()
+    except NoProgram:
+        return True
+    return False
+
+
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+needs_c = pytest.mark.skipif(no_c(), reason="no C compiler")
 needs_node = pytest.mark.skipif(no_node(), reason="no Node.js")
 
 
@@ -63,6 +81,53 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
     if name == "classify":  # cut as Python cuts
         tokeniser = own.model.learned.tokenisers.input
         assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
+
+
+IN_C = ["classify", "label", "regress", "match", "table", "language", "translate", "forecast"]
+IN_C += ["classify, transformer", "classify, both ways"]
+
+
+@needs_c
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n != "classify" else []) for n in IN_C]
+)
+@pytest.mark.parametrize("weights", ["int8"])
+def test_c_computes_what_python_does(name: str, weights: str) -> None:
+    """Under the sanitizers, over the grid."""
+    own = made(name).traced
+    files = folder_files(own.exported, own.graphs, weights)
+    cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
+    found = iter(run_folder(own.exported, files, cases, (*SANITIZERS, "-O0")))
+    assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
+
+
+@needs_c
+def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
+    written = write_traced(made("classify").traced, tmp_path / "model.c")
+    assert written.combinations == 24
+    names = {own.name for own in written.files}
+    assert names == {"model.c", "model.h", "tensors.h", "operators.h", "example.c"} | {
+        "preprocess.json"
+    }
+    folder = tmp_path / "model.c"
+    compile_c([str(folder / "example.c"), str(folder / "model.c")], str(folder / "example"))
+    done = subprocess.run([str(folder / "example"), "2", "3"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert sum(map(float, done.stdout.split())) == pytest.approx(1, abs=1e-4)
+
+
+@needs_c
+def test_too_little_memory_is_told(tmp_path: Path) -> None:
+    """The room is the caller's: a run that it is too small for gives −1 and writes nothing else."""
+    own = made("classify").traced
+    files = folder_files(own.exported, own.graphs, "float32")
+    files["example.c"] = files["example.c"].replace(b"memory[4000000]", b"memory[20]")
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text)
+    program = str(tmp_path / "example")
+    compile_c([str(tmp_path / "example.c"), str(tmp_path / "model.c")], program, SANITIZERS)
+    done = subprocess.run([program, "2", "3"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "the room is too small\n")
 
 
 def test_every_task_is_exported_or_refused_by_name() -> None:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
+from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
@@ -27,6 +28,7 @@ from ensue.tasks.model import Model
 if TYPE_CHECKING:
     import onnx
 
+FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
 Given = Mapping[str, torch.Tensor]
@@ -55,7 +57,8 @@ def write_model(
     weights: str = "float32",
     unchecked: bool = False,
 ) -> Written:
-    """model.onnx, preprocess.json and a runnable example beside it; or model.js; or page.html."""
+    """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
+    path that ends in .c, a folder of C."""
     _writer(path)
     return write_traced(TracedModel(model.task.exported(model)), path, weights, unchecked)
 
@@ -64,7 +67,8 @@ def write_traced(
     model: TracedModel, path: Path, weights: str = "float32", unchecked: bool = False
 ) -> Written:
     write = _writer(path)
-    refuse_target(path)
+    if not (path.suffix == FOLDER and path.is_dir()):
+        refuse_target(path)
     return write(model, path, weights, unchecked)
 
 
@@ -172,6 +176,20 @@ def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     return _written(path.parent, files, unchecked, worst, f"open file://{path.resolve()}")
 
 
+def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
+    files, worst = folder_files(model.exported, model.graphs, weights), 0.0
+    if not unchecked:
+        cases = [(graph.name, given) for graph, given in cases_of(model.exported)]
+        try:
+            found = iter(run_folder(model.exported, files, cases))
+        except EnsueError as error:
+            raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
+        worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
+    path.mkdir(exist_ok=True)
+    remark = f"try it: cd {path} && cc -std=c99 example.c model.c -lm -o example && ./example 2 3"
+    return _written(path, files, unchecked, worst, remark)
+
+
 def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
     """All cases in one process."""
     cases = [(graph.name, given) for graph, given in cases_of(exported)]
@@ -196,4 +214,5 @@ WRITERS: dict[str, Writer] = {
     ".onnx": _write_onnx,
     ".js": _write_javascript,
     ".html": _write_page,
+    FOLDER: _write_c,
 }

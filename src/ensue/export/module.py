@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from ensue.errors import EnsueError
-from ensue.export.graph_code import RUNTIME, GraphCode
+from ensue.export.graph_code import RUNTIME, graph_text
 from ensue.export.javascript import DECODERS
 from ensue.export.programs import SECONDS, node_program, temporary_folder
 from ensue.tasks.exported import Exported
@@ -65,7 +65,7 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
     about["before"] = [_in_javascript(step) for step in about["before"]]
     facts = json.dumps(about, ensure_ascii=True).replace("<", "\\u003c")
     graphs = ",\n".join(
-        f"{json.dumps(name)}: {GraphCode(own, weights).text()}" for name, own in traced.items()
+        f"{json.dumps(name)}: {graph_text(own, weights)}" for name, own in traced.items()
     )
     named = [*ALWAYS, *pieces(exported)]
     runtime = [(RUNTIME / f"{name}.js").read_text(encoding="utf-8") for name in named]

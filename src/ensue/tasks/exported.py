@@ -190,14 +190,19 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train on the series alone",
     ),
     "panel": ("a forecast of many series at once", "train on one series"),
+    "c": (
+        "an operator that C does not have yet, as convolutions over pictures",
+        "export it as ONNX or JavaScript",
+    ),
+    "javascript": ("an operator that JavaScript does not have yet", "export it as ONNX"),
     "columns": ("columns of a table beside the text", "train on the text alone"),
 }
 
 
-def refuse(key: str, task: str = "") -> OptionError:
-    """The error for what no target can express, by name."""
+def refuse(key: str, where: str = "") -> OptionError:
+    """The error for what a target cannot express, by name. where: the task, or the operator."""
     what, instead = REFUSED[key]
-    where = f"{task}: " if task else ""
+    where = f"{where}: " if where else ""
     return OptionError(
         f"export: {where}{what} cannot be exported; {instead}. docs/export.md has a table"
     )

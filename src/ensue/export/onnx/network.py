@@ -75,7 +75,8 @@ def traced(
     for node in model.graph.node:  # torch's stack traces
         del node.metadata_props[:]
     _name_axes(model, axes)
-    model.graph.doc_string = "\n".join(name for name, _ in called.named_parameters())
+    learned = called.named_parameters(remove_duplicate=False)  # tied weights have two names
+    model.graph.doc_string = "\n".join(name for name, _ in learned)
     return model
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Ahead(nn.Module):
-    """The mean of the members' expected steps, (horizon, batch, targets), as networks see numbers."""
+    """The mean of the members' expected steps (horizon, batch, targets), as they see numbers."""
 
     def __init__(self, members: Sequence[nn.Module], horizon: int, targets: int) -> None:
         super().__init__()
