@@ -14,6 +14,7 @@ import torch
 
 from ensue.errors import EnsueError
 from ensue.export.graph_c import GraphC
+from ensue.export.languages import C99
 from ensue.export.programs import SECONDS, compile_c, temporary_folder
 from ensue.tasks.exported import Exported, Graph
 
@@ -36,6 +37,8 @@ def folder_files(
         f" * Flash: {flash} bytes of weights. Memory is the caller's: `room`. */",
         '#include "model.h"',
         '#include "operators.h"',
+        "",
+        *C99().used_helpers(name for own in graphs.values() for name in own.called),
         "",
         *(own.text() for own in graphs.values()),
     ]

@@ -58,6 +58,11 @@ class GraphC:
         cells = sum(own.weights.nbytes for own in self.parts.cells)
         return cells + sum(own.nbytes for own in self.stored)
 
+    @property
+    def called(self) -> set[str]:
+        """The functions of one number that the cells call."""
+        return set() if self.code is None else self.code.called
+
     # ---------------------------------------------------------------- constants and cells
     def text(self) -> str:
         lines: list[str] = []
@@ -74,7 +79,7 @@ class GraphC:
             return []
         named = [item for cell in self.code.cells for item in cell.arrays().items()]
         lines = [line for name, own in named for line in array(name, own)]
-        lines += [*self.code.language.used_helpers(self.code.called), *self.code.functions()]
+        lines += self.code.functions()
         for number, own in enumerate(self.parts.cells):
             x, y = f"x + t * {own.input_size}", f"y + t * {own.output_size}"
             body = self.code.one(number, own, 0, x, y, "0")
