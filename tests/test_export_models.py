@@ -210,6 +210,18 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "model.exe" in told.err
 
 
+@pytest.mark.parametrize("name", ["classify", "label", "regress", "table"])
+def test_the_linear_model_is_rounded_too(name: str) -> None:
+    """What `--weights int8` says of the scores is said of all that is stored with fewer bits."""
+    model = ROWS[name].make() if ROWS[name].slow else made(name).model
+    seen = []
+    rounded = model.task.rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
+    assert len(seen) == 1
+    asked = list(ROWS[name].questions)[:3]
+    other = model.changed(rounded, model.networks).predict(asked)
+    assert [str(own) for own in other] != [str(own) for own in model.predict(asked)]
+
+
 def test_a_traced_model_is_traced_once() -> None:
     own = made("classify").traced
     assert isinstance(own, TracedModel)

@@ -12,17 +12,20 @@ step below stands what it writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.tokenise import TOKENISERS, Tokeniser
 from ensue.errors import OptionError
 
 Step = Mapping[str, Any]
+Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # of a matrix that is stored
 TIME, BATCH = "time", "batch"
 EXAMPLE_SIZE = 4  # of a free axis that is neither time nor batch, where a network is traced
 MOST = 6  # of such an axis in the grid

@@ -35,7 +35,7 @@ from ensue.tasks.evaluation.mistakes import (
     surest_mistakes,
 )
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.labels import labels_line, unknown_rows, with_unknown
@@ -212,6 +212,12 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: ClassifierModel) -> Exported:
         return exported(model)
+
+    def rounded(self, learned: LearnedClasses, rounding: Rounding) -> LearnedClasses:
+        own = learned.text_linear
+        if own is None:
+            return learned
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
 
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()

@@ -19,7 +19,7 @@ from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.evaluation.report import Evaluation, preview
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.content import StepContent
 from ensue.tasks.label.evaluation import (
@@ -177,6 +177,12 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: LabellerModel) -> Exported:
         return exported(model)
+
+    def rounded(self, learned: LearnedLabels, rounding: Rounding) -> LearnedLabels:
+        own = learned.linear
+        if own is None:
+            return learned
+        return replace(learned, linear=replace(own, weights=rounding(own.weights)))
 
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()

@@ -18,7 +18,7 @@ from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
 from ensue.tasks.regress.exported import exported
 from ensue.tasks.regress.learned import LearnedNumber
@@ -149,6 +149,12 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: RegressorModel) -> Exported:
         return exported(model)
+
+    def rounded(self, learned: LearnedNumber, rounding: Rounding) -> LearnedNumber:
+        own = learned.text_linear
+        if own is None:
+            return learned
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
 
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()

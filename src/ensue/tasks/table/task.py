@@ -19,7 +19,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation, preview
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
@@ -206,6 +206,14 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: RowModel) -> Exported:
         return exported(model)
+
+    def rounded(self, learned: LearnedTable, rounding: Rounding) -> LearnedTable:
+        if learned.mixture is None:
+            return learned
+        own = deepcopy(learned.linear)
+        values = rounding(own.weight.detach().float().numpy())
+        own.weight.data = torch.from_numpy(values).to(own.weight.dtype)
+        return replace(learned, linear=own)
 
     def pack(self, learned: LearnedTable) -> Packed:
         return learned.pack()
