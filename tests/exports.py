@@ -223,9 +223,10 @@ SAID = [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q"]
 SERIES = [{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)]
 SPOKEN = ["the dog runs", "", "cat the old unknown"]
 ROWS: dict[str, Row] = {
-    "classify": Row(lambda: classifier(members=2, pooling="max+last"), WORDS, classes, slow=False),
-    "label": Row(lambda: labeller(affixes=2, shapes=True), ASKED, tags, slow=False),
-    "translate": Row(translator, SAID, text, slow=False),
+    "classify": Row(lambda: classifier(pooling="max+last"), WORDS, classes, slow=False),
+    "classify, two": Row(lambda: classifier(members=2, pooling="mean"), WORDS, classes),
+    "label": Row(lambda: labeller(affixes=2, shapes=True), ASKED, tags),
+    "translate": Row(translator, SAID, text),
     "classify, transformer": Row(
         lambda: classifier(encoder="transformer", heads=2, pooling="attention"), WORDS, classes
     ),

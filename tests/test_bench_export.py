@@ -13,6 +13,7 @@ from ensue.bench.exported import Measured, markdown
 pytest.importorskip("onnxruntime")
 
 
+@pytest.mark.slow
 def test_every_form_is_measured(monkeypatch: Any, capsys: Any) -> None:
     """Of one small cell; a form that nothing can run is told, and the others go on."""
 

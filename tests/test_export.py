@@ -152,7 +152,7 @@ def test_fewer_bits_a_weight(tmp_path: Path, weights: str) -> None:
 
 
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -83,24 +83,32 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
         assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
 
 
+WITH_LINEAR = ("label", "regress", "table")
 IN_C = ["classify", "label", "regress", "match", "table", "language", "translate", "forecast"]
 IN_C += ["classify, transformer", "classify, both ways"]
 
 
 @needs_c
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n != "classify" else []) for n in IN_C]
+    ("name", "weights", "flags"),
+    [
+        ("classify", "int8", ("-O0",)),
+        *(
+            pytest.param(name, "int8", (*SANITIZERS, "-O0"), marks=pytest.mark.slow)
+            for name in IN_C
+        ),
+    ],
 )
-@pytest.mark.parametrize("weights", ["int8"])
-def test_c_computes_what_python_does(name: str, weights: str) -> None:
-    """Under the sanitizers, over the grid."""
+def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, ...]) -> None:
+    """Over the grid; under the sanitizers, too."""
     own = made(name).traced
     files = folder_files(own.exported, own.graphs, weights)
     cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
-    found = iter(run_folder(own.exported, files, cases, (*SANITIZERS, "-O0")))
+    found = iter(run_folder(own.exported, files, cases, flags))
     assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
 
 
+@pytest.mark.slow
 @needs_c
 def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     written = write_traced(made("classify").traced, tmp_path / "model.c")
@@ -115,6 +123,7 @@ def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     assert sum(map(float, done.stdout.split())) == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.slow
 @needs_c
 def test_too_little_memory_is_told(tmp_path: Path) -> None:
     """The room is the caller's: a run that it is too small for gives −1 and writes nothing else."""
@@ -210,7 +219,10 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "model.exe" in told.err
 
 
-@pytest.mark.parametrize("name", ["classify", "label", "regress", "table"])
+@pytest.mark.parametrize(
+    "name",
+    ["classify", *(pytest.param(n, marks=pytest.mark.slow) for n in ("label", "regress", "table"))],
+)
 def test_the_linear_model_is_rounded_too(name: str) -> None:
     """What `--weights int8` says of the scores is said of all that is stored with fewer bits."""
     model = ROWS[name].make() if ROWS[name].slow else made(name).model

@@ -60,7 +60,7 @@ const ANSWERS = {
             bars(next, rows, (k) => k === 0);
             const choose = made("div", "tokens"), field = FIELDS.text, between = MODEL.after[0].between;
             choose.append(...rows.map(([word]) => {
-                const own = made("button", "token", shown(word));
+                const own = made("button", "plain", shown(word));
                 own.type = "button";
                 own.addEventListener("click", () => { field.value += (field.value && between && !field.value.endsWith(between) ? between : "") + word; show(); field.focus(); });
                 return own;

@@ -10,8 +10,8 @@ const made = (tag, className, text) => {
 const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1)} %`;
 const figure = (v) => (Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5))));
 const shown = (token) => (token.trim() === "" ? "␣" : token);
-const CELL = 12, NOWHERE = "\uffff"; // a word that no vocabulary has
-let now = null, hovered = null;
+const CELL = 12, MOST_WORDS = 120, NOWHERE = "\uffff"; // a word that no vocabulary has
+let now = null, hovered = null, asked = 0;
 
 function bars(place, rows, best, most = 12) {
     const order = [...rows.keys()].sort((a, b) => rows[b][1] - rows[a][1]).slice(0, most);
@@ -59,12 +59,15 @@ function map() {
     canvas.height = units * high;
     const style = getComputedStyle(document.documentElement), brush = canvas.getContext("2d");
     const tones = ["--plus", "--minus"].map((own) => style.getPropertyValue(own).trim().replaceAll(" ", ","));
+    let most = 1e-6;
+    for (let t = 0; t < steps; t++) for (let j = 0; j < units; j++) most = Math.max(most, Math.abs(value(t, j)));
     for (let t = 0; t < steps; t++)
         for (let j = 0; j < units; j++) {
             const v = value(t, j);
-            brush.fillStyle = `rgba(${tones[v < 0 ? 1 : 0]},${Math.min(1, Math.abs(v))})`;
+            brush.fillStyle = `rgba(${tones[v < 0 ? 1 : 0]},${Math.abs(v) / most})`;
             brush.fillRect(t * wide, j * high, wide, high);
         }
+    canvas.dataset.most = figure(most);
     canvas.dataset.wide = wide;
     canvas.dataset.high = high;
     read(null);
@@ -75,7 +78,7 @@ function read(place) {
     hovered = place;
     [...byId("tokens").children].forEach((own, t) => own.classList.toggle("at", place !== null && t === place[0]));
     if (!place) {
-        byId("read").textContent = `${name}: ${units} units; blue is above zero, orange below. Hover, or use the arrow keys.`;
+        byId("read").textContent = `${name}: ${units} units, at most ${byId("map").dataset.most} away from zero; blue is above, orange below. Hover, or use the arrow keys.`;
         return;
     }
     const t = Math.max(0, Math.min(steps - 1, place[0])), j = Math.max(0, Math.min(units - 1, place[1]));
@@ -89,21 +92,40 @@ function words() {
     const text = MODEL.before[0].step === "tokenise" && Array.isArray(tokens) && Boolean(view.share);
     byId("words").hidden = !text;
     if (!text) return;
-    const few = tokens.length <= 120, weight = view.share(now);
-    const shares = tokens.map((_, t) => (few ? weight(answer(tokens.map((own, k) => (k === t ? NOWHERE : own)))) : 0));
-    const most = Math.max(0.02, ...shares.map(Math.abs));
     place.replaceChildren(...tokens.map((token, t) => {
         const own = made("button", "token", shown(token));
         own.type = "button";
-        own.style.setProperty("--share", (0.55 * Math.abs(shares[t]) / most).toFixed(3));
-        own.style.setProperty("--tone", shares[t] < 0 ? "var(--minus)" : "var(--plus)");
         own.setAttribute("aria-expanded", "false");
-        own.title = `${shares[t] < 0 ? "against" : "for"} the answer: ${percent(Math.abs(shares[t]))}`;
         own.addEventListener("click", () => swap(place, tokens, t));
         return own;
     }));
     byId("hint").textContent = tokens.length ? view.hint(now) : "Words appear here as you type.";
     byId("swap").hidden = true;
+    if (tokens.length <= MOST_WORDS) shares(place, tokens, view.share(now));
+}
+
+/* How much the answer loses without each word: a few words at a time, so that typing is not held up. */
+function shares(place, tokens, weight) {
+    const run = ++asked, found = [];
+    const colour = () => {
+        const most = Math.max(0.02, ...found.map(Math.abs));
+        [...place.children].forEach((own, t) => {
+            own.style.setProperty("--share", (0.55 * Math.abs(found[t]) / most).toFixed(3));
+            own.style.setProperty("--tone", found[t] < 0 ? "var(--minus)" : "var(--plus)");
+            own.title = `${found[t] < 0 ? "against" : "for"} the answer: ${percent(Math.abs(found[t]))}`;
+        });
+    };
+    const some = () => {
+        const until = performance.now() + 30;
+        while (run === asked && found.length < tokens.length && performance.now() < until) {
+            const gone = found.length;
+            found.push(weight(answer(tokens.map((own, k) => (k === gone ? NOWHERE : own)))));
+        }
+        if (run !== asked) return;
+        if (found.length < tokens.length) setTimeout(some, 0);
+        else colour();
+    };
+    setTimeout(some, 0);
 }
 
 function swap(place, tokens, t) {
