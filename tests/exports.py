@@ -202,6 +202,20 @@ def _forecaster(**model: Any) -> Any:
     return made.fit({"sales": SALES}, target="sales")
 
 
+def _noisy(kind: str) -> list[float]:
+    random, t = np.random.default_rng(0), np.arange(160)
+    if kind == "walk":
+        return [float(v) for v in np.cumsum(random.normal(0, 1, 160)) + 50]
+    season = 5 + 2 * np.sin(t * 2 * np.pi / 12)
+    return [float(v) for v in np.exp(0.01 * t) * season * np.exp(random.normal(0, 0.05, 160))]
+
+
+def _mixed(kind: str) -> Any:
+    model = {"family": "mixed", "horizon": 5, "look_back": 12, "hidden_size": 8}
+    made = ensue.Forecaster(model=model, train={"epochs": 1})
+    return made.fit({"sales": _noisy(kind)}, target="sales")
+
+
 def steps(answer: Any) -> dict[str, Any]:
     every = [step.expected["sales"] for step in answer]
     return {
@@ -271,6 +285,8 @@ ROWS: dict[str, Row] = {
         steps,
         ask=each,
     ),
+    "forecast, mixed": Row(lambda: _mixed("season"), SERIES, steps, ask=each),
+    "forecast, mixed walk": Row(lambda: _mixed("walk"), SERIES, steps, ask=each),
     "forecast, linear": Row(
         lambda: _forecaster(family="linear", output="auto", difference=12), SERIES, steps, ask=each
     ),

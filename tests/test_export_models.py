@@ -154,9 +154,10 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     counted = ensue.LanguageModel(model={"family": "ngram", "order": 2}).fit(TEXTS, TEXTS)
     with pytest.raises(OptionError, match="language: an n-gram language model"):
         write_model(counted, tmp_path / "model.onnx")
-    mixture = ensue.Forecaster(model={"horizon": 2, "look_back": 6}, train={"epochs": 1})
-    mixture.fit({"sales": SALES[:80]}, target="sales")
-    with pytest.raises(OptionError, match="forecast: the seasonal, ridge and smoothing models of"):
+    beside = {"sales": SALES[:80], "rain": SALES[20:100]}
+    model = {"horizon": 2, "look_back": 6, "covariates": ["rain"]}
+    mixture = ensue.Forecaster(model=model, train={"epochs": 1}).fit(beside, target="sales")
+    with pytest.raises(OptionError, match="forecast: other columns beside the targets of a mixed"):
         write_model(mixture, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="got no ending"):
         write_model(mixed, tmp_path / "model")

@@ -159,7 +159,11 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
 def example_text(exported: Exported) -> str:
     """The runnable example: what every model needs, and what the steps of this one do."""
     named = ["core", *pieces(exported), "main"]
-    return "".join((EXAMPLE / f"{name}.py.txt").read_text(encoding="utf-8") for name in named)
+    return "".join(map(example_piece, named))
+
+
+def example_piece(name: str) -> str:
+    return (EXAMPLE / f"{name}.py.txt").read_text(encoding="utf-8")
 
 
 def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:

@@ -48,6 +48,7 @@ PIECES: Mapping[str, str] = {
     "surprise": "next",
     "search": "search",
     "series": "series",
+    "mixed series": "mixed",
     "forecast": "series",
 }
 ALWAYS = ("tensors", "operators", "text", "answer")
@@ -56,7 +57,8 @@ ALWAYS = ("tensors", "operators", "text", "answer")
 def pieces(exported: Exported) -> list[str]:
     """The files that the steps of a model need, each once."""
     steps = [own["step"] for own in (*exported.before, *exported.after)]
-    return list(dict.fromkeys(PIECES[step] for step in steps if step in PIECES))
+    found = dict.fromkeys(PIECES[step] for step in reversed(steps) if step in PIECES)
+    return list(found)  # those of the steps after come first: others may build on them
 
 
 def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str) -> str:

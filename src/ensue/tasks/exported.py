@@ -184,8 +184,12 @@ REFUSED: dict[str, tuple[str, str]] = {
         "an n-gram language model (model.family = ngram)",
         "train a network (model.family = recurrent)",
     ),
-    "mixed": (
-        "the seasonal, ridge and smoothing models of a mixed forecast (model.family = mixed)",
+    "beside": (
+        "other columns beside the targets of a mixed forecast",
+        "train on the targets alone",
+    ),
+    "clock": (
+        "a mixed forecast that reads the time of the year",
         "train with --set model.family=direct",
     ),
     "ahead": (
