@@ -49,7 +49,7 @@ PIECES: Mapping[str, str] = {
     "search": "search",
     "series": "series",
     "mixed series": "mixed",
-    "forecast": "series",
+    "steps ahead": "series",
 }
 ALWAYS = ("tensors", "operators", "text", "answer")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PARTS = ("questions", "answers", "page")  # in this order: the last one begins
-SERIES = "AFTER.forecast ="  # what a module has whose page needs a plot
+SERIES = 'AFTER["steps ahead"] ='  # what a module has whose page needs a plot
 
 
 def page_of(module: str, title: str) -> str:

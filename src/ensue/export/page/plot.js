@@ -71,8 +71,8 @@ addEventListener("pointerup", () => { dragged = null; });
 QUESTIONS.series = {
     title: "The series, one step a line",
     build: (place, begun) => {
-        const { mean, spread, columns, look_back: needed, lag, transform } = MODEL.before[0];
-        const [, back] = LEVELS[transform], steps = needed + lag + 8;
+        const { mean, spread, columns, look_back: needed, lag, transform, least = 0 } = MODEL.before[0];
+        const [, back] = LEVELS[transform], steps = Math.max(needed + lag, least) + 8;
         const wave = (k, c) => Number(back(lag ? 0.5 * Math.sin(k / 2) : mean[c] + spread[c] * Math.sin(k / 2)).toPrecision(4));
         const fresh = Array.from({ length: steps }, (_, k) => columns.map((_, c) => wave(k, c)).join(" ")).join("\n");
         const given = begun ? JSON.parse(begun) : null, rows = Array.isArray(given) ? given : null;
@@ -82,7 +82,9 @@ QUESTIONS.series = {
     value: seriesOf,
 };
 
-ANSWERS.forecast = {
+QUESTIONS["mixed series"] = QUESTIONS.series;
+
+ANSWERS["steps ahead"] = {
     show: (place, found) => {
         const step = MODEL.after[0], series = seriesOf(), table = made("table", "steps"), head = made("tr");
         head.append(made("th", "", "step"), ...step.targets.flatMap((name) => [made("th", "", name), ...(found.low ? [made("th", "", `${percent(step.share)} interval`)] : [])]));

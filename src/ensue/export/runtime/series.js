@@ -16,7 +16,7 @@ STEPS.series = (values, step) => {
     values[step.to] = Array.from({ length: step.look_back }, (_, t) => z.map((own) => own[count - step.look_back + t]));
 };
 
-AFTER.forecast = (found, step) => {
+AFTER["steps ahead"] = (found, step) => {
     const { dims, data } = found.values.ahead, [horizon, , targets] = dims, [, fromLevel] = LEVELS[step.transform];
     const levels = step.targets.map((_, k) => {
         const own = [];

@@ -24,7 +24,6 @@ from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
-from ensue.tasks.forecast.exported import exported
 from ensue.tasks.forecast.families import FAMILIES
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
@@ -35,6 +34,7 @@ from ensue.tasks.forecast.forecasts import (
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined

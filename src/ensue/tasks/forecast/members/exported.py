@@ -103,7 +103,7 @@ def exported(model: ForecastModel) -> Exported:
         before = {**before, "step": "mixed series", **_mixed(model)}
     drawn = any(getattr(own, "says", None) is not None for own in members)
     after: Step = {
-        "step": "forecast",
+        "step": "steps ahead",
         "targets": list(settings.targets),
         "widening": None if drawn else learned.widening.tolist(),
         "share": settings.interval,
