@@ -28,6 +28,15 @@ from ensue.tasks.model import Model
 if TYPE_CHECKING:
     import onnx
 
+QUESTIONS = {  # what stands behind predict.py, by the first step that is done to it
+    "pair": """'["a text", "another"]'""",
+    "row": """'{"column": "value"}'""",
+    "picture": "picture.npy",
+    "series": "'[1.0, 2.0, 3.0]'",
+    "mixed series": "'[1.0, 2.0, 3.0]'",
+    "vectors": "'[[1.0, 2.0]]'",
+    "scale": "'[[1.0, 2.0]]'",
+}
 FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
@@ -152,7 +161,8 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     files = dict(zip(named, data.values(), strict=True))
     files[path.stem + ".preprocess.json"] = about.encode()
     files["predict.py"] = example_text(exported).encode()
-    remark = f"try it: python predict.py {path.name} 'a text'"
+    asked = QUESTIONS.get(exported.before[0]["step"], "'a text'")
+    remark = f"try it: python predict.py {path.name} {asked}"
     return _written(path.parent, files, unchecked, worst, remark)
 
 
@@ -169,7 +179,7 @@ def example_piece(name: str) -> str:
 def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
-    remark = f'import {{ answer }} from "./{path.name}"; answer("a text")'
+    remark = f'import {{ answer }} from "./{path.name}"; answer(question)'
     return _written(path.parent, {path.name: source.encode()}, unchecked, worst, remark)
 
 

@@ -5,15 +5,22 @@ A step is a table of plain values with its name under "step". It reads and write
 a question begins as "question", and in the end every input of the network has a value. Beside each
 step below stands what it writes.
 
-    tokenise     a text as "tokens"            look up   tokens as numbers
-    cut          at most so many steps         count     how many steps there are
-    vectors      a sequence of numbers         ngrams    the columns and values of a linear model
+    tokenise, join, pair              a text as tokens; tokens as a text; two texts apart
+    look up, cut, count               tokens as numbers; at most so many; how many there are
+    ngrams                            the columns and values of a linear model
+    word parts, chain features        what the spelling of words tells
+    vectors, scale, series            numbers as they are, or scaled; the last steps of a series
+    mixed series, row, picture        what solved members say of it; of a table; bytes of a picture
+    begin                             the word and the state before a text
+
+and after the network: labels, number, chain (the best labels together), surprise (of each word),
+search (for the best text), steps ahead (in the units of the data).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -106,14 +113,12 @@ class Graph:
 
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first is the one that a question goes into. before, after: steps; facts: what
-    else a reader has to know, by name."""
+    """graphs: the first is the one that a question goes into. before, after: steps."""
 
     task: str
     graphs: tuple[Graph, ...]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def description(self) -> dict[str, Any]:
         """What is done before and after, as JSON holds it."""
@@ -129,7 +134,6 @@ class Exported:
             },
             "before": list(self.before),
             "after": list(self.after),
-            **self.facts,
         }
 
 
