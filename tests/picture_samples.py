@@ -38,12 +38,21 @@ from ensue.study.foundations.lab import (
 )
 from ensue.study.foundations.lab_learning import compare_learning, watch_early_stopping
 from ensue.study.foundations.lab_picture import draw as draw_lab
+from ensue.study.foundations.positions import draw as draw_positions
+from ensue.study.foundations.positions import positions
 from ensue.study.memory.budget import Budget
 from ensue.study.memory.picture import draw as draw_memory
 from ensue.study.memory.study import MemoryReport, Trial
 from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
 from ensue.tasks.caption.answer import Gaze
 from ensue.tasks.caption.gaze import gaze_picture
+from ensue.tasks.explaining.attribution import (
+    Attribution,
+    Attributions,
+    LinearAttribution,
+    Phrase,
+)
+from ensue.tasks.explaining.heads import HeadMap, HeadMaps
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.translate.alignment import alignment_picture
 from ensue.tasks.translate.answer import Explained
@@ -167,6 +176,51 @@ def forecast_picture(held_out: bool, *targets: str, clock: str = "") -> str:
     return model.picture(columns, held_out=held_out)
 
 
+def attributed() -> Attributions:
+    """A class by its network, with a linear model beside it; long enough for a second line."""
+    tokens = ("the", "film", "is", "a", "fine", "one", "if", "extraordinarily", "long", "<br>") * 2
+    scores = tuple(math.sin(2.1 * k) for k in range(len(tokens)))
+    own = Attribution("good & fine", None, 0.93, 2.5, scores, -0.1, 0.0004)
+    phrases = tuple(Phrase(f"letters ·{word}", 0.1) for word in tokens[:8])
+    linear = LinearAttribution("good & fine", None, 1.2, 0.1, tokens[:9], scores[:9], phrases)
+    of = "the network alone, not of the whole answer (network and linear model, weights 0.5, 0.5)"
+    told = ("integrated", "the zero vectors of padding", "log-odds", of)
+    return Attributions(tokens, (12, 8), *told, (own,), (linear,), "log-odds", 32)
+
+
+def attributed_letters() -> Attributions:
+    own = Attribution("en", None, 0.6, 0.4, (0.1, -0.4, 0.0, 1.0))
+    told = ("occlusion", "each token left out", "log-odds", "the whole answer")
+    return Attributions(tuple("yes!"), (4,), *told, (own,))
+
+
+def attributed_labels() -> Attributions:
+    tokens = ("Ada", "lives", "in", "Turin")
+    rows = [tuple(math.cos(k - j) * (-1) ** j for j in range(4)) for k in range(4)]
+    answers = tuple(
+        Attribution(label, k + 1, 0.9, 2.0, rows[k])
+        for k, label in enumerate(("B-PER", "O", "O", "B-LOC"))
+    )
+    linear = tuple(
+        LinearAttribution(own.answer, own.step, 1.5, 0.5, tokens, own.scores) for own in answers
+    )
+    told = ("gradient", "the slope at each token times its vector", "log-odds", "the network alone")
+    return Attributions(tokens, (4,), *told, answers, linear, "score")
+
+
+def heads() -> HeadMaps:
+    """Two layers of an encoder, and a decoder that does not look ahead."""
+    words, said = ("the", "extraordinary", "dog"), ("<s>", "le", "chien")
+    even = tuple((1 / 3,) * 3 for _ in words)
+    masked = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.0), (0.2, 0.3, 0.5))
+    maps = (
+        HeadMap("encoder self-attention", 1, words, words, (even,) * 6, even),
+        HeadMap("encoder self-attention", 2, words, words, (even,) * 6, even),
+        HeadMap("decoder masked self-attention", 1, said, tuple("abc"), (masked,), masked),
+    )
+    return HeadMaps("le chien", "2 × transformer of 16, 6 heads", maps)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "step": lambda: LSTM().equations(32, 64).svg(),
     "unfolded": lambda: Recurrent("GRU", 2, 3, 2, bidirectional=True).unfolded(4),
@@ -189,6 +243,11 @@ PICTURES: dict[str, Callable[[], str]] = {
     "long times": lambda: forecast_picture(True, "passengers", clock="-01 12:00:00"),
     "letters": lambda: alignment_picture(letters()),
     "words": lambda: alignment_picture(words()),
+    "positions": lambda: draw_positions(positions(6, 8)),
+    "attribution": lambda: attributed().as_svg(),
+    "attributed letters": lambda: attributed_letters().as_svg(),
+    "attributed labels": lambda: attributed_labels().as_svg(),
+    "heads": lambda: heads().as_svg(),
     "gaze": lambda: gaze_picture(gaze(), shapes(1, "test", 1)[0].picture),
 }
 

@@ -116,15 +116,16 @@ def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
 
 def test_mistakes(ensue: Ensue, walked: Path) -> None:
     assert mistaken(ensue, "explain", "r") == (
-        "OptionError: explain: expected one of --image (caption), --tree (tree), --text "
-        "(translate), got none\n"
+        "OptionError: explain: expected one of --image (caption), --tree (tree), --text (match, "
+        "translate, label, regress, classify, language), --file, got none\n"
     )
     assert mistaken(ensue, "explain", "r", "--image", "a.png", "--text", "a") == (
-        "OptionError: explain: expected one of --image (caption), --tree (tree), --text "
-        "(translate), got --image, --text\n"
+        "OptionError: explain: expected one of --image (caption), --tree (tree), --text (match, "
+        "translate, label, regress, classify, language), --file, got --image, --text\n"
     )
     assert mistaken(ensue, "explain", "r", "--text", "a") == (
-        "RunError: r: --text: expected a run to translate, got one to caption\n"
+        "RunError: r: --text: expected a run to match or translate or label or regress or classify "
+        "or language, got one to caption\n"
     )
     table = walked / "train" / "some.tsv"
     lines = (walked / "train" / "captions.tsv").read_text("utf-8").splitlines()

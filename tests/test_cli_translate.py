@@ -290,8 +290,8 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
     Path("a.csv").write_text("text,label\n" + "".join(f"w{k} x,{k % 2}\n" for k in range(120)))
     small = ["--set", "model.hidden_size=4", "--set", "train.epochs=1"]
     assert ensue("train", "a.csv", "--run", "c", *small)[0] == 0
-    assert mistaken(ensue, "explain", "c", "--text", "a") == (
-        "RunError: c: --text: expected a run to translate, got one to classify\n"
+    assert mistaken(ensue, "explain", "c", "--image", "a.png") == (
+        "RunError: c: --image: expected a run to caption, got one to classify\n"
     )
     for asked in ("--beam", "--nbest"):
         assert mistaken(ensue, "predict", "c", asked, "2", stdin=b"a\n") == (

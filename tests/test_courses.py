@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ensue.cli.commands import MODULES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "courses.md"
 ITEMS = re.split(r"^- ", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
+RUNS = Path(__file__).parent / "version_0_1_0"
 LONG = "takes minutes"
 
 
@@ -32,7 +34,8 @@ def test_every_item_has_a_command() -> None:
 def ensue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Ensue:
-    """A folder with a corpus; the lab, which takes seconds, has run already."""
+    """A folder with a corpus and a translator; the lab, which takes seconds, has run already."""
+    shutil.copytree(RUNS / "translate-transformer" / "run", tmp_path / "translator")
     (tmp_path / "corpus.txt").write_text("the students opened their books\n" * 20)
     monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *given: lab())
     return commands_in(tmp_path, capsys, monkeypatch)

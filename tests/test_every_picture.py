@@ -117,6 +117,9 @@ KEYS = {
     "forecast": ["past", "forecast", "90 % interval", "seasonal naive"],
     "held-out": ["past", "actual", "forecast", "90 % interval", "seasonal naive"],
     "letters": ["attention 0", "1"],
+    "positions": ["−1", "1", "distance k", "position p, downwards"],
+    "attribution": ["against", "for the answer", "The linear model by itself"],
+    "heads": ["head 1", "mean", "decoder masked self-attention, layer 1"],
 }  # fmt: skip
 
 
@@ -177,6 +180,7 @@ ASKED: dict[str, list[str]] = {
     "graph": ["x*y"],
     "flow": ["--cell", "LSTM", "--hidden-size", "3", "--steps", "4", "--updates", "0"],
     "backprop": ["--widths", "1,1,1"],
+    "positions": ["--steps", "4", "--width", "6"],
     "lab": [],
     "memory": ["adding", "--steps", "100"],
     "bench": ["--read", "bench.json"],

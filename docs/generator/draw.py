@@ -67,6 +67,19 @@ PICTURES: dict[str, tuple[str, ...]] = {
         "evaluate air --picture forecast.svg",
     ),
     "ahead": (f"python {AHEAD}",),
+    "explain": (
+        "data make dates parts.conll --rows 800",
+        "train parts.conll --run parts --quick",
+        "explain parts --text 'Thursday , 3 May 1997' --picture explain.svg",
+    ),
+    "heads": (  # minutes
+        "data make dates dates.tsv --rows 8000",
+        "train dates.tsv --task translate --text text --label iso --run iso"
+        " --set model.family=transformer --set text.level=characters --set model.hidden_size=64"
+        " --set model.layers=2 --set train.epochs=8 --set train.rate=0.002",
+        "explain iso --text '3 May 1997' --attention --layer 2 --picture heads.svg",
+    ),
+    "positions": ("positions --picture positions.svg",),
     "gaze": (  # minutes
         "data make shapes shapes --rows 6000",
         "data make shapes held --rows 300 --part validation",

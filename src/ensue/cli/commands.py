@@ -33,6 +33,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "lab": "understand.lab",
         "backprop": "understand.backprop",
         "graph": "understand.graph",
+        "positions": "understand.positions",
         "memory": "study",
     },
     "Take it elsewhere": {

@@ -1,11 +1,14 @@
-"""Attention of an answer: explain."""
+"""What an answer rests on: explain."""
 
 import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ensue.cli.app import (
     AsJson,
@@ -17,60 +20,161 @@ from ensue.cli.app import (
     as_json_text,
     check_files,
     teller,
+    write_file,
     write_picture,
 )
+from ensue.cli.grouped import grouped
 from ensue.cli.learning import Run, TrustCell, trusted
-from ensue.cli.task_options import options_by_task, with_task_options
+from ensue.cli.task_options import as_asked, options_by_task, with_task_options
 from ensue.errors import OptionError, RunError
 from ensue.tasks.options import EXPLAIN, Option
 
+if TYPE_CHECKING:
+    from ensue.data.settings import DataSettings
+    from ensue.tasks.model import Model
+    from ensue.tasks.task import Explains, Explanation
 
-@app.command()
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--file", metavar="FILE", help="File with the input, like those of training, instead."
+    ),
+]
+Row = Annotated[
+    int, typer.Option("--row", metavar="N", min=1, help="Which of the file's rows, from 1 on.")
+]
+Attention = Annotated[
+    bool, typer.Option("--attention", help="Show where each head of a Transformer looks.")
+]
+Layer = Annotated[
+    int | None,
+    typer.Option("--layer", metavar="N", help="With --attention: one layer alone, from 1 on."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
+]
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    run: Run
+    file: File = None
+    row: Row = 1
+    attention: Attention = False
+    layer: Layer = None
+    picture: Picture = None
+    dark: Dark = False
+    html: Html = None
+    device: Device = "auto"
+    trust_cell: TrustCell = False
+    as_json: AsJson = False
+
+
+@app.command(
+    examples="""
+    ensue explain reviews --text "a fine film"  which words its class rests on
+    ensue explain reviews --text "a film" --method integrated
+    ensue explain names --text "Ada in Turin" --step 3  one label of a labeller
+    ensue explain dates --text "3 May 1997"  where its words look
+    ensue explain story --text "once upon" --attention  every head of it
+    """
+)
 @with_task_options(EXPLAIN)
-def explain(
-    run: Run,
-    picture: Picture = None,
-    dark: Dark = False,
-    device: Device = "auto",
-    trust_cell: TrustCell = False,
-    as_json: AsJson = False,
-    *,
-    given: Mapping[Option, Any],
-) -> None:
-    """Show which part of the input each word of an answer looks at.
+@grouped
+def explain(options: ExplainOptions, given: Mapping[Option, Any]) -> None:
+    """Show which parts of the input an answer rests on.
 
-    For a text: a row for each word of the answer with its probability, a column for each word of
-    the text; darker means more attention. For a picture: a map of the regions for each word.
+    Classes, labels and numbers: what each token counts for, by leaving it out (occlusion), by
+    gradient × input, or by integrated gradients. Translations and captions: where each word looks.
+    Transformers: where each head looks, with --attention.
     """
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
-    check_files(None, picture)
-    if len(given) != 1:
-        raise OptionError(f"explain: expected one of {_known()}, got {_flags(given)}")
-    ((option, value),) = given.items()
-    _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
-    explains = model.task.explains
-    if explains is None or explains.option != option:
-        wanted = " or ".join(options_by_task(EXPLAIN)[option])
+    check_files(options.html, options.picture)
+    subject = _subject(options, given)
+    folder, trust = RunFolder(options.run), trusted(options.trust_cell)
+    config, model = load_run(folder, trust, options.device, teller())
+    explains = _ability(options.run, model, options.attention)
+    asked = as_asked({k: v for k, v in given.items() if not k.subject}, EXPLAIN, model.task.name)
+    if subject is None:
+        assert options.file is not None
+        value = _row_of(options.file, options.row, config.data, model)
+    elif explains.option == subject:
+        value = given[subject]
+    else:
+        wanted = " or ".join(options_by_task(EXPLAIN)[subject])
         raise RunError(
-            f"{run}: {option.flag}: expected a run to {wanted}, got one to {model.task.name}"
+            f"{options.run}: {subject.flag}: expected a run to {wanted}, got one to "
+            f"{model.task.name}"
         )
-    found = explains.explain(model, value)
-    if as_json:
+    if options.attention:
+        asked = {**asked, "layer": options.layer}
+    _show(explains.explain(model, value, asked), options)
+
+
+def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | None:
+    """The option that holds what is explained; None where a file does."""
+    subjects = [own for own in given if own.subject]
+    if len(subjects) + (options.file is not None) != 1:
+        flags = [own.flag for own in subjects] + ["--file"] * (options.file is not None)
+        got = ", ".join(flags) or "none"
+        raise OptionError(f"explain: expected one of {_known()}, --file, got {got}")
+    if options.layer is not None and not options.attention:
+        raise OptionError("--layer: expected it with --attention")
+    return subjects[0] if subjects else None
+
+
+def _show(found: "Explanation", options: ExplainOptions) -> None:
+    if options.as_json:
         answer(as_json_text(asdict(found.found)))
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         answer(found.as_text(shutil.get_terminal_size().columns, colour), styled=colour)
-    if picture is not None:
-        write_picture(picture, found.as_svg(), dark)
+    if options.picture is not None:
+        write_picture(options.picture, found.as_svg(), options.dark)
+    if options.html is not None:
+        write_file(options.html, _page(found.as_svg(), str(options.run)))
+
+
+def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Explains":
+    task = model.task
+    explains = task.heads if attention else task.explains
+    if explains is not None:
+        return explains
+    if task.heads is not None:
+        raise RunError(
+            f"{run}: a run to {task.name} is explained by its attention alone; add --attention"
+        )
+    if attention:
+        raise RunError(
+            f"{run}: --attention: expected a run with a Transformer, got one to {task.name}"
+        )
+    owners = options_by_task(EXPLAIN).items()
+    names = dict.fromkeys(name for own, tasks in owners if own.subject for name in tasks)
+    raise RunError(f"{run}: expected a run to {' or '.join(names)}, got one to {task.name}")
+
+
+def _row_of(file: str, row: int, data: "DataSettings", model: "Model[Any, Any, Any]") -> Any:
+    """The input of a row of a file."""
+    passed = 0
+    for questions in model.task.asked_files([file], data, model):
+        if questions.shown is None:
+            break
+        if row <= passed + len(questions.shown):
+            return questions.shown[row - passed - 1]
+        passed += len(questions.shown)
+    raise OptionError(f"--row: expected a row of {file} from 1 to {passed:,}, got {row}")
+
+
+def _page(svg: str, title: str) -> str:
+    from ensue.drawing.page import picture_page
+
+    return picture_page(svg, f"Explanation of {title}")
 
 
 def _known() -> str:
     """--text (translate), --image (caption)"""
     owners = options_by_task(EXPLAIN).items()
-    return ", ".join(f"{option.flag} ({', '.join(tasks)})" for option, tasks in owners)
-
-
-def _flags(given: Mapping[Option, Any]) -> str:
-    return ", ".join(option.flag for option in given) or "none"
+    return ", ".join(f"{own.flag} ({', '.join(tasks)})" for own, tasks in owners if own.subject)

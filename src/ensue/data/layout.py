@@ -27,6 +27,23 @@ def cut(text: str, width: int) -> str:
     return text + "…"
 
 
+def downwards(names: Sequence[str]) -> list[str]:
+    """Names above columns of two cells each, written downwards, their ends on the last line.
+
+    >>> downwards(["to", "sea"])
+    ['  s', 't e', 'o a']
+    """
+    height = max(map(len, names), default=0)
+    found = []
+    for line in range(height):
+        letters = [
+            name[line - height + len(name)] if line >= height - len(name) else " " for name in names
+        ]
+        cells = (letter + " " * (2 - width_of(letter)) for letter in letters)
+        found.append("".join(cells).rstrip())
+    return found
+
+
 def aligned(table: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """The rows of a table as lines: the first `left` columns to the left, the others to the
     right, two spaces between them. Control characters are written out."""

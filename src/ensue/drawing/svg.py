@@ -114,6 +114,12 @@ class Drawing:
             f'height="{number(height)}" rx="{number(radius)}" fill="{colour}"/>'
         )
 
+    def cells(self, corners: Sequence[Point], width: float, height: float, colour: str) -> None:
+        """Many rectangles of one size and colour, by their left upper corners."""
+        box = f"h{number(width)}v{number(height)}h{number(-width)}z"
+        path = "".join(f"M{number(x)} {number(y)}{box}" for x, y in corners)
+        self._body.append(f'<path d="{path}" fill="{colour}"/>')
+
     def area(self, points: Sequence[Point], colour: str) -> None:
         self._body.append(f'<path d="M{_path(points)}Z" fill="{colour}"/>')
 

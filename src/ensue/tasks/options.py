@@ -12,13 +12,15 @@ TRAIN, EVALUATE, PREDICT, EXPLAIN = "train", "evaluate", "predict", "explain"
 class Option:
     """flag: "--horizon"; key: the setting that it stands for, "model.horizon" or "data.second", or
     the name by which a question carries it, "beam"; verbs: the commands that have it. A question
-    carries a setting by its last word, "horizon": it then says otherwise than the training did."""
+    carries a setting by its last word, "horizon": it then says otherwise than the training did.
+    subject: it is the input itself."""
 
     flag: str
     key: str
     help: str
     kind: Literal["text", "number", "fraction", "switch", "names", "files"] = "text"
     verbs: tuple[str, ...] = (TRAIN,)
+    subject: bool = False
 
     @property
     def name(self) -> str:

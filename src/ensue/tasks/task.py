@@ -126,7 +126,9 @@ class Explains(Protocol):
 
     option: Option  # how the command line is given what is to be explained
 
-    def explain(self, model: Any, given: Any) -> Explanation: ...
+    def explain(self, model: Any, given: Any, asked: Asked = NOTHING) -> Explanation:
+        """asked: the task's further words of `explain`."""
+        ...
 
 
 class Explanation(Protocol):
@@ -177,6 +179,7 @@ class Task(ABC, Generic[S, P, L]):
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
     evaluation_class: ClassVar[type[Evaluation]] = Evaluation
     explains: ClassVar[Explains | None] = None
+    heads: ClassVar[Explains | None] = None  # where the heads of a Transformer look
     draws: ClassVar[Draws | None] = None
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None

@@ -119,7 +119,7 @@ def few_enough(texts: Texts) -> bool:
 def spelled_ngrams(texts: Texts, hashes: Hashes) -> dict[int, str]:
     """The n-grams of words that have these hashes, rising, as the texts spell them."""
     found: dict[int, str] = {}
-    for n, (own, _, at) in enumerate(hashed_ngrams(_hashed_words(texts), LONGEST[WORDS]), 1):
+    for n, (own, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
         place = np.minimum(np.searchsorted(hashes, own), max(len(hashes) - 1, 0))
         there = np.flatnonzero(hashes[place] == own) if len(hashes) else np.zeros(0, np.int64)
         for k in there:
@@ -129,7 +129,8 @@ def spelled_ngrams(texts: Texts, hashes: Hashes) -> dict[int, str]:
     return found
 
 
-def _hashed_words(texts: Texts) -> Ragged:
+def hashed_words(texts: Texts) -> Ragged:
+    """A hash for each word of the rows."""
     table = np.fromiter(map(_hash, texts.words), np.uint64, len(texts.words))
     return Ragged(table[texts.rows.values], texts.rows.starts)
 
@@ -146,7 +147,7 @@ def _counted(rows: Whole, numbers: Whole, counts: Whole, width: int) -> tuple[Wh
 
 def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
     """Row, hash and count of every n-gram of words; equal ones are not yet together."""
-    found = list(hashed_ngrams(_hashed_words(texts), LONGEST[WORDS]))
+    found = list(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]))
     hashes = np.concatenate([own for own, _, _ in found])
     rows = np.concatenate([own for _, own, _ in found]).astype(np.int64)
     return rows, hashes, np.ones(len(rows), np.int64)

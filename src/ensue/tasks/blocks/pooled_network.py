@@ -120,7 +120,11 @@ class PooledNetwork(nn.Module):
 
     def scores(self, batch: SequenceBatch) -> Tensor:
         """Logits z (batch, classes)."""
-        y, final = self.encoder(self.embed(batch.inputs), batch.lengths)
+        return self.scores_of(self.embed(batch.inputs), batch)
+
+    def scores_of(self, x: Tensor, batch: SequenceBatch) -> Tensor:
+        """The same where the steps are x (time, batch, width) once they are embedded."""
+        y, final = self.encoder(x, batch.lengths)
         return self._logits(y, final, batch)
 
     def log_probabilities(self, batch: SequenceBatch) -> Tensor:

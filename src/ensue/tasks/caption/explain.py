@@ -14,6 +14,7 @@ from ensue.tasks.caption.options import EXPLAINED
 from ensue.tasks.pictures.reading import picture_from
 from ensue.tasks.rows.collect import IN_MEMORY
 from ensue.tasks.seq2seq.task import pair_networks
+from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
     from ensue.tasks.caption.task import Captioner
@@ -38,7 +39,7 @@ class ExplainCaption:
 
     option = EXPLAINED
 
-    def explain(self, model: Captioner, given: Any) -> CaptionExplanation:
+    def explain(self, model: Captioner, given: Any, asked: Asked = NOTHING) -> CaptionExplanation:
         """given: an array of bytes, or the name of a file."""
         model.must_be_fitted()
         task = model.task

@@ -10,10 +10,10 @@ import numpy as np
 from ensue.data.layout import cut, width_of
 from ensue.data.pictures.images import Picture
 from ensue.data.pictures.png import encode_png
+from ensue.drawing.shades import shaded
 from ensue.drawing.svg import INK, QUIET, Drawing, number
 from ensue.escape import printable
 from ensue.tasks.caption.answer import Gaze
-from ensue.tasks.seq2seq.shades import shaded
 
 TILE, GAP, TOP, MARGIN = 120.0, 16.0, 66.0, 24.0  # pixels of the drawing
 LONGEST_NAME = 16  # cells of a word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -10,8 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch import nn
 
 from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
@@ -22,9 +21,20 @@ from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
 from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.classify.explain import ExplainClass, run_network
 from ensue.tasks.classify.exported import exported
 from ensue.tasks.classify.learned import LearnedClasses, class_targets
 from ensue.tasks.classify.options import OPTIONS
+from ensue.tasks.classify.scoring import (
+    ClassifierModel,
+    Floats,
+    columns_of,
+    decided_of,
+    linear_scores,
+    mixed_in,
+    network_scores,
+    probabilities_of,
+)
 from ensue.tasks.classify.settings import ClassifierSettings
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.mistakes import (
@@ -35,25 +45,28 @@ from ensue.tasks.evaluation.mistakes import (
     surest_mistakes,
 )
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.attribution import Attributions
+from ensue.tasks.explaining.encoder_heads import EncoderHeads
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported, Rounding
+from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
+from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.labels import labels_line, unknown_rows, with_unknown
 from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.recipe import text_recipe
 from ensue.tasks.rows.recognise import RowRoles, as_guess, number_wanted, recognised, roles_of
 from ensue.tasks.rows.shown import shown_of
-from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
+from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.rows.words import texts_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Classified
-from ensue.tasks.targets.classes import THRESHOLD
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 T = TypeVar("T", np.int64, np.float64)
-Floats = NDArray[np.float64]
 
 
 class Classify(RowTask[ClassifierSettings, LearnedClasses]):
@@ -68,6 +81,8 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     estimators = ("SequenceClassifier",)
     classes = True
     adapts = True
+    explains = ExplainClass()
+    heads = EncoderHeads(run_network)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -124,19 +139,19 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         )
 
     def source(self, train: Part, model: ClassifierModel, seed: int) -> SequenceSource:
-        return SequenceSource.of(_columns(train, model), train.names, model.model, seed)
+        return SequenceSource.of(columns_of(train, model), train.names, model.model, seed)
 
     def validation(self, network: nn.Module, part: Part, model: ClassifierModel) -> ColumnScores:
         def score(columns: Columns) -> dict[str, float]:
-            scores = [_scores(network, columns, model)]
-            linear = None if columns.ngrams is None else _linear_scores(columns, model)
-            probabilities = _probabilities(scores, linear, model)
+            scores = [network_scores(network, columns, model)]
+            linear = None if columns.ngrams is None else linear_scores(columns, model)
+            probabilities = probabilities_of(scores, linear, model)
             assert isinstance(columns.targets, np.ndarray)
-            decided = _decided(probabilities, model)
+            decided = decided_of(probabilities, model)
             answers = ClassAnswers(columns.targets, decided, probabilities)
             return scores_of(self.metrics, answers, model.train.watch)
 
-        return ColumnScores(score, _columns(part, model))
+        return ColumnScores(score, columns_of(part, model))
 
     def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
         learned = model.learned
@@ -144,10 +159,10 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             learned.mixture is None or model.model.ngram_share != "fitted"
         ):
             return learned
-        columns = _columns(validation, model)
+        columns = columns_of(validation, model)
         assert isinstance(columns.targets, np.ndarray)
-        scores = [_scores(network, columns, model) for network in model.networks]
-        linear = _linear_scores(columns, model) if learned.held is None else learned.held
+        scores = [network_scores(network, columns, model) for network in model.networks]
+        linear = linear_scores(columns, model) if learned.held is None else learned.held
         fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
         return replace(learned, mixture=fitted)
 
@@ -161,21 +176,21 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     def answers(
         self, part: Part, model: ClassifierModel, asked: Asked = NOTHING
     ) -> list[Classified]:
-        columns = _columns(part, model)
-        scores = [_scores(network, columns, model) for network in model.networks]
-        probabilities = _probabilities(scores, _mixed_in(part, columns, model), model)
-        decided = _decided(probabilities, model)
+        columns = columns_of(part, model)
+        scores = [network_scores(network, columns, model) for network in model.networks]
+        probabilities = probabilities_of(scores, mixed_in(part, columns, model), model)
+        decided = decided_of(probabilities, model)
         return [_answer(p, d, model) for p, d in zip(probabilities, decided, strict=True)]
 
     def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
         learned, seed = model.learned, model.train.seed
         names = with_unknown(part, learned.labels)
         gold = class_targets(part, names, model.model.several)
-        columns = _columns(replace(part, labels=None), model)
-        scores = [_scores(network, columns, model) for network in model.networks]
-        linear = _mixed_in(part, columns, model)
-        probabilities = _probabilities(scores, linear, model)
-        guess = _among(_decided(probabilities, model), len(names))
+        columns = columns_of(replace(part, labels=None), model)
+        scores = [network_scores(network, columns, model) for network in model.networks]
+        linear = mixed_in(part, columns, model)
+        probabilities = probabilities_of(scores, linear, model)
+        guess = _among(decided_of(probabilities, model), len(names))
         counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
         pairs = np.stack([right, np.ones(len(right))], 1)
@@ -194,7 +209,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         others |= further_scores(self.metrics, known_answers(gold, guess, probabilities), sums)
         baselines = _baselines(part, model, gold)
         if learned.mixture is not None:
-            alone = _decided(_probabilities(scores, None, model), model)
+            alone = decided_of(probabilities_of(scores, None, model), model)
             baselines["network alone"] = metrics.accuracy(gold, _among(alone, len(names)))
         return Evaluation(
             rows=len(part),
@@ -250,19 +265,22 @@ class Classifier(Model[ClassifierSettings, Part, LearnedClasses, Classified]):
 
     task = TASK
 
+    def explain(self, given: Any, **asked: Any) -> Attributions:
+        """What the answer to one input rests on. asked: method ("occlusion", "gradient" or
+        "integrated"), baseline, label."""
+        check_words(TASK, asked, EXPLAIN)
+        return TASK.explains.explain(self, given, asked)
+
+    def attention(self, given: Any, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks."""
+        return TASK.heads.explain(self, given, {"layer": layer})
+
     def most_telling(self, label: str, count: int = 10) -> list[str]:
         """The n-grams that speak most for a class, by the linear model."""
         return self.learned.most_telling(label, count)
 
 
-ClassifierModel = Model[ClassifierSettings, Part, LearnedClasses]
-
-
-# --- of scores and probabilities ---------------------------------------------------------------
-
-
-def _columns(part: Part, model: ClassifierModel) -> Columns:
-    return model.learned.columns(part, model.text, model.model)
+# --- of networks, answers and baselines ----------------------------------------------------------
 
 
 def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> NgramScores | None:
@@ -276,50 +294,6 @@ def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> Ngram
         dropout=settings.ngram_dropout,
         l2=settings.ngram_l2,
     )
-
-
-@torch.no_grad()
-def _scores(network: nn.Module, columns: Columns, model: ClassifierModel) -> Tensor:
-    """(rows, classes), of the network alone."""
-    assert isinstance(network, PooledNetwork)
-    found = torch.zeros(len(columns), len(model.learned.labels), dtype=torch.float64)
-    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
-        found[torch.from_numpy(rows)] = network.scores(batch).double().cpu()
-    return found
-
-
-def _linear_scores(columns: Columns, model: ClassifierModel) -> Tensor:
-    """(rows, classes), of the n-grams alone."""
-    assert columns.ngrams is not None
-    assert model.learned.linear is not None
-    return torch.from_numpy(model.learned.linear.present_scores(columns.ngrams)).double()
-
-
-def _mixed_in(part: Part, columns: Columns, model: ClassifierModel) -> Tensor | None:
-    """(rows, classes): the scores that those of the networks are mixed with, if any are."""
-    learned = model.learned
-    if learned.text_linear is not None:
-        return learned.text_linear.scores(texts_of(part))
-    return None if learned.mixture is None else _linear_scores(columns, model)
-
-
-def _probabilities(
-    scores: Sequence[Tensor], linear: Tensor | None, model: ClassifierModel
-) -> Floats:
-    """(rows, classes), the mean over the members whose scores these are, each mixed with those of
-    a linear model, if there are any."""
-    several, mixture = model.model.several, model.learned.mixture
-    if mixture is None or linear is None:
-        logs = [logsigmoid(z) if several else z.log_softmax(1) for z in scores]
-    else:
-        logs = [mixture.logs(z, linear, several) for z in scores]
-    return np.asarray(sum(own.exp().numpy() for own in logs) / len(logs))
-
-
-def _decided(probabilities: Floats, model: ClassifierModel) -> NDArray[np.int64]:
-    if model.model.several:
-        return (probabilities > THRESHOLD).astype(np.int64)
-    return np.asarray(probabilities.argmax(1))
 
 
 def _answer(probabilities: Floats, decided: Any, model: ClassifierModel) -> Classified:
@@ -347,7 +321,7 @@ def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> d
     elif learned.linear is not None:
         linear = learned.linear.probabilities(learned.ngram_inputs(part)).astype(np.float64)
     if linear is not None:
-        guess = _among(_decided(linear, model), gold.shape[-1])
+        guess = _among(decided_of(linear, model), gold.shape[-1])
         found["linear n-grams"] = metrics.accuracy(gold, guess)
     return found
 

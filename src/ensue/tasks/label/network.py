@@ -77,6 +77,13 @@ class LabellerNetwork(nn.Module):
         y, _ = self.encoder(self.embed(batch.inputs), batch.lengths)
         return self.output.chain(y, batch.lengths)
 
+    def probabilities_of(self, x: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+        """How probable each label is at each step (time, batch, labels), where the steps are x
+        (time, batch, width) once they are embedded. labels (time, batch): those that were found
+        best."""
+        y, _ = self.encoder(x, lengths)
+        return self.output.probabilities(y, lengths, labels)
+
     @torch.no_grad()
     def label(self, batch: SequenceBatch, search: str = "exact", width: int = 8) -> BestLabels:
         """The best labels by this search ("exact", "beam" of `width`, "greedy"), and how probable

@@ -1,5 +1,13 @@
 """The words of labelling on the command line."""
 
-from ensue.tasks.options import Option
+from ensue.tasks.explaining.options import ATTRIBUTION_OPTIONS, LABEL
+from ensue.tasks.options import EXPLAIN, Option
 
-OPTIONS: tuple[Option, ...] = ()
+STEP = Option(
+    "--step",
+    "step",
+    "Step whose label is explained, from 1 on; without it, all.",
+    "number",
+    verbs=(EXPLAIN,),
+)
+OPTIONS: tuple[Option, ...] = (*ATTRIBUTION_OPTIONS, LABEL, STEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,7 +29,14 @@ from ensue.tasks.label.network import LabellerNetwork
 from ensue.tasks.label.outputs import at_real_steps
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.rows.batch import Columns, SequenceBatch, targets_of
+from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.source import in_batches
+
+if TYPE_CHECKING:
+    from ensue.tasks.label.learned import LearnedLabels
+    from ensue.tasks.model import Model
+
+    LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 
 Floats = NDArray[np.float64]
 AT_ONCE = 2000  # tokens that are answered together: the letters of all their words take memory
@@ -154,6 +161,27 @@ class Answering:
         flat = labels.T[torch.arange(chain.time) < chain.lengths[:, None]].numpy()
         starts = np.concatenate([[0], np.cumsum(chain.lengths.numpy())])
         return tags_of_rows(self.names, Ragged(flat, starts))
+
+
+def columns_of(part: Part, model: LabellerModel) -> Columns:
+    """A part as the networks see it."""
+    return model.learned.columns(part, model.text, model.model)
+
+
+def answering_of(
+    part: Part, model: LabellerModel, networks: Sequence[nn.Module] | None = None
+) -> Answering:
+    """The networks of a model, or one alone, with its linear chain over the words of a part."""
+    learned, linear = model.learned, None
+    if learned.linear is not None and part.texts:
+        linear = learned.linear.of_words(part.numbers.token_names)
+    return Answering(
+        model.networks if networks is None else networks,
+        model.model,
+        learned.labels.tokens,
+        linear,
+        learned.mixture,
+    )
 
 
 def on_cpu(chain: Chain) -> Chain:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -19,7 +19,11 @@ from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.explaining.attribution import Attributions
+from ensue.tasks.explaining.encoder_heads import EncoderHeads
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported, Rounding
+from ensue.tasks.given import check_words
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.content import StepContent
 from ensue.tasks.label.evaluation import (
@@ -28,15 +32,17 @@ from ensue.tasks.label.evaluation import (
     evaluate_steps,
     tags_of_rows,
 )
+from ensue.tasks.label.explain import ExplainLabels, run_network
 from ensue.tasks.label.exported import exported
 from ensue.tasks.label.learned import LearnedLabels, step_targets
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
 from ensue.tasks.label.outputs import legal_scheme
-from ensue.tasks.label.predicted import Answering
+from ensue.tasks.label.predicted import answering_of, columns_of
 from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.model import Model
+from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import UNKNOWN, Columns
 from ensue.tasks.rows.labels import labels_line, with_unknown
 from ensue.tasks.rows.part import Part, Tokenisers
@@ -47,6 +53,7 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
+LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 BEFORE = 4  # tokens shown before a wrong label
 
 
@@ -62,6 +69,8 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     estimators = ("SequenceLabeller",)
     classes = True
     adapts = True
+    explains = ExplainLabels()
+    heads = EncoderHeads(run_network)
     evaluation_class = LabelEvaluation
     content = StepContent()
 
@@ -112,10 +121,10 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     def source(self, train: Part, model: LabellerModel, seed: int) -> SequenceSource:
-        return SequenceSource.of(_columns(train, model), train.names, model.model, seed)
+        return SequenceSource.of(columns_of(train, model), train.names, model.model, seed)
 
     def validation(self, network: nn.Module, part: Part, model: LabellerModel) -> ColumnScores:
-        answering = _answering(part, model, [network])
+        answering = answering_of(part, model, [network])
         names = model.learned.labels.tokens
 
         def score(columns: Columns) -> dict[str, float]:
@@ -125,21 +134,21 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
             answers = StepAnswers(columns.targets, predicted, names, cost)
             return scores_of(self.metrics, answers, model.train.watch)
 
-        return ColumnScores(score, _columns(part, model))
+        return ColumnScores(score, columns_of(part, model))
 
     def calibrate(self, validation: Part, model: LabellerModel) -> LearnedLabels:
         learned = model.learned
         if learned.mixture is None or model.model.linear_share != "fitted":
             return learned
-        columns = _legal(_columns(validation, model), model)
-        return replace(learned, mixture=_answering(validation, model).fitted(columns))
+        columns = _legal(columns_of(validation, model), model)
+        return replace(learned, mixture=answering_of(validation, model).fitted(columns))
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: LabellerModel) -> tuple[str, ...]:
         return ("labels", "probabilities")
 
     def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
-        labels, probabilities = _answering(part, model).predicted(_columns(part, model))
+        labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
         sure = probabilities[np.arange(len(labels.values)), labels.values]
         learned, names = model.learned, part.numbers.token_names
         texts = learned.inputs.words is not None
@@ -156,8 +165,8 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         learned = model.learned
         names = with_unknown(part, learned.labels)
         gold, words = step_targets(part, names), learned.words(part, model.text)
-        columns = _columns(replace(part, labels=None), model)
-        answering = _answering(part, model)
+        columns = columns_of(replace(part, labels=None), model)
+        answering = answering_of(part, model)
         predicted, probabilities = answering.predicted(columns)
         overall = Ragged(np.full_like(gold.values, learned.majority.overall), gold.starts)
         baselines = {"majority label": overall, "majority by word": learned.majority.label(words)}
@@ -214,34 +223,21 @@ class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
 
     task = TASK
 
+    def explain(self, given: Any, **asked: Any) -> Attributions:
+        """What the answer to one input rests on. asked: method ("occlusion", "gradient" or
+        "integrated"), baseline, label, step."""
+        check_words(TASK, asked, EXPLAIN)
+        return TASK.explains.explain(self, given, asked)
 
-LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
-
-
-def _columns(part: Part, model: LabellerModel) -> Columns:
-    return model.learned.columns(part, model.text, model.model)
+    def attention(self, given: Any, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks."""
+        return TASK.heads.explain(self, given, {"layer": layer})
 
 
 def _tags(values: Iterable[Any]) -> set[str]:
     """The labels of steps, as lists or written in one."""
     given = (value.split() if isinstance(value, str) else value for value in values)
     return {str(tag) for tags in given if isinstance(tags, Iterable) for tag in tags}
-
-
-def _answering(
-    part: Part, model: LabellerModel, networks: Sequence[nn.Module] | None = None
-) -> Answering:
-    """The networks of a model, or one alone, with its linear chain over the words of a part."""
-    learned, linear = model.learned, None
-    if learned.linear is not None and part.texts:
-        linear = learned.linear.of_words(part.numbers.token_names)
-    return Answering(
-        model.networks if networks is None else networks,
-        model.model,
-        learned.labels.tokens,
-        linear,
-        learned.mixture,
-    )
 
 
 def _legal(columns: Columns, model: LabellerModel) -> Columns:

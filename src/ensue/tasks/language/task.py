@@ -19,6 +19,7 @@ from ensue.errors import OptionError
 from ensue.metrics.table import TOKEN_METRICS
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.both_sides import BothSidesLanguage
@@ -26,6 +27,7 @@ from ensue.tasks.language.exported import exported
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
+from ensue.tasks.language.heads import LanguageHeads
 from ensue.tasks.language.learned import LearnedLanguage
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.ngram.study import Counting
@@ -42,7 +44,7 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.task import NOTHING, Asked, Packed, Solved
+from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Solved
 
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
@@ -64,6 +66,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
     labelled = False
     new_labels = True
+    heads: ClassVar[Explains | None] = LanguageHeads()
     generates: ClassVar[Generates | None] = Writing()
     fills: ClassVar[Fills | None] = Filling()
     counts: ClassVar[Counts | None] = Counting()
@@ -206,6 +209,10 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
         models of the family `both`."""
         self.must_be_fitted()
         return Filling().fill(self, text, count)
+
+    def attention(self, text: str, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks, for each token of a text."""
+        return LanguageHeads().explain(self, text, {"layer": layer})
 
     # ------------------------------------------------------------- what comes next
     @property

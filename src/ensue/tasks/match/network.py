@@ -155,15 +155,31 @@ class MatchNetwork(nn.Module):
     def scores(self, batch: MatchBatch) -> Tensor:
         """z (batch, width)."""
         first, second = batch.first, batch.second
-        u, u_final = self.encoder(self.embed(first.inputs), first.lengths)
-        v, v_final = self.encoder(self.embed(second.inputs), second.lengths)
+        sides = self.embed(first.inputs), self.embed(second.inputs)
+        return self.scores_of(*sides, first.lengths, second.lengths)
+
+    def scores_of(self, x: Tensor, other_x: Tensor, lengths: Tensor, others: Tensor) -> Tensor:
+        """The same where the steps of both sides are x and other_x (time, batch, width) once they
+        are embedded."""
+        u, u_final = self.encoder(x, lengths)
+        v, v_final = self.encoder(other_x, others)
         if self.attended is not None:
-            seen_u = self.attended(u, v, step_mask(second.lengths.to(v.device), v.shape[0]))
-            seen_v = self.attended(v, u, step_mask(first.lengths.to(u.device), u.shape[0]))
+            seen_u = self.attended(u, v, step_mask(others.to(v.device), v.shape[0]))
+            seen_v = self.attended(v, u, step_mask(lengths.to(u.device), u.shape[0]))
             u, v = seen_u, seen_v
-        one = self.pooling(u, u_final, first.lengths)
-        other = self.pooling(v, v_final, second.lengths)
+        one = self.pooling(u, u_final, lengths)
+        other = self.pooling(v, v_final, others)
         both = torch.cat([one, other, (one - other).abs(), one * other], -1)
         hidden = self.hidden(dropout(both, self.dropout, self.training)).relu()
         found: Tensor = self.output(dropout(hidden, self.dropout, self.training))
         return found
+
+
+@torch.no_grad()
+def network_outputs(network: nn.Module, columns: MatchColumns, batch_tokens: int) -> Tensor:
+    """z (rows, width), from batches of twice as many tokens as in training."""
+    assert isinstance(network, MatchNetwork)
+    found = torch.zeros(len(columns), network.head.classes)
+    for rows, batch in in_batches(columns, network, 2 * batch_tokens):
+        found[torch.from_numpy(rows)] = network.scores(batch).cpu()
+    return found

@@ -21,7 +21,11 @@ from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.attribution import Attributions
+from ensue.tasks.explaining.encoder_heads import EncoderHeads
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
+from ensue.tasks.given import check_words
 from ensue.tasks.match.content import (
     SIDES,
     MatchContent,
@@ -29,12 +33,14 @@ from ensue.tasks.match.content import (
     pair_of_line,
     pairs_in_memory,
 )
+from ensue.tasks.match.explain import ExplainPair, both_sides, run_network
 from ensue.tasks.match.exported import exported
 from ensue.tasks.match.learned import LearnedMatch, kind_of
-from ensue.tasks.match.network import MatchColumns, MatchNetwork, MatchSource, in_batches
+from ensue.tasks.match.network import MatchColumns, MatchNetwork, MatchSource, network_outputs
 from ensue.tasks.match.options import OPTIONS
 from ensue.tasks.match.settings import MatcherSettings
 from ensue.tasks.model import Model
+from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.content import written
 from ensue.tasks.rows.labels import known_rows
@@ -67,6 +73,8 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         "second": "data.second",
         "label": "data.label",
     }
+    explains = ExplainPair()
+    heads = EncoderHeads(run_network, both_sides)
     content = MatchContent()
     unit = "each pair"
 
@@ -165,7 +173,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 
     def validation(self, network: nn.Module, part: Part, model: MatcherModel) -> ScoredPairs:
         def score(columns: MatchColumns) -> dict[str, float]:
-            z = _outputs(network, columns, model)
+            z = network_outputs(network, columns, model.model.batch_tokens)
             y = torch.as_tensor(columns.first.targets)
             return model.learned.target.score(z, y, model.train.watch)
 
@@ -181,13 +189,19 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
             return []
         columns = model.learned.columns(part, model.text)
         return model.learned.target.answers(
-            [_outputs(network, columns, model) for network in model.networks]
+            [
+                network_outputs(network, columns, model.model.batch_tokens)
+                for network in model.networks
+            ]
         )
 
     def evaluate(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> Evaluation:
         learned = model.learned
         columns = learned.columns(_unlabelled(part), model.text)
-        outputs = [_outputs(network, columns, model) for network in model.networks]
+        outputs = [
+            network_outputs(network, columns, model.model.batch_tokens)
+            for network in model.networks
+        ]
         baselines, seed = learned.baselines(part), model.train.seed
         return learned.target.evaluate(
             TargetOutputs(outputs, baselines, part, shown_of(part), seed)
@@ -226,6 +240,16 @@ class Matcher(Model[MatcherSettings, Part, LearnedMatch, Classified | Estimated]
 
     task = TASK
 
+    def explain(self, given: Any, **asked: Any) -> Attributions:
+        """What the answer to a pair rests on. asked: method ("occlusion", "gradient" or
+        "integrated"), baseline, label."""
+        check_words(TASK, asked, EXPLAIN)
+        return TASK.explains.explain(self, given, asked)
+
+    def attention(self, given: Any, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks, in each of the two."""
+        return TASK.heads.explain(self, given, {"layer": layer})
+
 
 class ScoredPairs:
     """A validation: a score function over all pairs, or over a few long ones."""
@@ -244,14 +268,10 @@ class ScoredPairs:
         return self._score(self._few)
 
 
-@torch.no_grad()
-def _outputs(network: nn.Module, columns: MatchColumns, model: MatcherModel) -> Tensor:
-    """z (rows, width)."""
-    assert isinstance(network, MatchNetwork)
-    found = torch.zeros(len(columns), model.learned.target.width)
-    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
-        found[torch.from_numpy(rows)] = network.scores(batch).cpu()
-    return found
+def _outputs(columns: MatchColumns, model: MatcherModel) -> list[Tensor]:
+    """z (rows, width) of each member."""
+    budget = model.model.batch_tokens
+    return [network_outputs(network, columns, budget) for network in model.networks]
 
 
 def _sides(sample: Sample) -> tuple[str, str] | None:

@@ -1,5 +1,6 @@
 """The words of regression on the command line."""
 
+from ensue.tasks.explaining.options import ATTRIBUTION_OPTIONS
 from ensue.tasks.options import Option
 
-OPTIONS: tuple[Option, ...] = ()
+OPTIONS: tuple[Option, ...] = ATTRIBUTION_OPTIONS

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ensue.data.series import is_number
 from ensue.metrics.table import NUMBER_METRICS
@@ -18,11 +18,18 @@ from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.attribution import Attributions
+from ensue.tasks.explaining.encoder_heads import EncoderHeads
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported, Rounding
+from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
+from ensue.tasks.options import EXPLAIN
+from ensue.tasks.regress.explain import ExplainNumber, run_network
 from ensue.tasks.regress.exported import exported
 from ensue.tasks.regress.learned import LearnedNumber
 from ensue.tasks.regress.options import OPTIONS
+from ensue.tasks.regress.outputs import RegressorModel, mixed_outputs, network_outputs
 from ensue.tasks.regress.settings import RegressorSettings
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part
@@ -36,15 +43,13 @@ from ensue.tasks.rows.recognise import (
     roles_of,
 )
 from ensue.tasks.rows.shown import shown_of
-from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
+from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
-
-RegressorModel = Model[RegressorSettings, Part, LearnedNumber]
 
 
 class Regress(RowTask[RegressorSettings, LearnedNumber]):
@@ -59,6 +64,8 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     estimators = ("SequenceRegressor",)
     new_labels = True
     adapts = True
+    explains = ExplainNumber()
+    heads = EncoderHeads(run_network)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -106,7 +113,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
 
     def validation(self, network: nn.Module, part: Part, model: RegressorModel) -> ColumnScores:
         def score(columns: Columns) -> dict[str, float]:
-            z = _outputs(network, columns, model)
+            z = network_outputs(network, columns, model)
             y = torch.as_tensor(columns.targets)
             return model.learned.target.score(z, y, model.train.watch)
 
@@ -117,7 +124,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         if learned.held is None:
             return learned
         columns = learned.columns(validation, model.text)
-        outputs = [_outputs(network, columns, model) for network in model.networks]
+        outputs = [network_outputs(network, columns, model) for network in model.networks]
         fitted = fitted_numbers(outputs, learned.held, torch.as_tensor(columns.targets))
         return replace(learned, mixture=fitted)
 
@@ -132,14 +139,16 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         if not len(part):
             return []
         columns = model.learned.columns(part, model.text)
-        outputs = [_outputs(network, columns, model) for network in model.networks]
-        return model.learned.target.answers(_mixed(outputs, model.learned.baselines(part), model))
+        outputs = [network_outputs(network, columns, model) for network in model.networks]
+        return model.learned.target.answers(
+            mixed_outputs(outputs, model.learned.baselines(part), model)
+        )
 
     def evaluate(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> Evaluation:
         columns = model.learned.columns(part, model.text)
-        outputs = [_outputs(network, columns, model) for network in model.networks]
+        outputs = [network_outputs(network, columns, model) for network in model.networks]
         baselines = model.learned.baselines(part)
-        mixed = _mixed(outputs, baselines, model)
+        mixed = mixed_outputs(outputs, baselines, model)
         if model.learned.mixture is not None:
             alone = torch.stack([z[:, :1] for z in outputs]).mean(0)
             baselines["network alone"] = alone
@@ -187,23 +196,12 @@ class Regressor(Model[RegressorSettings, Part, LearnedNumber, Estimated]):
 
     task = TASK
 
+    def explain(self, given: Any, **asked: Any) -> Attributions:
+        """What the answer to one input rests on. asked: method ("occlusion", "gradient" or
+        "integrated"), baseline."""
+        check_words(TASK, asked, EXPLAIN)
+        return TASK.explains.explain(self, given, asked)
 
-@torch.no_grad()
-def _outputs(network: nn.Module, columns: Columns, model: RegressorModel) -> Tensor:
-    """z (rows, width)."""
-    assert isinstance(network, PooledNetwork)
-    found = torch.zeros(len(columns), model.learned.target.width)
-    for rows, batch in in_batches(columns, network, 2 * model.model.batch_tokens):
-        found[torch.from_numpy(rows)] = network.scores(batch).cpu()
-    return found
-
-
-def _mixed(
-    outputs: Sequence[Tensor], baselines: Mapping[str, Tensor], model: RegressorModel
-) -> list[Tensor]:
-    """z of each member, mixed with the numbers of the linear model where it answers, too."""
-    mixture = model.learned.mixture
-    if mixture is None:
-        return list(outputs)
-    (linear,) = baselines.values()
-    return [mixture.outputs(z, linear) for z in outputs]
+    def attention(self, given: Any, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks."""
+        return TASK.heads.explain(self, given, {"layer": layer})

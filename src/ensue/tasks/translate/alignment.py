@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.data.layout import cut, width_of
+from ensue.data.layout import cut, downwards, width_of
+from ensue.drawing.shades import shaded
 from ensue.drawing.svg import INK, QUIET, Drawing, text_width
 from ensue.drawing.theme import mixed
 from ensue.escape import printable
-from ensue.tasks.seq2seq.shades import shaded
 from ensue.tasks.translate.answer import Explained
 
 LONGEST_NAME = 16  # cells of a word
@@ -38,25 +38,13 @@ def _block(
     found: Explained, names: Sequence[str], left: int, columns: slice, colour: bool
 ) -> list[str]:
     margin = " " * (left + 8)
-    lines = [(margin + line).rstrip() for line in _heading(found.source[columns])]
+    heading = downwards([cut(printable(word), LONGEST_NAME) for word in found.source[columns]])
+    lines = [(margin + line).rstrip() for line in heading]
     for name, probability, row in zip(names, found.probabilities, found.alignment, strict=True):
         cells = "".join(shaded(weight, colour) for weight in row[columns])
         space = " " * (left - width_of(name))
         lines.append(f"{name}{space}  {probability:4.0%}  {cells}".rstrip())
     return lines
-
-
-def _heading(words: Sequence[str]) -> list[str]:
-    """The words written downwards, their ends at the matrix; letters one above the other."""
-    names = [cut(printable(word), LONGEST_NAME) for word in words]
-    height = max(map(len, names))
-    found = []
-    for line in range(height):
-        letters = [
-            name[line - height + len(name)] if line >= height - len(name) else " " for name in names
-        ]
-        found.append("".join(letter + " " * (2 - width_of(letter)) for letter in letters))
-    return found
 
 
 # --- as a picture ----------------------------------------------------------------------------

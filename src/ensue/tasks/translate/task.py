@@ -15,6 +15,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.decoding import Hypothesis
+from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.content import PairContent
@@ -29,7 +30,7 @@ from ensue.tasks.seq2seq.source import PairSource
 from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, scoring
 from ensue.tasks.task import Packed
 from ensue.tasks.translate.answer import Explained, Translated
-from ensue.tasks.translate.explain import ExplainTranslation
+from ensue.tasks.translate.explain import ExplainTranslation, TranslationHeads
 from ensue.tasks.translate.exported import exported
 from ensue.tasks.translate.families import FAMILIES
 from ensue.tasks.translate.learned import (
@@ -61,6 +62,7 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
         "label": "data.label",
     }
     explains = ExplainTranslation()
+    heads = TranslationHeads()
     content = PairContent()
     unit = "each source"
     new_labels = True
@@ -192,6 +194,10 @@ class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
     def explain(self, text: str) -> Explained:
         """The best translation, with the probability of each word and where it looked."""
         return TASK.explains.explain(self, text).found
+
+    def attention(self, text: str, layer: int | None = None) -> HeadMaps:
+        """Where every head of a Transformer looks, in the source and in what is said."""
+        return TASK.heads.explain(self, text, {"layer": layer})
 
 
 def _answer(

@@ -9,6 +9,7 @@ import torch
 
 from ensue.errors import OptionError
 from ensue.tasks.rows.part import Part
+from ensue.tasks.task import NOTHING, Asked
 from ensue.tasks.tree.answer import TreeAnswer
 from ensue.tasks.tree.network import TreeNetwork
 from ensue.tasks.tree.options import EXPLAINED
@@ -35,7 +36,7 @@ class ExplainTree:
 
     option = EXPLAINED
 
-    def explain(self, model: TreeModel, given: str) -> TreeExplanation:
+    def explain(self, model: TreeModel, given: str, asked: Asked = NOTHING) -> TreeExplanation:
         model.must_be_fitted()
         part = model.task.asked([given], model)
         return TreeExplanation(state_tree(model, part, 0))

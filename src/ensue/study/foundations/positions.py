@@ -1,0 +1,123 @@
+"""The sinusoids that tell a Transformer where a token stands, and how close two positions are.
+
+    PE(p, 2i) = sin(p / 10000^(2i/d)),  PE(p, 2i+1) = cos of the same
+
+Since sin·sin + cos·cos is the cosine of a difference, PE(p)·PE(q) = Σ_i cos((p − q)/10000^(2i/d)):
+it depends on the distance alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ensue.drawing.chart import MARGIN, Axis, Panel, colour_of, heading
+from ensue.drawing.colours import diverging
+from ensue.drawing.shades import SHADES, tinted
+from ensue.drawing.svg import FAINT, QUIET, Drawing, Point
+from ensue.errors import OptionError
+from ensue.layers.positions import sinusoids
+
+MOST_CELLS = 40_000
+FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve beside it
+SAMPLES = 9
+LEVELS = 40  # shades of either colour
+
+
+@dataclass(frozen=True)
+class Positions:
+    """table (positions, width): PE; closeness: PE(p) · PE(p + k) / PE(p) · PE(p), for each distance
+    k."""
+
+    width: int
+    table: tuple[tuple[float, ...], ...]
+    closeness: tuple[float, ...]
+
+
+def positions(steps: int, width: int) -> Positions:
+    """Of the positions 0 … steps − 1, in float64."""
+    if steps < 1 or width < 2 or width % 2:
+        raise OptionError(f"expected steps ≥ 1 and an even width ≥ 2, got {steps} and {width}")
+    if steps * width > MOST_CELLS:
+        raise OptionError(
+            f"expected at most {MOST_CELLS:,} numbers, steps × width, got {steps * width:,}"
+        )
+    table = sinusoids(torch.arange(steps), width, torch.float64)
+    products = table @ table[0]
+    closeness = (products / products[0]).tolist()
+    return Positions(width, tuple(tuple(row) for row in table.tolist()), tuple(closeness))
+
+
+# --- in the terminal -----------------------------------------------------------------------------
+
+
+def as_text(found: Positions, width: int, colour: bool) -> str:
+    """A line for each position, a cell for each number of its vector, as many as fit."""
+    digits = len(str(len(found.table) - 1))
+    room = min(found.width, max(1, width - digits - 2))
+    shown = f"the first {room} of {found.width}" if room < found.width else f"all {found.width}"
+    key = "orange below zero, blue above" if colour else "from −1, empty, to 1, full"
+    lines = [f"sinusoidal positions: {shown} numbers of each vector; {key}", ""]
+    for place, row in enumerate(found.table):
+        cells = "".join(_cell(value, colour) for value in row[:room])
+        lines.append(f"{place:>{digits}}  {cells}".rstrip())
+    lines += ["", "distance   closeness PE(p)·PE(p + k), 1 at distance 0"]
+    for k in (0, 1, 2, 5, 10, 20, 50, 100, 200, 500):
+        if k < len(found.closeness):
+            lines.append(f"{k:>8}   {found.closeness[k]:.4f}".replace("-", "−"))
+    return "\n".join(lines)
+
+
+def _cell(value: float, colour: bool) -> str:
+    if colour:
+        return tinted(" ", value)
+    return SHADES[round((value + 1) / 2 * (len(SHADES) - 1))]
+
+
+# --- as a picture --------------------------------------------------------------------------------
+
+
+def draw(found: Positions) -> str:
+    """The table as a heat map, positions downwards; beside it how close two positions are."""
+    drawing = Drawing()
+    count = len(found.table)
+    top = heading(
+        drawing,
+        "Sinusoidal positions",
+        "PE(p, 2i) = sin(p / 10000^(2i/d)),  PE(p, 2i+1) = cos(p / 10000^(2i/d))",
+    )
+    left, begin = MARGIN + 40, top + 34
+    wide, high = max(1, round(FIELD / found.width)), max(1, round(HIGH / count))
+    across, down = wide * found.width, high * count
+    by_level: dict[int, list[Point]] = {}
+    for place, row in enumerate(found.table):
+        for k, value in enumerate(row):
+            corner = left + k * wide, begin + place * high
+            by_level.setdefault(round(LEVELS * value), []).append(corner)
+    for level, corners in sorted(by_level.items()):
+        drawing.cells(corners, wide, high, diverging(level / LEVELS))
+    drawing.words((left, begin - 16), "position p, downwards", 12, QUIET, "start")
+    for place in sorted({0, count // 4, count // 2, 3 * count // 4, count - 1}):
+        drawing.words((left - 8, begin + (place + 0.5) * high), str(place), 11, QUIET, "end")
+    for k in sorted({0, found.width // 4, found.width // 2, 3 * found.width // 4, found.width - 1}):
+        drawing.words((left + (k + 0.5) * wide, begin + down + 14), str(k), 11, QUIET)
+    drawing.words(
+        (left + across / 2, begin + down + 36), f"number of the vector, d = {found.width}"
+    )
+    _key(drawing, left, begin + down + 66)
+    right = left + across + 84
+    x = Axis(0, max(count - 1, 1), right, right + BESIDE)
+    y = Axis(min(0.0, *found.closeness), 1.0, begin + down, begin + 4)
+    panel = Panel(drawing, x, y)
+    panel.axes("distance k", "closeness PE(p)·PE(p + k), the same for every p")
+    drawing.line([panel.at(0, 0), panel.at(x.high, 0)], FAINT)
+    panel.curve(list(enumerate(found.closeness)), colour_of(0))
+    return drawing.svg(right + BESIDE + MARGIN, begin + down + 92, "Sinusoidal positions")
+
+
+def _key(drawing: Drawing, left: float, y: float) -> None:
+    drawing.words((left, y), "−1", 11, QUIET, "start")
+    for k in range(SAMPLES):
+        drawing.bar(left + 20 + 16 * k, y - 6, 14, 12, diverging(2 * k / (SAMPLES - 1) - 1))
+    drawing.words((left + 26 + 16 * SAMPLES, y), "1", 11, QUIET, "start")

@@ -1,0 +1,138 @@
+"""What each word of a text adds to the scores of a linear model.
+
+A feature n adds x_n·w_n. That is shared equally by the places where it stands in the text, and the
+share of a place by the words that it is made of; letters belong to their word. So the words' parts
+and the bias sum up to the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.tasks.baselines.ngrams import Ngrams, hashed_ngrams
+from ensue.tasks.baselines.text_features import (
+    LETTERS,
+    LONGEST,
+    SHORTEST,
+    WORDS,
+    Block,
+    Texts,
+    hashed_words,
+)
+from ensue.tasks.baselines.text_linear import TextLinear
+
+Floats = NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """A place where a feature stands. column: of the weights; first, words: which words it is made
+    of; text: as it is spelled."""
+
+    column: int
+    first: int
+    words: int
+    text: str
+
+
+class Contributions(NamedTuple):
+    """by_word (words, outputs); features: (outputs,) of each, by its spelling."""
+
+    by_word: Floats
+    features: Mapping[str, Floats]
+
+
+def text_contributions(model: TextLinear, texts: Texts, directions: Floats) -> Contributions:
+    """Of the only row of texts. directions (classes, outputs): scores @ directions are what is
+    shared out."""
+    row = model.features.matrix(texts)
+    values = dict(zip(row.columns.row(0).tolist(), row.values.tolist(), strict=True))
+    found, begin = list[Found](), 0
+    for block in model.features.blocks:
+        found += _PLACES[block.kind](block, texts, begin)
+        begin += len(block.hashes)
+    weights = model.weights.astype(np.float64) @ directions
+    return _shared(found, {c: x * weights[c] for c, x in values.items()}, texts, directions)
+
+
+def ngram_contributions(
+    ngrams: Ngrams, weights: NDArray[np.float32], texts: Texts, directions: Floats
+) -> Contributions:
+    """The same of n-grams that are there or not, weights (n-grams, classes)."""
+    found = []
+    for n, (own, _, at) in enumerate(hashed_ngrams(texts.rows, ngrams.longest), 1):
+        begin, end = ngrams.starts[n - 1], ngrams.starts[n]
+        found += list(_known(own, at, n, ngrams.hashes[begin:end], int(begin), texts))
+    each = weights.astype(np.float64) @ directions
+    return _shared(found, {own.column: each[own.column] for own in found}, texts, directions)
+
+
+def _shared(
+    found: list[Found], values: Mapping[int, Floats], texts: Texts, directions: Floats
+) -> Contributions:
+    places: dict[int, int] = {}
+    for own in found:
+        places[own.column] = places.get(own.column, 0) + 1
+    by_word = np.zeros((len(texts.rows.values), directions.shape[1]))
+    features: dict[str, Floats] = {}
+    for own in found:
+        share = values[own.column] / places[own.column]
+        by_word[own.first : own.first + own.words] += share / own.words
+        features[own.text] = features.get(own.text, 0.0) + share
+    return Contributions(by_word, features)
+
+
+# --- where features stand ------------------------------------------------------------------------
+
+
+def _word_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
+    for n, (own, _, at) in enumerate(hashed_ngrams(hashed_words(texts), LONGEST[WORDS]), 1):
+        yield from _known(own, at, n, block.hashes, begin, texts)
+
+
+def _known(
+    hashes: NDArray[np.uint64],
+    at: NDArray[np.int64],
+    n: int,
+    known: NDArray[np.uint64],
+    begin: int,
+    texts: Texts,
+) -> Iterator[Found]:
+    """Those of the n-grams of words, by their hashes and where they begin, that are known."""
+    for place, first in zip(_places(hashes, known), at.tolist(), strict=True):
+        if place >= 0:
+            words = texts.rows.values[first : first + n]
+            yield Found(begin + place, first, n, " ".join(texts.words[k] for k in words))
+
+
+def _letter_places(block: Block, texts: Texts, begin: int) -> Iterator[Found]:
+    spelled = [f" {texts.words[k]} " for k in texts.rows.values]
+    codes = np.frombuffer("".join(spelled).encode("utf-32-le"), np.uint32)
+    starts = np.cumsum([0, *map(len, spelled)])
+    letters = Ragged(codes, starts)
+    for n, (own, word, at) in enumerate(hashed_ngrams(letters, LONGEST[LETTERS]), 1):
+        if n < SHORTEST[LETTERS]:
+            continue
+        for place, k, first in zip(
+            _places(own, block.hashes), word.tolist(), at.tolist(), strict=True
+        ):
+            if place >= 0:
+                inside = first - int(starts[k])
+                text = spelled[k][inside : inside + n].replace(" ", "·")
+                yield Found(begin + place, k, 1, f"letters {text}")
+
+
+def _places(hashes: NDArray[np.uint64], known: NDArray[np.uint64]) -> list[int]:
+    """Where each hash stands among those that are known, rising; −1 for the others."""
+    if not len(known):
+        return [-1] * len(hashes)
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    found: list[int] = np.where(known[at] == hashes, at, -1).tolist()
+    return found
+
+
+_PLACES = {WORDS: _word_places, LETTERS: _letter_places}

@@ -1,0 +1,1 @@
+"""Which parts of an input an answer rests on, and where the heads of a Transformer look."""

@@ -1,0 +1,257 @@
+"""Answers of sequences explained: what the rooms share, and what each says of itself."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.errors import OptionError, unknown
+from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
+from ensue.tasks.explaining.baselines import (
+    LEFT_OUT,
+    MEAN,
+    UNKNOWN,
+    all_replaced,
+    baseline_of,
+    occluded,
+    sides_of,
+)
+from ensue.tasks.explaining.measures import Wanted
+from ensue.tasks.explaining.methods import Sides, gradient_times_input, integrated_gradients
+from ensue.tasks.explaining.options import EXPLAINED
+from ensue.tasks.model import Model
+from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
+from ensue.tasks.rows.part import Part
+from ensue.tasks.task import NOTHING, Asked
+
+Floats = NDArray[np.float64]
+AnyModel = Model[Any, Part, Any]
+MOST_STEPS = 1000  # that occlusion leaves out one by one
+
+
+class RowExplainer(ABC):
+    """One row of a fitted model, as its room explains it.
+
+    measure: what of an answer is explained; occluded_by: the baseline of occlusion, if none is
+    named; wanted: the answers."""
+
+    measure: str = "log-odds"
+    linear_measure: str = "score against the mean of the other labels"
+    occluded_by: str = LEFT_OUT
+
+    def __init__(self, model: AnyModel, part: Part) -> None:
+        self.model, self.part = model, part
+
+    @property
+    @abstractmethod
+    def wanted(self) -> Sequence[Wanted]: ...
+
+    @abstractmethod
+    def whole(self, part: Part) -> Floats:
+        """(rows, answers): the measure of the wanted answers, by all that answers together."""
+
+    @abstractmethod
+    def embedded(self, network: nn.Module, part: Part) -> Sides:
+        """The steps of the only row as a network sees them."""
+
+    @abstractmethod
+    def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
+        """(rows, answers): the measure of the wanted answers, by one network."""
+
+    def answerers(self) -> str:
+        """Who answers, beside the networks; "" for nobody."""
+        return ""
+
+    def linear(self) -> tuple[LinearAttribution, ...]:
+        """The part of the linear model, if it answers, too."""
+        return ()
+
+    # ------------------------------------------------------------- what follows
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Of vectors the numbers of their steps."""
+        names = self.part.numbers.token_names
+        found: list[str] = []
+        for side in sides_of(self.part):
+            found += [names[k] if self.part.texts else str(at + 1) for at, k in enumerate(side)]
+        return tuple(found)
+
+    def networks_alone(self) -> str:
+        """Whose output gradients are of."""
+        count = len(self.model.networks)
+        several = f"the mean of the {count} networks" if count > 1 else "the network"
+        beside = self.answerers()
+        return f"{several} alone, not of the whole answer ({beside})" if beside else several
+
+
+def explained_row(model: AnyModel, given: Any) -> Part:
+    """The one input as a part; an error where it has no steps."""
+    model.must_be_fitted()
+    part: Part = model.task.asked([given], model)
+    if not sum(len(side) for side in sides_of(part)):
+        raise OptionError("explain: expected a text with at least one token, got none")
+    return part
+
+
+class ExplainRows(ABC):
+    """What the answer to a row rests on, by one of three methods."""
+
+    option = EXPLAINED
+
+    @abstractmethod
+    def explainer(self, model: Any, part: Part, asked: Asked) -> RowExplainer:
+        """For the only row of a part. asked: label, step."""
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
+        """asked: method, baseline, and what else the room knows."""
+        part = explained_row(model, self.question(given, asked))
+        method = asked.get("method", "occlusion")
+        if method not in METHODS:
+            raise unknown("method", method, METHODS)
+        return METHODS[method](self.explainer(model, part, asked), asked.get("baseline", ""))
+
+    def question(self, given: Any, asked: Asked) -> Any:
+        return given
+
+
+# --- methods -------------------------------------------------------------------------------------
+
+
+def _occlusion(row: RowExplainer, baseline: str) -> Attributions:
+    """How much the measure falls when a step is not there."""
+    name = baseline or row.occluded_by
+    chosen = baseline_of(name, row.part, "occluded")
+    steps = len(row.tokens)
+    if steps > MOST_STEPS:
+        raise OptionError(
+            f"explain: expected at most {MOST_STEPS:,} steps with --method occlusion, which asks "
+            f"the model once for each, got {steps:,}; use --method integrated"
+        )
+    step = chosen.step and chosen.step(row.part, row.model.learned.inputs.scale)
+    output = row.whole(row.part)[0]
+    scores = output - row.whole(occluded(row.part, step))  # (steps, answers)
+    answers = zip(row.wanted, output, scores.T, strict=True)
+    found = tuple(_attribution(own, value, some) for own, value, some in answers)
+    beside = f" ({own})" if (own := row.answerers()) else ""
+    return _found(row, "occlusion", chosen.occluded, f"the whole answer{beside}", found)
+
+
+def _gradient(row: RowExplainer, baseline: str) -> Attributions:
+    if baseline:
+        raise OptionError(
+            f"--baseline: expected none with --method gradient, which has no baseline, got "
+            f"{baseline}"
+        )
+    shares = []
+    for network in _in_float64(row):
+        x = row.embedded(network, row.part)
+        own = gradient_times_input(partial(row.outputs, network), x)
+        shares.append((own.output, _all_steps(row, x, own.scores)))
+    output, scores = (torch.stack(own).mean(0) for own in zip(*shares, strict=True))
+    answers = zip(row.wanted, output.tolist(), scores.numpy(), strict=True)
+    found = tuple(_attribution(one, value, some) for one, value, some in answers)
+    told = "the slope at each token times its vector"
+    if not row.part.texts:
+        told = "the slope at each step times its distance from the mean of training"
+    return _found(row, "gradient", told, row.networks_alone(), found, row.linear())
+
+
+def _integrated(row: RowExplainer, baseline: str) -> Attributions:
+    name = baseline or (UNKNOWN if row.part.texts else MEAN)
+    chosen = baseline_of(name, row.part, "together")
+    nothing = None
+    if chosen.step is not None:
+        step = chosen.step(row.part, row.model.learned.inputs.scale)
+        nothing = all_replaced(row.part, step)
+    shares = []
+    for network in _in_float64(row):
+        x = row.embedded(network, row.part)
+        if nothing is None:
+            start: Sides = tuple(torch.zeros_like(side) for side in x)
+        else:
+            start = row.embedded(network, nothing)
+        own = integrated_gradients(partial(row.outputs, network), x, start)
+        shares.append(own._replace(scores=_all_steps(row, x, own.scores)))
+    scores, output, reference = (
+        torch.stack([getattr(own, name) for own in shares]).mean(0)
+        for name in ("scores", "output", "reference")
+    )
+    errors = (scores.sum(1) - (output - reference)).abs()
+    numbers = zip(output.tolist(), scores.numpy(), reference.tolist(), errors.tolist(), strict=True)
+    found = tuple(
+        _attribution(one, *values) for one, values in zip(row.wanted, numbers, strict=True)
+    )
+    points = max(own.points for own in shares)
+    return _found(
+        row, "integrated", chosen.together, row.networks_alone(), found, row.linear(), points
+    )
+
+
+METHODS = {"occlusion": _occlusion, "gradient": _gradient, "integrated": _integrated}
+
+
+def _attribution(
+    own: Wanted,
+    output: float,
+    scores: Floats,
+    reference: float | None = None,
+    error: float | None = None,
+) -> Attribution:
+    step = None if own.step is None else own.step + 1
+    kept = tuple(scores.tolist())
+    return Attribution(own.name, step, own.probability, float(output), kept, reference, error)
+
+
+def _found(
+    row: RowExplainer,
+    method: str,
+    baseline: str,
+    of: str,
+    answers: tuple[Attribution, ...],
+    linear: tuple[LinearAttribution, ...] = (),
+    points: int | None = None,
+) -> Attributions:
+    sides = tuple(len(side) for side in sides_of(row.part))
+    told = row.linear_measure if linear else ""
+    return Attributions(
+        row.tokens, sides, method, baseline, row.measure, of, answers, linear, told, points
+    )
+
+
+# --- in double precision -------------------------------------------------------------------------
+
+
+def _in_float64(row: RowExplainer) -> list[nn.Module]:
+    """Copies of the networks, on the CPU."""
+    return [
+        copy.deepcopy(own).to("cpu").double().eval().requires_grad_(False)
+        for own in row.model.networks
+    ]
+
+
+def batch_of(columns: Columns, rows: int = 1) -> SequenceBatch:
+    """The only row of columns, so many times, with its real numbers in float64."""
+    batch = collate(columns, [0] * rows)
+    pairs = batch.inputs.items()
+    inputs = {name: own.double() if own.is_floating_point() else own for name, own in pairs}
+    return replace(batch, inputs=inputs)
+
+
+def _all_steps(row: RowExplainer, x: Sides, scores: Tensor) -> Tensor:
+    """Scores (answers, steps of x) with zeros for the steps that text.max_length cuts off."""
+    text, found, begin = row.model.text, list[Tensor](), 0
+    for steps, side in zip(sides_of(row.part), x, strict=True):
+        own = scores[:, begin : begin + len(side)]
+        begin += len(side)
+        rest = own.new_zeros(len(own), len(steps) - own.shape[1])
+        found += [own, rest] if text.cut == "end" else [rest, own]
+    return torch.cat(found, 1)
