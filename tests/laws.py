@@ -324,7 +324,6 @@ LAYER_ROWS = [
         "Recurrent with learned start",
         lambda: Recurrent(LSTM(), INPUT, HIDDEN, 2, initial="learned"),
         given=False,
-        exempt={RTRL: "RTRL follows the cells' parameters; the start is not among them"},
     ),
     Row(
         "Recurrent padded to max_length",

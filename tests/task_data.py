@@ -168,6 +168,25 @@ def _walk_ends(count: int) -> Rows:
     return [(v, float(v[-1, 0])) for v, _ in _walks(count)]
 
 
+def _with_size(row: tuple[str, str]) -> tuple[str, str, str]:
+    """With a column beside the text, empty here and there."""
+    text, label = row
+    return text, str(len(text)) if len(text) % 5 else "", label
+
+
+REVIEW = ("review", "price", "country", "stars")
+
+
+def _reviews(count: int) -> Rows:
+    draw, found = random.Random(5), []
+    for own in sentences(count):
+        good = own.mood == "good"
+        price = None if draw.random() < 0.2 else round(draw.gauss(20 if good else 10, 3), 2)
+        country = draw.choice(["nl", "de", ""] if good else ["de", "fr", ""])
+        found.append(dict(zip(REVIEW, (own.text, price, country, own.mood), strict=True)))
+    return found
+
+
 HOUSE = ("area", "age", "place", "price")
 
 
@@ -230,21 +249,35 @@ def _joined(row: Any) -> tuple[str, str]:
     return " ".join(row[0]), " ".join(row[1])
 
 
-TEXT, PAIR = ("text", "label"), ("source", "target")
+PAIR = ("source", "target")
+SIZED = ("text", "size", "label")
 SIDES = ("premise", "hypothesis", "label")
 LETTERS = Data(_letters, ("letters", "vowels"), altered=_other(0, 1), said={"--at-most": "2"})
 MOODS = Data(
     _sentences(lambda own: (own.text, own.mood)),
-    TEXT,
+    SIZED,
+    _with_size,
     altered=_other("good", "bad"),
     words=("--text", "text", "--label", "label"),
+    said={"--columns": "size", "--threshold": "good=0.7", "--abstain-below": "0.6"},
+)
+REVIEWS = Data(
+    _reviews,
+    REVIEW,
+    lambda row: tuple(row.values()),
+    question=lambda row: {key: row[key] for key in REVIEW[:-1]},
+    altered=lambda row: {**row, "stars": "bad" if row["stars"] == "good" else "good"},
+    words=("--text", "review", "--label", "stars", "--columns", "price,country"),
+    columns={"text": "review", "label": "stars", "columns": "price,country"},
 )
 TOPICS = Data(_sentences(lambda own: (own.text, own.topics)))
 LENGTHS = Data(
     _sentences(lambda own: (own.text, _number(own.text))),
-    TEXT,
+    SIZED,
+    _with_size,
     altered=lambda row: (row[0], f"{float(row[1]) + 9:.2f}"),
-    words=("--text", "text", "--label", "label", "--task", "regress"),
+    words=("--text", "text", "--label", "label", "--task", "regress", "--columns", "size"),
+    said={"--columns": "size"},
 )
 TAGS = Data(
     _sentences(lambda own: (own.tokens, own.tags)),
@@ -274,7 +307,7 @@ MATCHED = Data(
     lambda row: (*row[0], row[1]),
     altered=_other("same", "french"),
     words=("--label", "label"),
-    said={"--second": "hypothesis"},
+    said={"--second": "hypothesis", "--threshold": "same=0.7", "--abstain-below": "0.6"},
 )
 SCORED = replace(MATCHED, make=_scored)
 WALK_WORDS = Data(
@@ -290,6 +323,7 @@ HOUSES = Data(
     altered=lambda row: {**row, "price": 500 - row["price"]},
     words=("--task", "table", "--label", "price"),
     columns={"target": "price"},
+    said={"--threshold": "0.7", "--abstain-below": "0.6"},
 )
 FLATS = replace(HOUSES, make=_flats, altered=lambda row: {**row, "price": "unheard-of"})
 SERIES = Data(
@@ -323,7 +357,7 @@ SAID_TREES = Data(
     ("tree", "label"),
     altered=_other("T", "F"),
 )
-BARS = PictureFolders(_bars)
+BARS = PictureFolders(_bars, said={"--threshold": "across=0.7", "--abstain-below": "0.6"})
 SCENES = PictureTable(
     _scenes,
     ("file", "caption"),

@@ -185,6 +185,7 @@ TABLE = [
         classes=True),
     Row("classify", "n-grams of two", data.MOODS,
         SMALL | {"ngrams": 2, "ngram_share": "fitted"}, members=2, classes=True),
+    Row("classify", "text and columns", data.REVIEWS, SMALL | {"linear": "mixed"}, classes=True),
     Row("classify", "several", data.TOPICS, SMALL | {"several": True, "bidirectional": False}),
     Row("classify", "vectors", data.WALKS,
         SMALL | WAYS | {"pooling": "last+attention", "final_states": "all"},

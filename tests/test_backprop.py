@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from ensue.cells import GRU
 from ensue.cli import main
 from ensue.errors import EnsueError, EquationError, OptionError
 from ensue.layers.feedforward import MLP
@@ -25,6 +26,7 @@ from ensue.study.foundations.backprop import (
 )
 from ensue.study.foundations.backprop_page import as_page
 from ensue.study.foundations.backprop_text import as_text
+from ensue.study.foundations.bptt_walk import TimeWalk
 from ensue.study.foundations.expression import as_text as graph_text
 from ensue.study.foundations.expression import examine
 from ensue.study.foundations.expression_picture import draw
@@ -118,6 +120,18 @@ def test_wrong_walks_are_told(given: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError) as error:
         walk_through([2, 3, 1], **given)  # type: ignore[arg-type]
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("y", [[1.0, 1.0], [0.0, 0.0], [0.5, 0.6]])
+def test_targets_of_a_softmax_are_a_distribution(y: list[float]) -> None:
+    """Elsewhere δ is not a − y, which is printed beside it."""
+    with pytest.raises(OptionError, match="targets of a softmax that sum to 1, such as 1,0"):
+        walk_through([2, 2], output="softmax", y=y)
+    with pytest.raises(OptionError, match="choose --output logistic"):
+        TimeWalk(GRU(), steps=1, output="softmax", outputs=2, y=y).walked()
+    walk_through([2, 2], output="logistic", y=y)
+    walk_through([2, 2], output="softmax", cost="squares", y=y)
+    walk_through([2, 2], output="softmax", y=[0.3, 0.7])
 
 
 class Tags(HTMLParser):

@@ -399,7 +399,7 @@ def test_a_start_that_failed_blocks_nothing(ensue: Ensue, tmp_path: Path) -> Non
     assert code == 0, err
     more = "the validation score was still improving: more epochs may help"
     assert err.index("epoch 3, ") < err.rindex("the best so far")
-    assert f"{more} (--set train.epochs=6 --allow train.epochs)\n" in err
+    assert f"{more} (--epochs 6 --allow train.epochs)\n" in err
     assert "1 setting differs" in ensue(*command)[2]
 
 

@@ -197,6 +197,29 @@ def test_a_series_has_steps_and_no_texts() -> None:
     assert (facts["rows"], facts["rejected"]) == (2, 1)
 
 
+def test_what_has_no_text_is_a_series_or_a_table() -> None:
+    """A date is no text, empty cells of a series are no missing labels, and what each column holds
+    is said."""
+    days = [f"2021-01-{day:02}" for day in range(1, 29)]
+    rows = "".join(f"{day},{'' if k == 5 else k + 0.5},{k % 2}\n" for k, day in enumerate(days))
+    Path("wide.csv").write_text(f"date,sales,promo\n{rows}")
+    report = check({"train": ["wide.csv"]}, ReadOptions())
+    assert (report.ok, report.as_json()["text"], report.as_json()["label"]) == (True, None, None)
+    assert report.columns["date"] == "dates"
+    told = report.as_text()
+    assert "series: date: a series of 28 steps, a step each day" in told
+    assert "1 empty cell in sales" in told
+    shops = "".join(f"{day},{shop},{k}.5\n" for shop in "ab" for k, day in enumerate(days))
+    Path("panel.csv").write_text(f"date,shop,sales\n{shops}")
+    told = check({"train": ["panel.csv"]}, ReadOptions()).as_text()
+    assert "date: 2 series by shop, of up to 28 rows each" in told
+    customers = "".join(f"{20 + k % 9},{'ab'[k % 2]},{'ny'[k % 5 == 0]}\n" for k in range(40))
+    Path("churn.csv").write_text(f"age,plan,churn\n{customers}")
+    assert "text:" not in check({"train": ["churn.csv"]}, ReadOptions()).as_text()
+    named = check({"train": ["churn.csv"]}, ReadOptions(), label="churn")
+    assert named.parts[0].labels == {"y": 8, "n": 32}
+
+
 def test_the_fields_are_guessed_or_named() -> None:
     Path("a.csv").write_text("id,kind,said\n1,x,some words\n2,y,more words\n3,x,words\n4,y,w\n")
     report = check({"train": ["a.csv"]}, ReadOptions())

@@ -11,7 +11,7 @@ from torch.distributions import Bernoulli as TorchBernoulli
 from torch.distributions import Categorical as TorchCategorical
 from torch.distributions import MixtureSameFamily, Normal
 
-from ensue.errors import OptionError, ShapeError
+from ensue.errors import DataError, OptionError, ShapeError
 from ensue.tasks.blocks.distributions import (
     DISTRIBUTIONS,
     Categorical,
@@ -173,6 +173,14 @@ def test_quantiles_of_labels_are_the_smallest_that_reach_q(name: str) -> None:
         assert found == {0.1: [0], 0.6: [1], 0.75: [2]}
     else:  # P(0) = 0.8, 0.5, 0.7
         assert found == {0.1: [0, 0, 0], 0.6: [0, 1, 0], 0.75: [0, 1, 1]}
+
+
+@pytest.mark.parametrize("wrong", [-0.5, 1.5, float("nan")])
+def test_labels_are_there_or_not(wrong: float) -> None:
+    z = torch.zeros(2, 3)
+    with pytest.raises(DataError, match="bernoulli: expected targets from 0 to 1"):
+        DISTRIBUTIONS["bernoulli"]().cost(z, torch.tensor([[0.0, 1, 0.5], [0, wrong, 1]]))
+    assert DISTRIBUTIONS["bernoulli"]().cost(z[:0], z[:0]).shape == (0,)
 
 
 def test_wrong_shapes_and_shares_are_told() -> None:

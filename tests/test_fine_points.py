@@ -26,12 +26,12 @@ from ensue.errors import DataError, ShapeError
 from ensue.layers import Recurrent
 from ensue.runs.infer import infer
 from ensue.tasks.blocks.encoders import TransformerEncoder
+from ensue.tasks.columns.learned import NumberColumn, TableColumns
 from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.pictures.part import PictureCollector
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Numbers
-from ensue.tasks.table.columns import NumberColumn, TableColumns
 
 
 def test_rows_meet_whose_lengths_differ_by_almost_the_noise() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import pytest
 import torch
@@ -70,6 +71,32 @@ def test_it_needs_the_past_to_learn_it() -> None:
         seed = torch.ones(2, 4)
         found, cut = exact.gradient(seed)[0]["U"], forgetful.gradient(seed)[0]["U"]
         assert torch.allclose(found, cut) == (t < 2)  # h is zero before the first step
+
+
+def test_a_learned_start_has_its_gradient_too() -> None:
+    """By central differences of Σ y², step by step; BPTT is compared by the law of RTRL."""
+    torch.manual_seed(1)
+    layer, x = Recurrent(GRU(), 2, 3, 2, initial="learned").double(), torch.randn(3, 2, 2).double()
+    learner, starts = layer.rtrl(2), [way.start_h for way in layer.ways]
+    for t in range(len(x)):
+        y = learner.step(x[t])
+        found = [own["start_h"] for own in learner.gradient(2 * y)]
+        for start, gradient in zip(starts, found, strict=True):
+            differences = torch.zeros_like(gradient)
+            for k, by in itertools.product(range(len(start)), (1e-5, -1e-5)):
+                with torch.no_grad():
+                    start[k] += by
+                    differences[k] += layer(x[: t + 1])[0][t].square().sum() / (2 * by)
+                    start[k] -= by
+            assert gradient.abs().max() > 1e-3
+            assert torch.allclose(gradient, differences, atol=1e-8)
+
+
+def test_a_state_that_is_given_stands_in_the_place_of_the_learned_start() -> None:
+    layer = Recurrent(SimpleRNN(), 2, 3, initial="learned")
+    learner = layer.rtrl(1, [(torch.ones(1, 3),)])
+    learner.step(torch.zeros(1, 2))
+    assert "start_h" not in learner.gradient(torch.ones(1, 3))[0]
 
 
 def tensors_alive() -> int:

@@ -18,12 +18,12 @@ from ensue.data.rows import Place
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.metrics.classes import calibration_error
+from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
+from ensue.tasks.columns.learned import TableColumns
 from ensue.tasks.evaluation.calibration import held, reliability
 from ensue.tasks.rows.collect import Example, collect
 from ensue.tasks.rows.part import Numbers
 from ensue.tasks.sample import Sample
-from ensue.tasks.table.cells import Grid, ShownRow, cells_of
-from ensue.tasks.table.columns import TableColumns
 from ensue.tasks.table.learned import CELLS
 from ensue.tasks.table.settings import TableSettings
 from ensue.tasks.table.task import TASK, TableModel

@@ -17,8 +17,8 @@ from ensue.data.ragged import Ragged
 from ensue.data.read import gather
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, OptionError
+from ensue.tasks.columns.cells import cell_text
 from ensue.tasks.rows.part import Names, Numbers, Part, Tokenisers
-from ensue.tasks.table.cells import cell_text
 from ensue.tasks.targets.numbers import label_values
 
 

@@ -301,7 +301,7 @@ def value(option: Option, row: Row) -> Any:
     """As it must arrive."""
     said = row.data.said[option.flag]
     kinds = {"number": int, "switch": lambda _: True, "names": lambda text: text.split(",")}
-    kinds |= {"text": str, "files": lambda text: [text]}
+    kinds |= {"text": str, "files": lambda text: [text], "fraction": float}
     return kinds[option.kind](said)
 
 

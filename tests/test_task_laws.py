@@ -198,7 +198,8 @@ def test_validation_rows_with_new_labels_are_left_out_and_named(row: Row, fitted
 
     def renamed(found: Any) -> Any:
         if isinstance(found, dict):
-            return {**found, row.data.columns["target"]: "unheard-of"}
+            column = row.data.columns.get("target") or row.data.columns["label"]
+            return {**found, column: "unheard-of"}
         one = "unheard-of" if isinstance(found[1], str) else ["unheard-of"] * len(found[1])
         return found[0], one
 

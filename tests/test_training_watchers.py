@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ensue import Classifier
 from ensue.training import (
     Began,
     CheckpointSaved,
@@ -19,6 +20,7 @@ from ensue.training import (
     Validated,
     display,
 )
+from ensue.training.display import where_somebody_looks
 from ensue.training.history import History, Timing, recorded
 
 COST = 0.1 + 0.2  # a number that takes 17 digits
@@ -162,3 +164,36 @@ def test_a_quiet_display_warns_and_is_silent_otherwise(clock: Clock, stream: Any
         own = stream()
         Display("cost", own, quiet)(Said("continuing from step-000003", progress=True))
         assert own.getvalue() == words
+
+
+# --- shown where somebody looks ------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Cell(io.StringIO):
+    """As Jupyter has it, of which no terminal is told."""
+
+
+Cell.__module__ = "ipykernel.iostream"
+ROWS = [("a fine film", "good"), ("dull and long", "bad")] * 10
+
+
+@pytest.mark.parametrize("stream", [Terminal, Cell])
+def test_python_shows_progress_in_terminals_and_notebooks(
+    stream: type[io.StringIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"hidden_size": 2, "embedding_size": 2, "linear": "alone"}
+    for watchers, shown in ((None, True), ([], False)):
+        screen = stream()
+        monkeypatch.setattr("sys.stderr", screen)
+        Classifier(model=small, train={"epochs": 1}).fit(ROWS, ROWS, watchers=watchers)
+        assert ("epoch 1, update" in screen.getvalue()) == shown
+
+
+def test_python_writes_nothing_into_files_and_pipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert where_somebody_looks("accuracy") == []

@@ -288,6 +288,8 @@ def predict(options: PredictOptions, given: Given) -> None:
     if options.picture is not None and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
+    for line in prediction.lines_before():
+        say(line)
     if options.files or not model.task.needs_input:
         answers = prediction.files(options.files or [], data, bad.add)
     else:
@@ -302,6 +304,8 @@ def predict(options: PredictOptions, given: Given) -> None:
             _print_answers(answers, options.as_json, to_the_end=options.picture is not None)
     if options.picture is not None:
         write_picture(options.picture, prediction.picture(), options.dark)
+    for line in prediction.lines_after():
+        say(line)
     if bad.count:
         say("\n  ".join(["left out", *bad.lines()]))
 

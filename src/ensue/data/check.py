@@ -13,6 +13,7 @@ from ensue.data.formats import format_named
 from ensue.data.layout import aligned, cut
 from ensue.data.options import ReadOptions
 from ensue.data.read import read
+from ensue.data.recognise.columns import column_of
 from ensue.data.recognise.format import format_of
 from ensue.data.roles import SAMPLE, Roles, columns_of, guess_roles, header_hint, header_is_data
 from ensue.data.rows import Problem, Row, Tally, watched_rows
@@ -41,9 +42,10 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What `check` found."""
+    """What `check` found. columns: what each holds, where none of them is a text."""
 
     roles: Roles | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     parts: list[Survey] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
@@ -63,9 +65,10 @@ class Report:
         labels = sorted({label for part in self.parts for label in part.labels})
         return {
             "ok": self.ok,
-            "text": self.roles.text if self.roles else None,
+            "text": (self.roles.text or None) if self.roles else None,
             "label": self.roles.label if self.roles else None,
             "guessed": bool(self.roles and self.roles.guessed),
+            "columns": dict(self.columns),
             "parts": {part.name: _part_facts(part) for part in self.parts},
             "labels": {
                 label: {part.name: part.labels[label] for part in self.parts} for label in labels
@@ -80,7 +83,9 @@ class Report:
 
     def as_text(self) -> str:
         """One screen: the parts, the labels, the warnings, the first problems."""
-        blocks = [_roles_line(self.roles), aligned(_part_table(self.parts))]
+        seen = [["column", "holds"], *([name, own] for name, own in self.columns.items())]
+        blocks = [aligned(seen, left=2)] if self.columns else [_roles_line(self.roles)]
+        blocks.append(aligned(_part_table(self.parts)))
         blocks.append(aligned(_label_table(self.parts)))
         if self.warnings:
             warned = chain.from_iterable(finding.as_lines() for finding in self.warnings)
@@ -112,6 +117,9 @@ def check(
         rejected = _Rejected(report)
         if report.roles is None and (sample := _first(paths, look)):
             report.roles = _roles(sample, options, text, label)
+            if not report.roles.text:
+                names = columns_of(sample)
+                report.columns = {name: column_of(sample, name).seen for name in names}
             hints = list(_header_hints(sample, options))
         how = replace(options, used=report.roles.columns) if report.roles else look
         rows = chain.from_iterable(
@@ -179,8 +187,12 @@ class _Rejected:
 def _roles(
     sample: Sequence[Row], options: ReadOptions, text: str | None, label: str | None
 ) -> Roles:
-    series = options.sequence is None and bool(options.numbers)
-    return Roles("", None, False) if series else guess_roles(sample, text, label)
+    if options.sequence is None and options.numbers:
+        return Roles("", None, False)
+    found = guess_roles(sample, text, label)
+    if text is None and not found.texts:  # a series or a table
+        return Roles("", label, False)
+    return found
 
 
 # --- warnings --------------------------------------------------------------------------------
@@ -310,6 +322,7 @@ def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
         shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
+        shown[len(counts) :] = shown[len(counts) :] if part.roles.text else ["–"] * 3
         table.append([part.name, *shown, unseen])
     return table
 

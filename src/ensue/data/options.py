@@ -26,6 +26,7 @@ class ReadOptions:
     decimal: of the numbers in tables, "." or ","; with a comma, points stand between thousands.
     header: True where the first line names the columns, otherwise their names.
     columns: those that every row must have.
+    empty: those of them whose cells may be empty, null in JSON.
     used: further ones whose values are checked, where a row has them.
     others: whether fields that nothing here names are kept as well, as they are where nothing is
     named; of a table, all columns always are.
@@ -48,6 +49,7 @@ class ReadOptions:
     decimal: str = "."
     header: bool | tuple[str, ...] = True
     columns: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     others: bool = False
     conll: tuple[str, ...] = ()

@@ -40,6 +40,11 @@ class DataSettings(Table):
     text: str = Field("", description="Column of the text or the tokens.")
     second: str = Field("", description="Column of the text that the first is matched with.")
     label: str = Field("", description="Column of the label, the labels or the target.")
+    columns: list[str] = Field(
+        [],
+        description="Columns of numbers or categories that are read beside the text; their cells "
+        "may be empty.",
+    )
     separator: str = Field("", description="What stands between several labels of a row.")
     sequence: str = Field(
         "", description="Column with the sequence id, for tables with a row for each time step."
@@ -92,6 +97,7 @@ class DataSettings(Table):
             self.second,
             "" if stepped else self.label,
             self.group if grouped else "",
+            *self.columns,
         ]
         return ReadOptions(
             format=self.format,
@@ -101,6 +107,7 @@ class DataSettings(Table):
             decimal=self.decimal,
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
+            empty=tuple(self.columns),
             others=others,
             numbers=tuple(self.features),
             sequence=self.sequence or None,
@@ -109,7 +116,7 @@ class DataSettings(Table):
 
     def roles(self) -> dict[str, Any]:
         """What the columns are, for data that come otherwise than in these files."""
-        names = ("text", "second", "label", "separator", "sequence", "features")
+        names = ("text", "second", "label", "separator", "sequence", "features", "columns")
         return {name: value for name in names if (value := getattr(self, name))}
 
     def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:

@@ -77,8 +77,9 @@ class Survey:
         return len(self.lengths)
 
     def add(self, row: Row, others: Sequence[Survey]) -> None:
-        if not self.roles.text:  # a series: rows are steps
+        if not self.roles.text:  # a series, whose rows are steps, or a table
             self._lengthen(row.place, 1, 1)
+            self._label(row)
             return
         value, label = row.fields.get(self.roles.text, ""), self._label(row)
         content = self._measure(row.place, value)

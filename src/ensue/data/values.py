@@ -143,13 +143,13 @@ class FieldReader:
     """Rows of objects, as JSON and Parquet hold them.
 
     Fields that the options name are used: they must be there (`used` aside), be sound, and of the
-    same kind in all rows. Of the others, where they are kept, those are left out that no row can
-    hold, such as an object in an object; null is None."""
+    same kind in all rows, or null where they may be `empty`. Of the others, where they are kept,
+    those are left out that no row can hold, such as an object in an object; null is None."""
 
     def __init__(self, options: ReadOptions, on_bad_row: Tell, unit: str = "on line") -> None:
         """unit: what the places of rows count, as in "on line 3"."""
         self._on_bad_row, self._kinds, self._unit = on_bad_row, Kinds(), unit
-        self._needed = needed_columns(options)
+        self._needed, self._empty = needed_columns(options), options.empty
         self._named = {*self._needed, *options.used}
         self._all_used = options.numbers == ALL
         self._others = options.others or not self._named
@@ -164,9 +164,10 @@ class FieldReader:
         missing = [name for name in self._needed if name not in fields]
         faults = [str(unknown("field", name, fields)) for name in missing]
         used = {n: value for n, value in fields.items() if self._all_used or n in self._named}
+        empty = {n: used.pop(n) for n in self._empty if n in used and used[n] is None}
         if not faults:
             faults = self._kinds.faults(used, f"{self._unit} {place.line}")
-        kept = dict(_possible(fields, used)) if self._others else used
+        kept = dict(_possible(fields, used)) if self._others else {**used, **empty}
         if self._others and not kept and not faults:
             faults = [NO_FIELD]
         self.reject(place, [fault + where for fault in faults])

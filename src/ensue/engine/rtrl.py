@@ -6,7 +6,8 @@ For each row, J = ∂state/∂parameters is carried along with the state:
 
 so that the gradient of a cost at this step needs no past. It costs state² · parameters
 a step (BPTT: state²) and memory that does not grow with time: for endless streams.
-If parameters change between steps, J still holds contributions of the old ones.
+If parameters change between steps, J still holds contributions of the old ones. A state that
+begins at learned numbers has those among its parameters: by them, J begins as the identity.
 """
 
 from __future__ import annotations
@@ -46,39 +47,64 @@ def jacobian(
 
 @dataclass
 class _Layer:
-    """One layer: its cell and parameters, its state, and the influence of all parameters."""
+    """One layer: its cell and parameters, its state, and the influence of all parameters. starts:
+    where the parts of its state began, if that is learned."""
 
     cell: Cell
     parameters: Tensors
+    starts: Tensors
     state: State
     first: int  # column of its first parameter among all
     influence: Tensor = field(repr=False)  # (batch, state features, parameters)
 
     def columns(self) -> dict[str, int]:
-        """The first column of each of its parameters."""
+        """The first column of each of its parameters, the starts after the cell's own."""
         at, found = self.first, {}
-        for name, p in self.parameters.items():
+        for name, p in self.learned.items():
             found[name] = at
             at += p.numel()
         return found
+
+    @property
+    def learned(self) -> Tensors:
+        return {**self.parameters, **self.starts}
+
+    def begin(self) -> None:
+        """The influence before the first step: state = start, so that ∂state/∂start = 1."""
+        self.influence.zero_()
+        columns, at = self.columns(), 0
+        for name, start in self.starts.items():
+            features = torch.arange(start.numel(), device=start.device)
+            self.influence[:, at + features, columns[name] + features] = 1
+            at += start.numel()
 
 
 class RTRL:
     """Learns at every step of a stream: `step` an input, then ask for the `gradient`.
 
-    layers: (cell, parameters) from the bottom up; state: one tuple of parts for each."""
+    layers: (cell, parameters) from the bottom up; state: one tuple of parts for each; starts: where
+    the state of a layer is learned, the parameter (features,) that each of its parts is, by name:
+    all of its parts, in their order, or none."""
 
-    def __init__(self, layers: Sequence[tuple[Cell, Tensors]], state: Sequence[State]) -> None:
-        self.total = sum(p.numel() for _, ps in layers for p in ps.values())
+    def __init__(
+        self,
+        layers: Sequence[tuple[Cell, Tensors]],
+        state: Sequence[State],
+        starts: Sequence[Tensors] | None = None,
+    ) -> None:
+        starts = [{} for _ in layers] if starts is None else starts
         self.layers: list[_Layer] = []
         first = 0
-        for (cell, parameters), parts in zip(layers, state, strict=True):
-            detached = {n: p.detach() for n, p in parameters.items()}
-            features = sum(s.shape[1] for s in parts)
-            influence = parts[0].new_zeros(parts[0].shape[0], features, self.total)
+        for (cell, parameters), begun, parts in zip(layers, starts, state, strict=True):
+            own, begin = ({n: p.detach() for n, p in of.items()} for of in (parameters, begun))
             parts = tuple(s.detach() for s in parts)
-            self.layers.append(_Layer(cell, detached, parts, first, influence))
-            first += sum(p.numel() for p in detached.values())
+            self.layers.append(_Layer(cell, own, begin, parts, first, parts[0].new_zeros(())))
+            first += sum(p.numel() for p in self.layers[-1].learned.values())
+        self.total = first
+        for layer in self.layers:
+            features = sum(s.shape[1] for s in layer.state)
+            layer.influence = layer.state[0].new_zeros(len(layer.state[0]), features, self.total)
+            layer.begin()
         self._output_influence: Tensor | None = None
 
     @torch.no_grad()
@@ -103,7 +129,7 @@ class RTRL:
             found.append(
                 {
                     name: flat[columns[name] : columns[name] + p.numel()].view_as(p)
-                    for name, p in layer.parameters.items()
+                    for name, p in layer.learned.items()
                 }
             )
         return found

@@ -69,12 +69,16 @@ class OneWay(nn.Module):
         found = {n: own[n] if n in own else getattr(self, n) for n in self.cell.parameters}
         return Way(self.cell, cast(Tensors, found))
 
+    @property
+    def starts(self) -> Tensors:
+        """The parameters that the parts of the state begin at, by name; none where that is zero."""
+        names = [f"start_{part}" for part in self.cell.parts] if self.learned_start else []
+        return {name: getattr(self, name) for name in names}
+
     def start(self, x: Tensor) -> State:
         """The state before the first step, for the rows of x (time, batch, input)."""
         if self.learned_start:
-            return tuple(
-                getattr(self, f"start_{p}").expand(x.shape[1], -1) for p in self.cell.parts
-            )
+            return tuple(own.expand(x.shape[1], -1) for own in self.starts.values())
         return tuple(x.new_zeros(x.shape[1], size) for size in self.state_sizes)
 
     def extra_repr(self) -> str:
@@ -250,11 +254,14 @@ class Recurrent(nn.Module):
             state = detach(new)
 
     def rtrl(self, batch: int, state: Sequence[State] | None = None) -> RTRL:
-        """Exact forward-time gradients of this layer, for `batch` parallel streams."""
+        """Exact forward-time gradients of this layer, for `batch` parallel streams: those of a
+        learned start too, where no state is given in its place."""
         self._one_direction("RTRL")
         like = next(self.parameters()).new_zeros(1, batch, self.input_size)
+        given = [None] * len(self.ways) if state is None else state
         begin = [s for s in _states(self.ways, state, like) if s is not None]
-        return RTRL([w.way() for w in self.ways], begin)
+        starts = [w.starts if s is None else {} for w, s in zip(self.ways, given, strict=True)]
+        return RTRL([w.way() for w in self.ways], begin, starts)
 
     def unfolded(self, length: int) -> str:
         """A picture, as SVG, of this network unrolled over `length` steps."""

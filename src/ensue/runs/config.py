@@ -79,6 +79,7 @@ class RunConfig:
             except ValidationError as error:
                 wrong += _problems(error, kinds, key, table)
         wrong += [_unknown_table(key, kinds) for key in given]
+        wrong += _columns_of_others(task, found.get("data"))
         if wrong:
             raise ConfigError(listed(wrong))
         return cls(name, members, **found, renamed=tuple(renamed), told=told)
@@ -173,6 +174,14 @@ def tables_of(task: AnyTask) -> Kinds:
         "model": (task.settings, {}),
         "train": (TrainSettings, {**watched, **task.train_defaults}),
     }
+
+
+def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
+    """A problem where a task is told columns that it does not read."""
+    if data is None or not data.columns or "data.columns" in task.columns.values():
+        return []
+    able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
+    return [f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"]
 
 
 def _renamed_lines(

@@ -11,6 +11,8 @@ from ensue.errors import OptionError
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.model import Model
 from ensue.tasks.rows.task import AT_ONCE, together
+from ensue.tasks.targets.answers import Abstained
+from ensue.tasks.targets.decision import ABSTAIN
 from ensue.tasks.task import NOTHING, Asked, Questions
 
 AnyModel = Model[Any, Any, Any]
@@ -31,6 +33,7 @@ class Prediction:
     def __init__(self, model: AnyModel, asked: Asked = NOTHING) -> None:
         self.model, self.asked = model, asked
         self._last: Questions[Any] | None = None
+        self.answered = self.abstained = 0  # rows so far, and those whose answer was left empty
 
     def lines(self, lines: Iterable[str], one_by_one: bool = False) -> Iterator[Answered]:
         """An answer for each line. one_by_one: answers at once, for interactive input."""
@@ -51,12 +54,24 @@ class Prediction:
     def _answered(self, questions: Questions[Any]) -> Iterator[Answered]:
         self._last = questions
         answers = answers_of(self.model, questions.part, self.asked)
+        self.answered += len(answers)
+        self.abstained += sum(isinstance(answer, Abstained) for answer in answers)
         if questions.shown is None:
             yield from (Answered(None, answer, "") for answer in answers)
             return
         names = questions.part.names
         for row, (shown, answer) in enumerate(zip(questions.shown, answers, strict=True)):
             yield Answered(shown, answer, names[row])
+
+    def lines_before(self) -> list[str]:
+        """How answers are chosen, where it was said."""
+        return self.model.task.decision_lines(self.asked, self.model)
+
+    def lines_after(self) -> list[str]:
+        """How many answers were left empty, if any could be."""
+        if ABSTAIN not in self.asked:
+            return []
+        return [f"abstained: {self.abstained:,} of {self.answered:,} rows"]
 
     def picture(self) -> str:
         """The last answers as SVG."""

@@ -231,7 +231,7 @@ def train_run(
         how = Fitting(folder, watchers, config.flat(), allow, seal)
         outcomes = model.fit_parts(train, held, how)
         if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
-            more = f"--set train.epochs={2 * config.train.epochs} --allow train.epochs"
+            more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
         trained = Trained(config, model, outcomes, rows)

@@ -81,7 +81,7 @@ class Estimator(BaseEstimator, ABC):
         settings = {**self._values(), "train.seed": seed, **(found or {})}
         model = self._new_model(settings if len(held) else {**settings, **ALL_EPOCHS})
         rows = take(train)
-        model.fit(rows, take(held) if len(held) else rows, **columns)
+        model.fit(rows, take(held) if len(held) else rows, watchers=[], **columns)
         self.model_ = model
         return self
 

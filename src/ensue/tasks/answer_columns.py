@@ -38,8 +38,14 @@ def answer_columns(answers: Sequence[Any], label_type: str = "") -> dict[str, li
 def _typed(labels: list[Any], label_type: str) -> list[Any]:
     """Labels, or lists of them, of another type; as they are where one of them is not of it."""
     read = TYPES[label_type]
+
+    def typed(label: Any) -> Any:
+        if label is None:  # nothing was answered
+            return None
+        return [*map(read, label)] if isinstance(label, list) else read(label)
+
     try:
-        return [[*map(read, own)] if isinstance(own, list) else read(own) for own in labels]
+        return [typed(label) for label in labels]
     except ValueError:
         return labels
 

@@ -39,8 +39,8 @@ class Estimator(Protocol[A_co]):
         validation: Any = None,
         *,
         folder: Path | str | None = None,
-        watchers: Sequence[Watcher] = (),
-        **columns: str,
+        watchers: Sequence[Watcher] | None = None,
+        **columns: str | Sequence[str],
     ) -> Self: ...
 
     def evaluate(self, data: Any, **given: Any) -> Evaluation: ...

@@ -56,6 +56,7 @@ from ensue.training import (
     processes,
 )
 from ensue.training.devices import device_of
+from ensue.training.display import where_somebody_looks
 
 A = TypeVar("A", default=Any)  # an answer
 
@@ -135,12 +136,15 @@ class Model(Generic[S, P, L, A]):
         validation: Any = None,
         *,
         folder: Path | str | None = None,
-        watchers: Sequence[Watcher] = (),
-        **columns: str,
+        watchers: Sequence[Watcher] | None = None,
+        **columns: str | Sequence[str],
     ) -> Self:
         """From rows in memory, a data frame, or a file by its name. Without validation, a tenth of
-        the rows is held out. folder: keeps the run, and goes on with one that is there; columns:
+        the rows is held out. folder: keeps the run, and goes on with one that is there; watchers:
+        callbacks for its progress; None shows it in terminals and notebooks, [] nowhere; columns:
         which column is what, text="review", label="stars"; what is not said is guessed."""
+        if watchers is None:
+            watchers = where_somebody_looks(self.train.watch)
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
         with holding(how.folder):

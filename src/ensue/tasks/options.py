@@ -31,3 +31,27 @@ class Option:
     def word(self) -> str:
         """As a question carries it."""
         return self.key.rpartition(".")[2]
+
+
+DECISIONS = (
+    Option(
+        "--threshold",
+        "threshold",
+        "Probability from which a label is answered: 0.7 for the rarer of two classes or for every "
+        "one of several labels; spam=0.7 for one label.",
+        verbs=(PREDICT, EVALUATE),
+    ),
+    Option(
+        "--abstain-below",
+        "abstain_below",
+        "Leave answers that are less probable empty.",
+        kind="fraction",
+        verbs=(PREDICT, EVALUATE),
+    ),
+)
+COLUMNS = Option(
+    "--columns",
+    "data.columns",
+    "Columns of numbers or categories to read beside the text.",
+    kind="names",
+)

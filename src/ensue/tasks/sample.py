@@ -89,8 +89,9 @@ class Sample:
         data = self.data
         named = [data.text, data.second, data.label, data.group, data.sequence, *data.features]
         used = tuple(name for name in named if name)
-        plain = {"text": "", "second": "", "label": "", "group": "", "sequence": "", "features": []}
-        options = data.model_copy(update=plain).read_options(others=True)
+        plain = dict.fromkeys(("text", "second", "label", "group", "sequence"), "")
+        alone = data.model_copy(update={**plain, "features": [], "columns": []})
+        options = alone.read_options(others=True)
         options = replace(options, used=used)
         try:
             rows = first_rows(self.data.train, options, LOOKED_AT, self.origin)
@@ -172,8 +173,12 @@ class Sample:
 
     @cached_property
     def roles(self) -> Roles:
-        """The text and the label, given or found."""
-        return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+        """The text and the label, given or found; where one is unknown, and the first line of the
+        file may be a row, the error says so."""
+        try:
+            return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+        except DataError as error:
+            raise DataError("\n".join([str(error), *self.header_lines()])) from None
 
     def table_instead(self, text: str) -> bool:
         """Whether a text that nobody named may be one column of a table among others: it is short,

@@ -84,6 +84,20 @@ class LinearSettings(Table):
     )
 
 
+class BesideSettings(Table):
+    """The columns that are read beside a text, `data.columns`."""
+
+    numeric: list[str] = Field(
+        [], description="Columns of numbers beside the text, where their values do not tell."
+    )
+    categorical: list[str] = Field(
+        [], description="Columns of categories beside the text, though they look like numbers."
+    )
+    column_units: Annotated[int, Field(ge=0)] = Field(
+        32, description="Hidden units that read the columns beside the text; 0 joins them as are."
+    )
+
+
 class LabelSettings(NetworkSettings):
     """What networks have that choose among labels."""
 

@@ -339,6 +339,10 @@ class Task(ABC, Generic[S, P, L]):
         `as_line(shown)`; where its fields are not what a data frame should have, also with
         `as_row()`."""
 
+    def decision_lines(self, asked: Asked, model: Model[S, P, L]) -> list[str]:
+        """How answers are chosen, where a question says otherwise than training did."""
+        return []
+
     def answer_names(self, model: Model[S, P, L]) -> tuple[str, ...]:
         """The columns that answers add to a data frame; () where only answers tell."""
         return ()

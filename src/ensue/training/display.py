@@ -9,11 +9,31 @@ from typing import TextIO
 
 from ensue.data.layout import clock
 from ensue.escape import printable_lines
-from ensue.training.rows import Began, CheckpointSaved, Finished, Row, Said, Update, Validated
+from ensue.training.rows import (
+    Began,
+    CheckpointSaved,
+    Finished,
+    Row,
+    Said,
+    Update,
+    Validated,
+    Watcher,
+)
 
 LINE_SECONDS, BAR_SECONDS = 10.0, 0.1  # between two lines, and two drawings of the bar
 WIDTH = 20
 SMOOTH = 0.95  # smoothing of the cost that is shown
+
+
+def where_somebody_looks(watch: str) -> list[Watcher]:
+    """A display in a terminal or a notebook; none elsewhere, such as in a script whose output is
+    kept. watch: the score that is shown."""
+    return [Display(watch)] if sys.stderr.isatty() or in_notebook(sys.stderr) else []
+
+
+def in_notebook(stream: object) -> bool:
+    """Whether it writes into a cell of Jupyter, which draws a line over as terminals do."""
+    return type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
 class Display:
@@ -25,7 +45,7 @@ class Display:
     ) -> None:
         self.watch, self.quiet = watch, quiet
         self.stream = stream or sys.stderr
-        self.bar = self.stream.isatty()
+        self.bar = self.stream.isatty() or in_notebook(self.stream)
         self._drawn = False  # a bar stands in the last line
         self._shown_at = self._began = time.monotonic()
         self._first = self._update = self._updates = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,13 +15,15 @@ FEWEST = 8  # rows of a series
 
 
 def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells.
-    [] where it has none, or where rows of the same time belong to several series."""
+    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells;
+    by which column rows of the same time belong to several series. [] where it has none."""
     for name, values in columns.items():
         texts = ["" if own is None else str(own) for own in values]
         there = [text for text in texts if not is_missing(text)]
         if len(there) < FEWEST or _no_dates(there, name):
             continue
+        if by := _series_by(texts, {k: own for k, own in columns.items() if k != name}):
+            return [f"{name}: {by}"]
         try:
             column = time_column(texts, name, lambda row: f"row {row + 1}")
             axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
@@ -38,6 +41,19 @@ def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
         lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
         return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *told]
     return []
+
+
+def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> str:
+    """Where a time comes twice, the column that tells such rows apart, as a line; "" for none."""
+    if len({*times}) == len(times):
+        return ""
+    for name, keys in columns.items():
+        pairs = {*zip(times, map(str, keys), strict=True)}
+        longest = max(Counter(map(str, keys)).values())
+        different = len({*map(str, keys)})
+        if len(pairs) == len(times) and 1 < different <= len(times) // 2:
+            return f"{different:,} series by {name}, of up to {longest:,} rows each"
+    return ""
 
 
 def _no_dates(texts: Sequence[str], name: str) -> bool:

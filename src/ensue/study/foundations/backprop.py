@@ -22,6 +22,7 @@ from ensue.errors import OptionError, unknown
 from ensue.layers.feedforward import MLP, Dense
 
 TINY = 1e-300  # keeps log 0 finite
+ROUNDED = 1e-6  # how far from 1 probabilities may sum that were written with few digits
 
 
 def _diagonal(slope: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
@@ -129,9 +130,10 @@ def slope_of_cost(name: str, output: str, a: Tensor, y: Tensor) -> Tensor:
 
 
 def first_delta(name: str, output: str, z: Tensor, a: Tensor, y: Tensor) -> Tensor:
-    """(1). Cross-entropy undoes the output's own derivative, and leaves a − y."""
+    """(1). Cross-entropy undoes the output's own derivative, and leaves a − y: of a softmax where
+    the targets sum to 1."""
     if name == "cross-entropy":
-        return a * y.sum() - y if output == "softmax" else a - y
+        return a - y
     return JACOBIANS[output](z, a).t() @ slope_of_cost(name, output, a, y)
 
 
@@ -234,6 +236,8 @@ class NetworkWalk:
         if self.x is not None:
             inputs = given_numbers("x", self.x, rows * widths[0])
         wanted = _wanted(self.y, rows, widths[-1], self.cost)
+        if self.cost == "cross-entropy":
+            check_distribution(wanted, self.output)
         if self.output == "softmax" and widths[-1] == 1:
             raise OptionError(
                 "widths: expected two outputs or more with softmax, got 1: a softmax of one number "
@@ -280,6 +284,16 @@ def _wanted(y: Sequence[float] | None, rows: int, outputs: int, cost: str) -> Te
             f"{wanted.flatten().tolist()}; for other numbers choose --cost squares"
         )
     return wanted
+
+
+def check_distribution(wanted: Tensor, output: str) -> None:
+    """An error where rows (rows, outputs) of targets of a softmax do not sum to 1."""
+    sums = wanted.sum(-1)
+    if output == "softmax" and wanted.shape[-1] > 1 and bool(((sums - 1).abs() > ROUNDED).any()):
+        raise OptionError(
+            "y: expected targets of a softmax that sum to 1, such as 1,0, got "
+            f"{wanted.tolist()}; for labels that are each there or not choose --output logistic"
+        )
 
 
 def _update(network: MLP, walked: Backpropagation, x: Tensor, y: Tensor, rate: float) -> Minibatch:

@@ -24,6 +24,7 @@ from ensue.engine.recurrence import State
 from ensue.errors import OptionError, unknown
 from ensue.study.foundations.backprop import (
     OUTPUTS,
+    check_distribution,
     cost_of,
     first_delta,
     given_numbers,
@@ -336,4 +337,5 @@ def _targets(
         raise OptionError(
             f"y: expected probabilities from 0 to 1 with {output} outputs, got {found.tolist()}"
         )
+    check_distribution(found, output)
     return found

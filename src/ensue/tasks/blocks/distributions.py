@@ -89,6 +89,11 @@ class Bernoulli(Central):
 
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         _fits(self, z, y)
+        if not y.is_meta and not bool(((y >= 0) & (y <= 1)).all()):
+            raise DataError(
+                "bernoulli: expected targets from 0 to 1, of labels that are there or not, got "
+                f"{float(y.min()):g} … {float(y.max()):g}"
+            )
         return binary_cross_entropy_with_logits(z, y.to(z.dtype), reduction="none").sum(-1)
 
     def mean(self, z: Tensor) -> Tensor:

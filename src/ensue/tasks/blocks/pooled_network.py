@@ -14,6 +14,7 @@ from ensue.tasks.blocks.encoders import Encoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import Head, OutputHead, weighted_sum
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.columns.network import ColumnVector
 from ensue.tasks.rows.batch import SequenceBatch, targets_of
 
 
@@ -63,10 +64,11 @@ class NgramScores(nn.Module):
 
 
 class PooledNetwork(nn.Module):
-    """z = V·dropout(pool(encode(embed(batch)))) + b (+ n-gram scores); the head makes of z a
+    """z = V·[dropout(pool(encode(embed(batch)))), c] + b (+ n-gram scores); the head makes of z a
     distribution, and the cost is its negative log-likelihood summed over the batch.
 
-    norm_weight: how much the norm-preserving regulariser of the encoder counts."""
+    beside: what c comes from, the columns beside the sequence, if there are any; norm_weight: how
+    much the norm-preserving regulariser of the encoder counts."""
 
     def __init__(
         self,
@@ -76,6 +78,7 @@ class PooledNetwork(nn.Module):
         head: OutputHead,
         *,
         ngrams: NgramScores | None = None,
+        beside: ColumnVector | None = None,
         dropout: float = 0.0,
         norm_weight: float = 0.0,
     ) -> None:
@@ -84,7 +87,8 @@ class PooledNetwork(nn.Module):
         check_norm_weight(norm_weight, encoder)
         self.embed, self.encoder, self.pooling, self.head = embed, encoder, pooling, head
         self.ngrams, self.dropout, self.norm_weight = ngrams, dropout, norm_weight
-        self.output = nn.Linear(pooling.width, head.classes)
+        self.beside = beside
+        self.output = nn.Linear(pooling.width + (beside.width if beside else 0), head.classes)
 
     def forward(
         self, batch: SequenceBatch, carried: Mapping[str, Tensor]
@@ -105,6 +109,8 @@ class PooledNetwork(nn.Module):
 
     def _logits(self, y: Tensor, final: Tensor, batch: SequenceBatch) -> Tensor:
         pooled = dropout(self.pooling(y, final, batch.lengths), self.dropout, self.training)
+        if self.beside is not None:
+            pooled = torch.cat([pooled, self.beside(batch.inputs)], -1)
         logits: Tensor = self.output(pooled)
         return logits if self.ngrams is None else logits + self.ngrams(batch.inputs)
 

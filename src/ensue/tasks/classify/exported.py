@@ -48,6 +48,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     for network in model.networks:
         if not isinstance(network, PooledNetwork) or network.ngrams is not None:
             raise refuse("ngrams", "classify")
+    if learned.beside is not None:
+        raise refuse("columns", "classify")
     if learned.mixture is not None and learned.text_linear is None:
         raise refuse("ngrams", "classify")
     read = read_steps(learned.inputs, model.text)

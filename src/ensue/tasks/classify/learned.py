@@ -17,11 +17,12 @@ from ensue.tasks.baselines.linear import LinearModel, fit_linear
 from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, most_telling
 from ensue.tasks.classify.settings import ClassifierSettings
+from ensue.tasks.columns.beside import ColumnsBeside
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.labels import label_numbers, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.words import shared_texts
+from ensue.tasks.rows.words import shared_texts, texts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
@@ -34,7 +35,8 @@ class LearnedClasses:
     """ngram_words, linear: the linear model of n-grams beside a model of text; text_linear: the one
     whose answers are mixed with the network's, in place of it; mixture: of network and linear
     model, where both answer. held: the scores of text_linear for the validation part, by models
-    that did not learn from it; not kept. telling: the n-grams that speak most for each label."""
+    that did not learn from it; not kept. telling: the n-grams that speak most for each label;
+    beside: the columns that are read beside the text, if there are any."""
 
     inputs: LearnedInputs
     labels: Vocabulary
@@ -44,6 +46,7 @@ class LearnedClasses:
     text_linear: TextLinear | None = None
     held: Tensor | None = None
     telling: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    beside: ColumnsBeside | None = None
 
     @classmethod
     def learn(
@@ -52,12 +55,15 @@ class LearnedClasses:
         labels = learned_labels(train)
         targets = class_targets(train, labels.tokens, model.several)
         inputs = LearnedInputs.learn(train, text, model)
+        beside = ColumnsBeside.learn(train, model)
         if inputs.words is None:
-            return cls(inputs, labels)
+            return cls(inputs, labels, beside=beside)
         if model.linear == "mixed":
             held = class_targets(validation, labels.tokens, model.several)
             texts = shared_texts(train, validation)
-            fitted = fit_text_linear(*texts, np.concatenate([targets, held]), len(labels))
+            both = np.concatenate([targets, held])
+            more = None if beside is None else beside.matrix(train, validation)
+            fitted = fit_text_linear(*texts, both, len(labels), more)
             return cls(
                 inputs,
                 labels,
@@ -65,6 +71,7 @@ class LearnedClasses:
                 text_linear=fitted.model,
                 held=fitted.held,
                 telling=most_telling(fitted.model, texts[0], labels.tokens),
+                beside=beside,
             )
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))
@@ -79,7 +86,7 @@ class LearnedClasses:
         share, mixture = model.ngram_share, None
         if share:
             mixture = EQUAL if share == "fitted" else BaselineMixture(1 - share, share)
-        return cls(inputs, labels, words, linear, mixture)
+        return cls(inputs, labels, words, linear, mixture, beside=beside)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -93,7 +100,14 @@ class LearnedClasses:
         ngrams = None
         if model.ngrams and self.linear is not None:
             ngrams = self.linear.ngrams.present(self.ngram_inputs(part))
-        return replace(self.inputs.columns(part, text), ngrams=ngrams, targets=targets)
+        known = replace(self.inputs.columns(part, text), ngrams=ngrams, targets=targets)
+        return known if self.beside is None else self.beside.joined(known, part)
+
+    def text_scores(self, part: Part) -> Tensor:
+        """(rows, classes) by the linear model of texts, and of the columns beside them."""
+        assert self.text_linear is not None
+        more = None if self.beside is None else self.beside.matrix(part)
+        return self.text_linear.scores(texts_of(part), more)
 
     def ngram_inputs(self, part: Part) -> Ragged:
         assert self.ngram_words is not None
@@ -123,10 +137,12 @@ class LearnedClasses:
             own = self.text_linear.arrays()
             arrays |= {f"text_linear.{name}": array for name, array in own.items()}
             facts["telling"] = {label: list(ngrams) for label, ngrams in self.telling.items()}
+        if self.beside is not None:
+            facts["beside"] = self.beside.to_dict()
         return Packed(facts, known, arrays)
 
     @classmethod
-    def unpack(cls, saved: Saved) -> LearnedClasses:
+    def unpack(cls, saved: Saved, model: ClassifierSettings) -> LearnedClasses:
         linear, words = saved.part("linear"), saved.vocabularies.get("ngram_words")
         mixture = saved.arrays.get("mixture")
         return cls(
@@ -137,6 +153,7 @@ class LearnedClasses:
             None if mixture is None else BaselineMixture(*mixture.tolist()),
             TextLinear.from_arrays(own) if (own := saved.part("text_linear")) else None,
             telling=saved.facts.get("telling", {}),
+            beside=ColumnsBeside.from_dict(saved.facts.get("beside"), model),
         )
 
 

@@ -17,7 +17,6 @@ from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.source import in_batches
-from ensue.tasks.rows.words import texts_of
 from ensue.tasks.targets.classes import THRESHOLD
 
 Floats = NDArray[np.float64]
@@ -50,7 +49,7 @@ def mixed_in(part: Part, columns: Columns, model: ClassifierModel) -> Tensor | N
     """(rows, classes): the scores that those of the networks are mixed with, if any are."""
     learned = model.learned
     if learned.text_linear is not None:
-        return learned.text_linear.scores(texts_of(part))
+        return learned.text_scores(part)
     return None if learned.mixture is None else linear_scores(columns, model)
 
 

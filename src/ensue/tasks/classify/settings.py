@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 
 from ensue.settings import Expected, Rate
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
-from ensue.tasks.settings import LabelSettings, LinearSettings
+from ensue.tasks.settings import BesideSettings, LabelSettings, LinearSettings
 
 
-class ClassifierSettings(LabelSettings, LinearSettings):
+class ClassifierSettings(LabelSettings, LinearSettings, BesideSettings):
     """Its encoder, and what stands on top of it.
 
     >>> ClassifierSettings(pooling='mean+max').hidden_size

@@ -60,10 +60,11 @@ from ensue.tasks.rows.recognise import RowRoles, as_guess, number_wanted, recogn
 from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
-from ensue.tasks.rows.words import texts_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Classified
+from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
+from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 T = TypeVar("T", np.int64, np.float64)
@@ -78,6 +79,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
+    columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceClassifier",)
     classes = True
     adapts = True
@@ -134,6 +136,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
             head,
             ngrams=_side_scores(settings, learned),
+            beside=None if learned.beside is None else learned.beside.network(),
             dropout=settings.dropout_output,
             norm_weight=settings.norm_weight,
         )
@@ -170,6 +173,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
         return ("labels" if model.model.several else "label", "probability")
 
+    def decision_lines(self, asked: Asked, model: ClassifierModel) -> list[str]:
+        return Decision.of(asked, model.learned.labels, model.model.several).lines()
+
     def is_label(self, text: str, model: ClassifierModel) -> bool:
         return text in model.learned.labels.tokens
 
@@ -179,8 +185,10 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         columns = columns_of(part, model)
         scores = [network_scores(network, columns, model) for network in model.networks]
         probabilities = probabilities_of(scores, mixed_in(part, columns, model), model)
-        decided = decided_of(probabilities, model)
-        return [_answer(p, d, model) for p, d in zip(probabilities, decided, strict=True)]
+        decision = Decision.of(asked, model.learned.labels, model.model.several)
+        if model.model.several:
+            return several_answers(probabilities, decision)
+        return class_answers(probabilities, decided_of(probabilities, model), decision)
 
     def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
         learned, seed = model.learned, model.train.seed
@@ -190,7 +198,11 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         scores = [network_scores(network, columns, model) for network in model.networks]
         linear = mixed_in(part, columns, model)
         probabilities = probabilities_of(scores, linear, model)
-        guess = _among(decided_of(probabilities, model), len(names))
+        decision = Decision.of(asked, learned.labels, model.model.several)
+        if model.model.several:
+            guess = _among(decision.marks(probabilities, THRESHOLD), len(names))
+        else:
+            guess = decision.classes(probabilities, decided_of(probabilities, model))
         counts = metrics.row_counts(gold, guess, len(names))
         right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
         pairs = np.stack([right, np.ones(len(right))], 1)
@@ -198,6 +210,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         if gold.ndim == 1:
             others = log_loss_of_known(gold, probabilities)
             others["calibration error"] = metrics.calibration_error(gold, probabilities)
+            others |= decision.scores(right, decision.answered(probabilities, guess))
             worst = surest_mistakes(gold, guess, probabilities, names, shown)
             confusion = metrics.confusion(gold, guess, len(names)).tolist()
         else:
@@ -221,6 +234,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             confusion=confusion,
             worst=worst,
             unknown=len(unknown_rows(part, learned.labels.tokens)),
+            notes=decision.lines(),
             sums=sums,
         )
 
@@ -238,7 +252,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return learned.pack()
 
     def unpack(self, saved: Saved, model: ClassifierModel) -> LearnedClasses:
-        return LearnedClasses.unpack(saved)
+        return LearnedClasses.unpack(saved, model.model)
 
     def describe(self, model: ClassifierModel) -> str:
         network = ENCODERS[model.model.encoder].describe(model.model)
@@ -248,7 +262,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return f"{network}, together with {ngrams}: {model.learned.mixture}"
 
     def facts(self, model: ClassifierModel) -> list[str]:
-        return [labels_line(model.learned.labels.tokens)]
+        beside = model.learned.beside
+        more = [] if beside is None else [beside.describe()]
+        return [labels_line(model.learned.labels.tokens), *more]
 
 
 TASK = Classify()
@@ -296,17 +312,6 @@ def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> Ngram
     )
 
 
-def _answer(probabilities: Floats, decided: Any, model: ClassifierModel) -> Classified:
-    names = model.learned.labels.tokens
-    order = np.argsort(-probabilities, kind="stable")
-    shown = {names[k]: float(probabilities[k]) for k in order}
-    if model.model.several:
-        there = tuple(name for name, own in zip(names, decided, strict=True) if own)
-        return Classified("", there, shown)
-    label = names[int(decided)]
-    return Classified(label, (label,), shown)
-
-
 def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> dict[str, float]:
     learned = model.learned
     most = int(np.argmax(learned.labels.counts))
@@ -316,7 +321,7 @@ def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> d
         found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
     linear: Floats | None = None
     if learned.text_linear is not None:
-        z = learned.text_linear.scores(texts_of(part))
+        z = learned.text_scores(part)
         linear = (z.sigmoid() if model.model.several else z.softmax(1)).numpy()
     elif learned.linear is not None:
         linear = learned.linear.probabilities(learned.ngram_inputs(part)).astype(np.float64)

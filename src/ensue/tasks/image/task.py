@@ -191,13 +191,16 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         return replace(model.learned, temperature=found)
 
     # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: PictureModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
     def answer_names(self, model: PictureModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
     def answers(
         self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
     ) -> list[Classified]:
-        return model.learned.target.answers(_tempered(part, model)) if len(part) else []
+        return model.learned.target.answers(_tempered(part, model), asked) if len(part) else []
 
     @torch.no_grad()
     def evaluate(
@@ -212,6 +215,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
                 part,
                 lambda row: (part.names[row], ""),
                 model.train.seed,
+                asked,
             )
         )
 

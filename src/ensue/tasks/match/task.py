@@ -180,6 +180,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         return ScoredPairs(score, model.learned.columns(part, model.text))
 
     # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: MatcherModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
     def answer_names(self, model: MatcherModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
@@ -192,7 +195,8 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
             [
                 network_outputs(network, columns, model.model.batch_tokens)
                 for network in model.networks
-            ]
+            ],
+            asked,
         )
 
     def evaluate(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> Evaluation:
@@ -204,7 +208,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         ]
         baselines, seed = learned.baselines(part), model.train.seed
         return learned.target.evaluate(
-            TargetOutputs(outputs, baselines, part, shown_of(part), seed)
+            TargetOutputs(outputs, baselines, part, shown_of(part), seed, asked)
         )
 
     # ------------------------------------------------------------- kept, looked at

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ensue.tasks.baselines.mixture import NumberMixture
-from ensue.tasks.exported import Exported, Graph
+from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import LinearScores, linear_member, read_steps
@@ -41,6 +41,8 @@ class MixedNumbers(nn.Module):
 
 def exported(model: Model[Any, Any, Any]) -> Exported:
     learned = model.learned
+    if learned.beside is not None:
+        raise refuse("columns", "regress")
     read, answers = read_steps(learned.inputs, model.text), answering(learned.target)
     inputs, before, linear = read.inputs, read.steps, None
     if learned.text_linear is not None:

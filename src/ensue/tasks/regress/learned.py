@@ -15,6 +15,7 @@ from ensue.tasks.baselines.mixture import EVEN, NumberMixture
 from ensue.tasks.baselines.regression import least_squares
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_ridge
+from ensue.tasks.columns.beside import ColumnsBeside
 from ensue.tasks.regress.settings import RegressorSettings
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
@@ -34,7 +35,7 @@ class LearnedNumber:
     """ridge: on the n-grams of a text, whose words are ngram_words; linear: on the mean and the
     last vector of a sequence, weights (2·n + 1,); text_linear: in place of ridge, where its numbers
     are mixed with the network's; held: its numbers for the validation part, by models that did not
-    learn from it; not kept."""
+    learn from it; not kept. beside: the columns that are read beside the text, if there are any."""
 
     inputs: LearnedInputs
     target: NumberTarget
@@ -44,19 +45,22 @@ class LearnedNumber:
     text_linear: TextLinear | None = None
     mixture: NumberMixture | None = None
     held: Tensor | None = None
+    beside: ColumnsBeside | None = None
 
     @classmethod
     def learn(
         cls, train: Part, validation: Part, text: TextSettings, model: RegressorSettings
     ) -> LearnedNumber:
         target = NumberTarget.learn(train, model)
-        found = cls(LearnedInputs.learn(train, text, model), target)
+        beside = ColumnsBeside.learn(train, model)
+        found = cls(LearnedInputs.learn(train, text, model), target, beside=beside)
         values, held = target.encode(train)[:, 0], target.encode(validation)[:, 0]
         if found.inputs.words is None:
             return replace(found, linear=_least_squares(_vector_features(train), values))
         if model.linear == "mixed":
             texts = shared_texts(train, validation)
-            fitted = fit_text_ridge(*texts, np.concatenate([values, held]))
+            more = None if beside is None else beside.matrix(train, validation)
+            fitted = fit_text_ridge(*texts, np.concatenate([values, held]), more)
             return replace(found, text_linear=fitted.model, mixture=EVEN, held=fitted.held)
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))
@@ -77,12 +81,14 @@ class LearnedNumber:
     def columns(self, part: Part, text: TextSettings) -> Columns:
         """A part as the networks see it."""
         targets = None if part.labels is None else self.target.encode(part)
-        return replace(self.inputs.columns(part, text), targets=targets)
+        known = replace(self.inputs.columns(part, text), targets=targets)
+        return known if self.beside is None else self.beside.joined(known, part)
 
     def baselines(self, part: Part) -> dict[str, Tensor]:
         """The scaled number by the linear model, (rows, 1), by its name."""
         if self.text_linear is not None:
-            return {"ridge on n-grams": self.text_linear.scores(texts_of(part)).float()}
+            more = None if self.beside is None else self.beside.matrix(part)
+            return {"ridge on n-grams": self.text_linear.scores(texts_of(part), more).float()}
         if self.ridge is not None and self.ngram_words is not None:
             values = self.ridge.values(vocabulary_rows(part, self.ngram_words.numbers))
             return {"ridge on n-grams": torch.from_numpy(values)[:, None]}
@@ -103,7 +109,10 @@ class LearnedNumber:
             arrays |= {f"text_linear.{name}": values for name, values in own.items()}
         if self.mixture is not None:
             arrays["mixture"] = np.array(self.mixture)
-        return Packed({**self.inputs.facts(), "target": self.target.facts()}, known, arrays)
+        facts = {**self.inputs.facts(), "target": self.target.facts()}
+        if self.beside is not None:
+            facts["beside"] = self.beside.to_dict()
+        return Packed(facts, known, arrays)
 
     @classmethod
     def unpack(cls, saved: Saved, model: RegressorSettings) -> LearnedNumber:
@@ -118,6 +127,7 @@ class LearnedNumber:
             NumberMixture(*mixed.tolist())
             if (mixed := saved.arrays.get("mixture")) is not None
             else None,
+            beside=ColumnsBeside.from_dict(saved.facts.get("beside"), model),
         )
 
 

@@ -1,6 +1,6 @@
 """The words of regression on the command line."""
 
 from ensue.tasks.explaining.options import ATTRIBUTION_OPTIONS
-from ensue.tasks.options import Option
+from ensue.tasks.options import COLUMNS, Option
 
-OPTIONS: tuple[Option, ...] = ATTRIBUTION_OPTIONS
+OPTIONS: tuple[Option, ...] = (COLUMNS, *ATTRIBUTION_OPTIONS)

@@ -7,11 +7,11 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
-from ensue.tasks.settings import LinearSettings, NetworkSettings
+from ensue.tasks.settings import BesideSettings, LinearSettings, NetworkSettings
 from ensue.tasks.targets.target import NumberSettings
 
 
-class RegressorSettings(NetworkSettings, NumberSettings, LinearSettings):
+class RegressorSettings(NetworkSettings, NumberSettings, LinearSettings, BesideSettings):
     """Its encoder, and the distribution of the number.
 
     >>> RegressorSettings(distribution='mixture').interval

@@ -61,6 +61,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS
+    columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceRegressor",)
     new_labels = True
     adapts = True
@@ -103,6 +104,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
             encoder,
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
             TargetHead(learned.target.width, learned.target.cost),
+            beside=None if learned.beside is None else learned.beside.network(),
             dropout=settings.dropout_output,
             norm_weight=settings.norm_weight,
         )
@@ -178,7 +180,8 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return f"{network}, together with a linear model: {model.learned.mixture}"
 
     def facts(self, model: RegressorModel) -> list[str]:
-        return [model.learned.target.describe()]
+        beside = model.learned.beside
+        return [model.learned.target.describe(), *([] if beside is None else [beside.describe()])]
 
 
 TASK = Regress()

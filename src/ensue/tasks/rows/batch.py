@@ -28,7 +28,8 @@ class SequenceBatch:
       words (time, batch); vectors (time, batch, features); prefix, suffix (time, batch, k);
       shape (time, batch); characters (letters, distinct), the spelling of each distinct word,
       with characters.lengths (distinct) and characters.index (time, batch), which of them a
-      step holds; ngrams (total), all rows behind one another, with ngrams.starts (batch).
+      step holds; ngrams (total), all rows behind one another, with ngrams.starts (batch);
+      column_numbers (batch, n) and column_categories (batch, k) of the columns beside the steps.
     targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels.
     weights: (batch,), what a row counts for; None is 1 for all."""
 
@@ -44,13 +45,16 @@ class SequenceBatch:
 @dataclass(frozen=True)
 class Columns:
     """Encoded rows. Words come as their ids, or as numbers of surfaces with what the table knows
-    of each; targets (rows,) classes, (rows, labels) or one label for each step."""
+    of each; targets (rows,) classes, (rows, labels) or one label for each step. column_numbers,
+    column_categories: (rows, n) and (rows, k), of the columns beside."""
 
     words: Ragged | None = None
     surfaces: Ragged | None = None
     table: SurfaceTable | None = None
     vectors: Ragged | None = None
     ngrams: Ragged | None = None
+    column_numbers: NDArray[np.float32] | None = None
+    column_categories: NDArray[np.int64] | None = None
     targets: NDArray[Any] | Ragged | None = None
     weights: NDArray[Any] | None = None
 
@@ -124,6 +128,9 @@ def collate(columns: Columns, rows: Rows) -> SequenceBatch:
     if columns.ngrams is not None:
         taken = columns.ngrams.take(rows)
         inputs["ngrams"], inputs["ngrams.starts"] = whole(taken.values), whole(taken.starts[:-1])
+    if columns.column_numbers is not None and columns.column_categories is not None:
+        inputs["column_numbers"] = numbers(columns.column_numbers[rows])
+        inputs["column_categories"] = whole(columns.column_categories[rows])
     weights = None if columns.weights is None else numbers(columns.weights[rows])
     lengths = torch.from_numpy(columns.lengths_of(rows))
     return SequenceBatch(inputs, lengths, _targets(columns.targets, rows), weights)

@@ -21,12 +21,14 @@ IN_MEMORY = "row"  # the name of rows that come from no file
 
 class Example(NamedTuple):
     """What is learned from a row: a text, tokens, or vectors (steps, n); a label, several, or a
-    number. A label of None is not known. second: what the value is matched with."""
+    number. A label of None is not known. second: what the value is matched with; cells: those of
+    the columns beside it, as `cells_of` writes them."""
 
     value: Any
     label: Any
     place: Place
     second: Any = None
+    cells: Sequence[str] | None = None
 
 
 class Sequences:
@@ -82,6 +84,7 @@ class Collector:
         self._inputs = Sequences(numbers, tokenisers.input)
         self._second = Sequences(numbers, tokenisers.input)
         self._paired = False
+        self._cells, self._cell_starts = array("i"), array("q", [0])
         self._labels, self._label_starts = array("i"), array("q", [0])
         self._unlabelled = ""
         self._names = NameCollector()
@@ -92,6 +95,9 @@ class Collector:
         if example.second is not None:
             self._paired = True
             self._second.add(example.second, place)
+        if example.cells is not None:
+            self._cells.extend(map(self._numbers.cells.__getitem__, example.cells))
+            self._cell_starts.append(len(self._cells))
         self._add_label(example.label, place)
         self._names.add(*place)
 
@@ -117,7 +123,14 @@ class Collector:
             self._tokenisers,
             self._unlabelled,
             self._second.done() if self._paired else None,
+            self._beside(),
         )
+
+    def _beside(self) -> Ragged | None:
+        if len(self._cell_starts) == 1:
+            return None
+        starts = as_numpy(self._cell_starts, np.int64)
+        return Ragged(as_numpy(self._cells, np.int32), starts)
 
 
 def collect(

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ensue.data.rows import Row
 from ensue.data.settings import DataSettings
 from ensue.data.values import NO_LABEL, Unfit
+from ensue.errors import DataError
+from ensue.tasks.columns.cells import cells_of
 from ensue.tasks.rows.collect import Example
 
 EMPTY = "expected a text on both sides, got an empty one: fill it in, or leave the row out"
@@ -27,7 +29,7 @@ class Content:
         name = "features" if data.sequence else data.text
         value = named(name, self.value, row, data)
         label = named(data.label, self.label, row, data, value) if data.label else None
-        return Example(value, label, row.place, self.second(row, data))
+        return Example(value, label, row.place, self.second(row, data), cells_beside(row, data))
 
     def value(self, row: Row, data: DataSettings) -> Any:
         return sequence(row.fields.get("features" if data.sequence else data.text))
@@ -47,6 +49,18 @@ class Content:
         """With what the value stands for, such as the picture of a file's name: only rows of the
         part at hand are looked up."""
         return example
+
+
+def cells_beside(row: Row, data: DataSettings) -> list[str] | None:
+    """Those of the columns that are read beside the text; None where there are none."""
+    if not data.columns:
+        return None
+    if missing := [name for name in data.columns if name not in row.fields]:
+        raise Unfit(f"expected a column {missing[0]!r} beside the text, got none")
+    try:
+        return cells_of({name: row.fields[name] for name in data.columns}, "")
+    except DataError as error:
+        raise Unfit(str(error).removeprefix(": ")) from None
 
 
 def named(column: str, find: Any, row: Row, *rest: Any) -> Any:

@@ -28,10 +28,11 @@ def counting() -> defaultdict[str, int]:
 
 @dataclass
 class Numbers:
-    """The numbers of tokens and labels, shared by the parts of one data set."""
+    """The numbers of tokens, labels and cells, shared by the parts of one data set."""
 
     tokens: defaultdict[str, int] = field(default_factory=counting)
     labels: defaultdict[str, int] = field(default_factory=counting)
+    cells: defaultdict[str, int] = field(default_factory=counting)
 
     @property
     def token_names(self) -> Sequence[str]:
@@ -100,7 +101,8 @@ class Part:
     first are matched with; labels: one number a row, one a step, or any number of them a row; None
     where they are not known. names: where each row comes
     from; unlabelled: the name of the first without label. numbers: of tokens and labels,
-    shared by all parts of a data set; tokenisers: what its texts were cut by."""
+    shared by all parts of a data set; tokenisers: what its texts were cut by; cells: the numbers
+    of those in the columns that are read beside the inputs."""
 
     inputs: Ragged
     labels: Ragged | None
@@ -109,6 +111,7 @@ class Part:
     tokenisers: Tokenisers
     unlabelled: str = ""
     second: Ragged | None = None
+    cells: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -121,6 +124,7 @@ class Part:
             labels=None if self.labels is None else self.labels.take(rows),
             names=self.names.take(rows),
             second=None if self.second is None else self.second.take(rows),
+            cells=None if self.cells is None else self.cells.take(rows),
         )
 
     @property

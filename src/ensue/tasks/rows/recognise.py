@@ -9,8 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ensue.data.options import require
+from ensue.data.recognise.columns import Kind
 from ensue.errors import DataError, OptionError
 from ensue.tasks.sample import Guess, NumberKind, Sample
+
+# Kinds of columns that are not read beside a text, and what to do.
+UNREADABLE = {
+    Kind.IDENTIFIER: "it tells nothing of rows that are new; leave it out",
+    Kind.TEXT: "one text is read; join both texts in one column, or leave it out",
+    Kind.DATE: "write what matters of them as a column of its own, such as the month, or leave it "
+    "out",
+    Kind.TOKENS: "numbers and categories can be read; leave it out",
+    Kind.STEPS: "numbers and categories can be read; leave it out",
+    Kind.OTHER: "write what you need of them as columns of their own, or leave it out",
+}
 
 
 class RowRoles(NamedTuple):
@@ -44,6 +56,8 @@ def roles_of(sample: Sample) -> RowRoles:
     require([given.group] if given.group else [], sample.columns, place)
     if given.text and given.text == given.label:
         raise same_column(sample)
+    if given.columns:
+        check_columns(sample)
     roles = sample.roles
     if not roles.labels:
         raise sample.no_label()
@@ -68,6 +82,23 @@ def same_column(sample: Sample) -> OptionError:
     """The error where one column is both the text and the label."""
     both = f"{sample.word('text')} and {sample.word('label')}"
     return OptionError(f"{both}: expected two columns, got {sample.data.text!r} twice")
+
+
+def check_columns(sample: Sample) -> None:
+    """An error where columns that are to be read beside the text cannot be."""
+    given, word = sample.data, sample.word("columns")
+    require(given.columns, sample.columns, sample.place)
+    taken = {"text": given.text, "label": given.label, "group": given.group}
+    taken |= {"sequence": given.sequence}
+    wrong = []
+    for name in given.columns:
+        roles = [role for role, own in taken.items() if own == name]
+        if roles:
+            wrong.append(f"{name!r} is the {roles[0]} already; leave it out")
+        elif told := UNREADABLE.get(sample.kinds[name].kind):
+            wrong.append(f"{name!r} holds {sample.kinds[name].seen}: {told}")
+    if wrong:
+        raise OptionError("\n".join(f"{sample.place}: {word}: {told}" for told in wrong))
 
 
 def _stepped(text: Any, label: Any) -> bool:

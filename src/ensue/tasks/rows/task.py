@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
+from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.subwords import train_subwords
 from ensue.data.tokenise import Tokeniser
+from ensue.data.values import Unfit
 from ensue.errors import DataError, EnsueError, OptionError
+from ensue.tasks.columns.cells import row_of_line
+from ensue.tasks.given import told_roles
 from ensue.tasks.model import Model
-from ensue.tasks.rows.collect import Example, collect, in_memory, pairs_of
+from ensue.tasks.rows.collect import IN_MEMORY, Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.content import Content
 from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.level import AUTO, level_of
@@ -99,10 +102,14 @@ class RowTask(Task[S, Part, L]):
         columns: Mapping[str, str],
         before: Part | None = None,
     ) -> Part:
+        if by_name(rows):
+            roles = {**model.roles, **told_roles(self, columns).get("data", {})}
+            examples = self.named_examples(rows, roles)
+            return self.collected(lambda: examples, model, before)
         if columns:
             raise OptionError(
-                f"{', '.join(columns)}: rows in a list have no columns; give a data frame, or the "
-                "name of a file"
+                f"{', '.join(columns)}: expected rows by column name, {{…}} each, a data frame, or "
+                "the name of a file: other rows in a list have no columns"
             )
         examples = list(self.examples(rows))
         return self.collected(lambda: examples, model, before)
@@ -110,7 +117,35 @@ class RowTask(Task[S, Part, L]):
     def asked(self, inputs: Any, model: Model[S, Part, L], asked: Asked = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of inputs, got one text; write [text]")
+        if by_name(inputs):
+            roles = {**model.roles, "label": "", "separator": ""}
+            examples = self.named_examples(inputs, roles)
+            return self.collected(lambda: examples, model)
         return self.collected(lambda: self.questions(inputs), model)
+
+    def asked_lines(self, lines: Sequence[str], model: Model[S, Part, L]) -> Part:
+        """Each line is a text; or a row as JSON, where columns are read beside it."""
+        if model.roles.get("columns"):
+            return self.asked([row_of_line(line) for line in lines], model)
+        return self.asked(list(lines), model)
+
+    def named_examples(
+        self, rows: Sequence[Mapping[str, Any]], roles: Mapping[str, Any]
+    ) -> list[Example]:
+        """Rows by column name. roles: keys of [data]."""
+        if not roles.get("text"):
+            raise OptionError(
+                'rows by column name: expected which column is what, text="review", got none'
+            )
+        data = DataSettings.of({"train": [IN_MEMORY], **roles}, "data")
+        found = []
+        for number, row in enumerate(rows, 1):
+            place = Place(IN_MEMORY, number)
+            try:
+                found.append(self.content.example(Row(place, dict(row)), data))
+            except Unfit as unfit:
+                raise DataError(f"{place}: {unfit}") from None
+        return found
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: pairs of input and label."""
@@ -197,6 +232,11 @@ class RowTask(Task[S, Part, L]):
 
     def moves_with_files(self, data: DataSettings) -> bool:
         return continues(data) and any(plain_text(path, data.format) for path in data.train)
+
+
+def by_name(rows: Any) -> bool:
+    """Whether rows in memory are objects by column name, not pairs or texts."""
+    return isinstance(rows, list | tuple) and bool(rows) and isinstance(rows[0], Mapping)
 
 
 def tokeniser_of(text: TextSettings, values: Iterable[Any]) -> Tokeniser:

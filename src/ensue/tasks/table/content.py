@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator
 
 from ensue.data.rows import Place, Row
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
 from ensue.errors import DataError
+from ensue.tasks.columns.cells import Rows, cells_of, rows_of
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
-from ensue.tasks.table.cells import Rows, cells_of, rows_of
 
 
 class TableContent(Content):
@@ -51,17 +49,3 @@ def asked_in_memory(rows: Rows, target: str) -> Iterator[Example]:
     for number, row in enumerate(rows_of(rows), 1):
         place = Place(IN_MEMORY, number)
         yield Example(cells_of(row, str(place), (target,)), None, place)
-
-
-def row_of_line(line: str) -> Mapping[str, Any]:
-    """A row of a table as a line of JSON."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise DataError(
-            'standard input: expected a row as JSON, such as {"age": 39}, '
-            f"got {line[:60]!r}; or give a file with a header"
-        )
-    return found

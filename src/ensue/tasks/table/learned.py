@@ -13,10 +13,10 @@ from torch import Tensor
 from ensue.data.tokenise import Tokeniser
 from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture, fitted_mixture
 from ensue.tasks.baselines.regression import Regression
+from ensue.tasks.columns.cells import Grid
+from ensue.tasks.columns.learned import TableColumns, almost_numbers
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
-from ensue.tasks.table.cells import Grid
-from ensue.tasks.table.columns import TableColumns, almost_numbers
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.table.threshold import fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget, SeveralTarget

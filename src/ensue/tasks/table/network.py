@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
+from ensue.tasks.columns.network import Category
 from ensue.tasks.table.settings import TableSettings
 from ensue.training import Carried
 
-MOST_WIDE = 16  # numbers of a category's vector, where the settings do not say
-
 Cost = Callable[[Tensor, Tensor], Tensor]
-
-
-class Category(nn.Module):
-    """Numbers 0 … count of a column (rows,) → (rows, width): a learned vector, or zeros and a
-    one. Number 0, of categories that training has not, is a zero vector until it occurs."""
-
-    def __init__(self, count: int, settings: TableSettings) -> None:
-        super().__init__()
-        self.count = count
-        self.table: nn.Embedding | None = None
-        if settings.categories == "one-hot":
-            self.width = count
-            return
-        self.width = settings.embedding_size or min(MOST_WIDE, math.ceil(count / 2) + 1)
-        self.table = nn.Embedding(count + 1, self.width)
-        with torch.no_grad():
-            self.table.weight[0] = 0
-
-    def forward(self, ids: Tensor) -> Tensor:
-        if self.table is None:
-            return one_hot(ids, self.count + 1)[:, 1:].to(torch.get_default_dtype())
-        found: Tensor = self.table(ids)
-        return found
 
 
 class TableNetwork(nn.Module):
@@ -48,7 +22,8 @@ class TableNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.cost = cost
-        columns = [Category(count, settings) for count in counts]
+        one_hot, wide = settings.categories == "one-hot", settings.embedding_size
+        columns = [Category(count, wide, one_hot=one_hot) for count in counts]
         inputs = width + sum(column.width for column in columns)
         self.columns = nn.ModuleList(columns)
         self.layers = settings.network(inputs, outputs)

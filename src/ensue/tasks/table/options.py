@@ -1,5 +1,5 @@
 """The words of tables on the command line."""
 
-from ensue.tasks.options import Option
+from ensue.tasks.options import DECISIONS, Option
 
-OPTIONS: tuple[Option, ...] = ()
+OPTIONS: tuple[Option, ...] = DECISIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ensue.data.recognise.columns import is_identifier_name
-from ensue.tasks.table.cells import Column, Grid
+from ensue.tasks.columns.cells import Column, Grid
 from ensue.tasks.table.settings import TableSettings
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.numbers import NumberTarget

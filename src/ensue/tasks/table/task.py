@@ -18,6 +18,7 @@ from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, texts_of
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
@@ -29,8 +30,7 @@ from ensue.tasks.rows.recognise import number_wanted
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.table.cells import Grid, ShownRow, texts_of
-from ensue.tasks.table.content import TableContent, asked_in_memory, row_of_line, rows_in_memory
+from ensue.tasks.table.content import TableContent, asked_in_memory, rows_in_memory
 from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
@@ -167,6 +167,9 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         return model.learned.calibrated(outputs, arrays, model.model)
 
     # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: RowModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
     def answer_names(self, model: RowModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
 
@@ -179,7 +182,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         inputs, target = model.learned.inputs(part, model.model), model.learned.target
         networks = [deepcopy(network).double() for network in model.networks]
         outputs = [_outputs(net, inputs, target.width) for net in networks]
-        return target.answers(model.learned.mixed(outputs, inputs))
+        return target.answers(model.learned.mixed(outputs, inputs), asked)
 
     @torch.no_grad()
     def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:
@@ -200,6 +203,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
                 part,
                 shown,
                 model.train.seed,
+                asked,
             )
         )
 

@@ -77,6 +77,25 @@ class Classified(Answer):
 
 
 @dataclass(frozen=True)
+class Abstained(Classified):
+    """No class is probable enough to be answered; the probability is that of the likeliest.
+
+    >>> Abstained("", (), {"good": 0.55, "bad": 0.45}).as_line("a film")
+    '\\t0.5500\\ta film'
+    """
+
+    def as_line(self, shown: object) -> str:
+        return tabbed("", f"{self.probability:.4f}", *shown_texts(shown)).rstrip("\t")
+
+    def as_row(self) -> dict[str, Any]:
+        return {"label": None, "probability": self.probability}
+
+    @property
+    def probability(self) -> float:
+        return next(iter(self.probabilities.values()))
+
+
+@dataclass(frozen=True)
 class Estimated(Answer):
     """A number: its expected value, and the interval that holds it with probability share.
 

@@ -27,8 +27,10 @@ from ensue.tasks.evaluation.mistakes import (
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.tasks.rows.part import LabelledPart
-from ensue.tasks.targets.answers import Classified
+from ensue.tasks.targets.answers import Abstained, Classified
+from ensue.tasks.targets.decision import Decision, rarer
 from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.task import NOTHING, Asked
 
 Floats = NDArray[np.float64]
 THRESHOLD = 0.5  # of several labels, those more probable are there
@@ -89,7 +91,7 @@ class ClassTarget(LabelTarget):
     @property
     def rare(self) -> int:
         """The class that the training part has least of."""
-        return int(np.argmin(self.labels.counts))
+        return rarer(self.labels)
 
     def decided(self, p: Floats) -> NDArray[np.int64]:
         """(rows,) of probabilities (rows, classes)."""
@@ -105,18 +107,20 @@ class ClassTarget(LabelTarget):
     def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
         return cls(Vocabulary.from_dict(facts["labels"]), facts.get("threshold"))
 
-    def answers(self, outputs: Outputs) -> list[Classified]:
+    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
-        names = [self.labels.tokens[k] for k in self.decided(p)]
-        pairs = zip(names, p, strict=True)
-        return [Classified(name, (name,), _by_probability(self.labels, own)) for name, own in pairs]
+        return class_answers(p, self.decided(p), Decision.of(asked, self.labels))
+
+    def decision_lines(self, asked: Asked) -> list[str]:
+        return Decision.of(asked, self.labels).lines()
 
     def evaluate(self, given: TargetOutputs) -> Evaluation:
         part = given.part
         names = with_unknown(part, self.labels)
         gold = classes_of(part, names)
         p = self.probabilities(given.outputs)
-        guess = self.decided(p)
+        decision = Decision.of(given.asked, self.labels)
+        guess = decision.classes(p, self.decided(p))
         sure = p[np.arange(len(p)), guess]
         counts = metrics.row_counts(gold, guess, len(names))
         right = np.stack([gold == guess, np.ones(len(gold))], 1)
@@ -127,6 +131,8 @@ class ClassTarget(LabelTarget):
         others["calibration error"] = metrics.calibration_error(gold, p)
         sums = _sums(right, counts)
         others |= further_scores(self.metrics, known_answers(gold, guess, p), sums)
+        others |= decision.scores(gold == guess, decision.answered(p, guess))
+        lines = [*([] if decision.thresholds else self._threshold_lines()), *decision.lines()]
         most = int(np.argmax(self.labels.counts))
         baselines = {"majority class": np.full_like(gold, most)}
         baselines |= {name: z.argmax(-1).numpy() for name, z in given.baselines.items()}
@@ -140,7 +146,7 @@ class ClassTarget(LabelTarget):
             confusion=metrics.confusion(gold, guess, len(names)).tolist(),
             worst=surest_mistakes(gold, guess, p, names, given.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
-            notes=[*self._threshold_lines(), *reliability_lines(reliability(gold == guess, sure))],
+            notes=[*lines, *reliability_lines(reliability(gold == guess, sure))],
             sums=sums,
         )
 
@@ -174,20 +180,20 @@ class SeveralTarget(LabelTarget):
         gold, guess = ((values.numpy() > 0).astype(np.int64) for values in (y, z))
         return scores_of(self.metrics, ClassAnswers(gold, guess, self.probabilities([z])), watch)
 
-    def answers(self, outputs: Outputs) -> list[Classified]:
-        found = []
-        for p in self.probabilities(outputs):
-            there = zip(self.labels.tokens, p > THRESHOLD, strict=True)
-            kept = tuple(name for name, holds in there if holds)
-            found.append(Classified("", kept, _by_probability(self.labels, p)))
-        return found
+    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
+        decision = Decision.of(asked, self.labels, several=True)
+        return several_answers(self.probabilities(outputs), decision)
+
+    def decision_lines(self, asked: Asked) -> list[str]:
+        return Decision.of(asked, self.labels, several=True).lines()
 
     def evaluate(self, given: TargetOutputs) -> Evaluation:
         part, known = given.part, len(self.labels)
         names = with_unknown(part, self.labels)
         gold = _marks(part, names)
+        decision = Decision.of(given.asked, self.labels, several=True)
         p = np.pad(self.probabilities(given.outputs), ((0, 0), (0, len(names) - known)))
-        guess = (p > THRESHOLD).astype(np.int64)
+        guess = decision.marks(p, THRESHOLD)
         counts = metrics.row_counts(gold, guess, len(names))
         right = np.stack([(gold == guess).all(1), np.ones(len(gold))], 1)
         baselines = {"no label": np.zeros_like(gold)}
@@ -208,7 +214,10 @@ class SeveralTarget(LabelTarget):
             confusion=(),
             worst=(),
             unknown=len(unknown_rows(part, self.labels.tokens)),
-            notes=reliability_lines(reliability((gold == guess).ravel(), sure.ravel())),
+            notes=[
+                *decision.lines(),
+                *reliability_lines(reliability((gold == guess).ravel(), sure.ravel())),
+            ],
             sums=sums,
         )
 
@@ -242,8 +251,28 @@ def _marks(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
     return found
 
 
-def _by_probability(labels: Vocabulary, p: Floats) -> dict[str, float]:
-    return {labels.tokens[k]: float(p[k]) for k in np.argsort(-p, kind="stable")}
+def class_answers(p: Floats, usual: NDArray[np.int64], decision: Decision) -> list[Classified]:
+    """One a row of p (rows, classes). usual: the class that is answered unless a threshold says
+    otherwise."""
+    guess = decision.classes(p, usual)
+    found = []
+    for own, k, given in zip(p, guess, decision.answered(p, guess), strict=True):
+        name, shown = decision.labels[k], _by_probability(decision.labels, own)
+        found.append(Classified(name, (name,), shown) if given else Abstained("", (), shown))
+    return found
+
+
+def several_answers(p: Floats, decision: Decision) -> list[Classified]:
+    """One a row of p (rows, labels), with the labels that are there."""
+    found = []
+    for own, marks in zip(p, decision.marks(p, THRESHOLD), strict=True):
+        there = tuple(name for name, holds in zip(decision.labels, marks, strict=True) if holds)
+        found.append(Classified("", there, _by_probability(decision.labels, own)))
+    return found
+
+
+def _by_probability(labels: Sequence[str], p: Floats) -> dict[str, float]:
+    return {labels[k]: float(p[k]) for k in np.argsort(-p, kind="stable")}
 
 
 def _listed(labels: Vocabulary) -> str:

@@ -21,7 +21,9 @@ from ensue.tasks.evaluation.calibration import held, held_lines
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.answers import Estimated
+from ensue.tasks.targets.decision import refuse_decision
 from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.task import NOTHING, Asked
 
 SHARES = (0.5, 0.8, 0.9, 0.95)  # whose intervals are checked
 DISTRIBUTIONS: Mapping[str, Callable[[NumberSettings], Distribution]] = {
@@ -89,12 +91,17 @@ class NumberTarget:
         low, high = ([self._restored(pair[k]) for pair in pairs] for k in (0, 1))
         return np.asarray(np.mean(low, 0)), np.asarray(np.mean(high, 0))
 
-    def answers(self, outputs: Outputs) -> list[Estimated]:
+    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Estimated]:
+        refuse_decision(asked)
         low, high = self.intervals(outputs, self.share)
         rows = zip(self.means(outputs), low, high, strict=True)
         return [Estimated(float(m), float(a), float(b), self.share) for m, a, b in rows]
 
+    def decision_lines(self, asked: Asked) -> list[str]:
+        return []
+
     def evaluate(self, given: TargetOutputs) -> Evaluation:
+        refuse_decision(given.asked)
         gold, guess = label_values(given.part), self.means(given.outputs)
         wrong = guess - gold
         ones = np.ones(len(gold))

@@ -13,6 +13,7 @@ from ensue.metrics.table import Metric
 from ensue.settings import Table, Width
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.part import LabelledPart
+from ensue.tasks.task import NOTHING, Asked
 
 Outputs = Sequence[Tensor]  # z of each member, (rows, width)
 
@@ -32,13 +33,14 @@ class NumberSettings(Table):
 class TargetOutputs(NamedTuple):
     """What an evaluation is made of. outputs: z of each member, (rows, width); baselines: z of
     linear models by name, (rows, linear_width); part: with gold labels; shown: where a row comes
-    from, and its beginning."""
+    from, and its beginning; asked: how answers are chosen, where it is said."""
 
     outputs: Outputs
     baselines: Mapping[str, Tensor]
     part: LabelledPart
     shown: Callable[[int], tuple[str, str]]
     seed: int
+    asked: Asked = NOTHING
 
 
 class Target(Protocol):
@@ -81,8 +83,12 @@ class Target(Protocol):
         """What validation reports: the metrics by name."""
         ...
 
-    def answers(self, outputs: Outputs) -> list[Any]:
-        """One a row, of all members together."""
+    def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Any]:
+        """One a row, of all members together. asked: how they are chosen, where it is said."""
+        ...
+
+    def decision_lines(self, asked: Asked) -> list[str]:
+        """How answers are chosen, where it is said."""
         ...
 
     def evaluate(self, given: TargetOutputs) -> Evaluation:

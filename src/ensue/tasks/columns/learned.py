@@ -5,21 +5,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.series import MISSING, decimal_comma, is_number, not_a_number, number_of
 from ensue.errors import DataError, unknown
+from ensue.tasks.columns.cells import Column, Grid
 from ensue.tasks.rows.fixed_width import Arrays
-from ensue.tasks.table.cells import Column, Grid
-from ensue.tasks.table.settings import TableSettings
 
 MOST_NAMED = 10  # problems of one message
 MANY = 0.5  # rows of a category that is theirs alone: more are hardly categories
 FEW = 0.05  # cells of a column of numbers that are no numbers
 ALIKE = 0.999  # correlation with the target that is too good to be true
+
+
+class ColumnSettings(Protocol):
+    """How columns are read. numeric, categorical: those whose values do not tell; leave_out: not
+    read; missing: of empty cells, "error" or "indicator"; min_count: categories that are rarer
+    are unknown."""
+
+    @property
+    def numeric(self) -> Sequence[str]: ...
+    @property
+    def categorical(self) -> Sequence[str]: ...
+    @property
+    def leave_out(self) -> Sequence[str]: ...
+    @property
+    def missing(self) -> str: ...
+    @property
+    def min_count(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class NumberColumn:
     indicator: bool
 
     @classmethod
-    def learn(cls, column: Column, settings: TableSettings) -> NumberColumn:
+    def learn(cls, column: Column, settings: ColumnSettings) -> NumberColumn:
         values = read_numbers(column, settings)[column.index]
         known = values[~np.isnan(values)]
         if not len(known):
@@ -45,7 +61,7 @@ class NumberColumn:
             len(known) < len(values),
         )
 
-    def encode(self, column: Column, settings: TableSettings) -> list[NDArray[np.float64]]:
+    def encode(self, column: Column, settings: ColumnSettings) -> list[NDArray[np.float64]]:
         values = read_numbers(column, settings)[column.index]
         gone = np.isnan(values)
         scaled = np.where(gone, 0.0, (values - self.mean) / self.spread)
@@ -60,13 +76,13 @@ class CategoryColumn:
     categories: tuple[str, ...]
 
     @classmethod
-    def learn(cls, column: Column, settings: TableSettings) -> CategoryColumn:
+    def learn(cls, column: Column, settings: ColumnSettings) -> CategoryColumn:
         _no_gaps(column, settings)
         counts = column.counts()
         kept = [text for text, count in counts.items() if count >= settings.min_count]
         return cls(column.name, tuple(sorted(kept, key=lambda text: (-counts[text], text))))
 
-    def encode(self, column: Column, settings: TableSettings) -> NDArray[np.int64]:
+    def encode(self, column: Column, settings: ColumnSettings) -> NDArray[np.int64]:
         _no_gaps(column, settings)
         known = {text: number for number, text in enumerate(self.categories, 1)}
         table = np.array([known.get(text, 0) for text in column.texts], np.int64)
@@ -81,7 +97,7 @@ class TableColumns:
     categories: tuple[CategoryColumn, ...]
 
     @classmethod
-    def learn(cls, grid: Grid, settings: TableSettings) -> TableColumns:
+    def learn(cls, grid: Grid, settings: ColumnSettings) -> TableColumns:
         for name in (*settings.numeric, *settings.categorical, *settings.leave_out):
             if name not in grid.columns:
                 raise DataError(f"{grid.places[0]}: {unknown('column', name, grid.columns)}")
@@ -111,7 +127,7 @@ class TableColumns:
         """How many numbers a row is encoded as, beside its categories."""
         return len(self.numbers) + sum(column.indicator for column in self.numbers)
 
-    def encode(self, grid: Grid, settings: TableSettings) -> dict[str, NDArray[Any]]:
+    def encode(self, grid: Grid, settings: ColumnSettings) -> dict[str, NDArray[Any]]:
         """numbers (rows, width) float32 and categories (rows, columns) as ids."""
         found, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
         for column in self.numbers:
@@ -175,7 +191,7 @@ class TableColumns:
         )
 
 
-def read_numbers(column: Column, settings: TableSettings) -> NDArray[np.float64]:
+def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
     """The number of each text, NaN where the cell is empty; an error where that may not be."""
     values = np.array([_number(text) for text in column.texts])
     gone = _empty(column.texts)
@@ -202,7 +218,7 @@ def _all_numbers(column: Column) -> bool:
     return bool(there) and all(map(is_number, there))
 
 
-def almost_numbers(grid: Grid, columns: TableColumns, settings: TableSettings) -> list[str]:
+def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) -> list[str]:
     """A remark on each column that is read as categories for the sake of a few cells."""
     found = []
     for name in (column.name for column in columns.categories):
@@ -225,7 +241,7 @@ def almost_numbers(grid: Grid, columns: TableColumns, settings: TableSettings) -
     return found
 
 
-def _no_gaps(column: Column, settings: TableSettings) -> None:
+def _no_gaps(column: Column, settings: ColumnSettings) -> None:
     gone = np.array([not text for text in column.texts])
     if gone.any() and settings.missing == "error":
         raise _gap(column, gone)

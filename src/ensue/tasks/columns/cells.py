@@ -1,11 +1,13 @@
 """Rows of a table as cells, and cells as columns again.
 
-A part holds the rows of a table as those of any other task: as lists of tokens, here one for each
-cell, the name of its column and its text with a tab between. `Grid` puts them back into columns.
+A part holds the rows of a table, or the columns beside a text, as it holds texts: as lists of
+tokens, here one for each cell, the name of its column and its text with a tab between. `Grid` puts
+them back into columns.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.ragged import Ragged
 from ensue.errors import DataError
 from ensue.tasks.rows.part import Names, Part
 
@@ -94,6 +97,20 @@ def rows_of(given: Rows) -> list[Mapping[str, Any]]:
     return found
 
 
+def row_of_line(line: str) -> Mapping[str, Any]:
+    """A row of a table as a line of JSON."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(
+            'standard input: expected a row as JSON, such as {"age": 39}, '
+            f"got {line[:60]!r}; or give a file with a header"
+        )
+    return found
+
+
 @dataclass(frozen=True)
 class Grid:
     """cells (rows, columns): the number of each cell's text, −1 where a row has no such column."""
@@ -105,15 +122,21 @@ class Grid:
 
     @classmethod
     def of(cls, part: Part) -> Grid:
+        """Of a part whose rows are those of a table."""
         if part.inputs.values.ndim != 1:
             raise DataError(f"{part.names[0]}: expected the rows of a table, got vectors")
-        pairs = [token.partition(BETWEEN) for token in part.numbers.tokens]
+        return cls.of_numbers(part.inputs, part.numbers.tokens, part.names)
+
+    @classmethod
+    def of_numbers(cls, found: Ragged, tokens: Iterable[str], names: Names) -> Grid:
+        """found: the cells of each row by number; tokens: the cell of each number."""
+        pairs = [token.partition(BETWEEN) for token in tokens]
         places = {name: k for k, name in enumerate(dict.fromkeys(name for name, _, _ in pairs))}
         column = np.array([places[name] for name, _, _ in pairs], np.int64)
-        cells = np.full((len(part), len(places)), -1, np.int64)
-        rows = np.repeat(np.arange(len(part)), part.inputs.lengths)
-        cells[rows, column[part.inputs.values]] = part.inputs.values
-        return cls(tuple(places), [text for _, _, text in pairs], cells, part.names)
+        cells = np.full((len(found), len(places)), -1, np.int64)
+        rows = np.repeat(np.arange(len(found)), found.lengths)
+        cells[rows, column[found.values]] = found.values
+        return cls(tuple(places), [text for _, _, text in pairs], cells, names)
 
     def __len__(self) -> int:
         return len(self.cells)

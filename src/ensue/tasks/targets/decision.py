@@ -1,0 +1,155 @@
+"""Which class is answered, and when none is: thresholds of a question, and abstaining."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import OptionError, unknown
+
+Floats = NDArray[np.float64]
+Guess = NDArray[np.int64]
+POSITIVE = ("positive", "pos", "yes", "y", "true", "1")
+RARE = 0.4  # share of the rows below which one of two classes is the rarer one
+THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # as a question carries them
+
+
+@dataclass(frozen=True)
+class Decision:
+    """thresholds: by the number of a label, the probability from which it is answered, and only
+    from which; abstain_below: an answer that is less probable is left empty. labels: their names.
+
+    >>> decision = Decision(("no", "yes"), {1: 0.7})
+    >>> decision.classes(np.array([[0.4, 0.6], [0.2, 0.8]]), np.array([1, 1])).tolist()
+    [0, 1]
+    """
+
+    labels: Sequence[str]
+    thresholds: Mapping[int, float] = field(default_factory=dict)
+    abstain_below: float | None = None
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], labels: Vocabulary, several: bool = False) -> Decision:
+        """What a question says: one number, or numbers by label. several: a row may have several
+        labels, each of which has its own answer."""
+        names, below = labels.tokens, asked.get(ABSTAIN)
+        if below is not None and several:
+            raise OptionError(
+                "abstain-below: a row may have several labels here, each with a probability of its "
+                "own; use the threshold of labels instead"
+            )
+        if below is not None:
+            below = _probability("abstain-below", below)
+        given = asked.get(THRESHOLD)
+        if given is None:
+            return cls(names, {}, below)
+        by_label = _by_label(given)
+        if isinstance(by_label, Mapping):
+            return cls(names, {_number(n, names): own for n, own in by_label.items()}, below)
+        if several:
+            return cls(names, dict.fromkeys(range(len(names)), by_label), below)
+        return cls(names, {_positive(labels, by_label): by_label}, below)
+
+    def classes(self, p: Floats, usual: Guess) -> Guess:
+        """(rows,) of p (rows, classes). usual: what is answered where no threshold speaks."""
+        if not self.thresholds:
+            return usual
+        limits = np.full(p.shape[1], np.inf)
+        limits[[*self.thresholds]] = [*self.thresholds.values()]
+        reached, free = p >= limits, np.isinf(limits)
+        least = np.where(reached.any(1, keepdims=True), reached, free[None] | (not free.any()))
+        return np.asarray(np.where(least, p, -1.0).argmax(1))
+
+    def marks(self, p: Floats, usual: float) -> Guess:
+        """(rows, labels) zeros and ones of p. usual: labels more probable are there."""
+        found = p > usual
+        for k, least in self.thresholds.items():
+            found[:, k] = p[:, k] >= least
+        return found.astype(np.int64)
+
+    def answered(self, p: Floats, guess: Guess) -> NDArray[np.bool_]:
+        """(rows,): whether the answer is probable enough to be given."""
+        if self.abstain_below is None:
+            return np.ones(len(p), bool)
+        return np.asarray(p[np.arange(len(p)), guess] >= self.abstain_below)
+
+    def scores(self, right: NDArray[np.bool_], answered: NDArray[np.bool_]) -> dict[str, float]:
+        """coverage: the share of rows that are answered; the accuracy of these."""
+        if self.abstain_below is None:
+            return {}
+        found = {"coverage": float(answered.mean())}
+        if answered.any():
+            found["accuracy answered"] = float(right[answered].mean())
+        return found
+
+    def lines(self) -> list[str]:
+        """How answers are chosen, for the person who reads them."""
+        found = [
+            f"answered with {self.labels[k]!r} from probability {least:.2f} on"
+            for k, least in self.thresholds.items()
+        ]
+        if self.abstain_below is not None:
+            found.append(f"no answer below probability {self.abstain_below:.2f}")
+        return found
+
+
+def rarer(labels: Vocabulary) -> int:
+    """The class that the training part has least of."""
+    return int(np.argmin(labels.counts))
+
+
+def _positive(labels: Vocabulary, threshold: float) -> int:
+    """The class that a threshold without a label is for: of two the one with such a name, or else
+    the rarer one."""
+    names = labels.tokens
+    named = [k for k, name in enumerate(names) if name.lower() in POSITIVE]
+    if len(names) == 2 and len(named) == 1:
+        return named[0]
+    rare = rarer(labels)
+    if len(names) == 2 and labels.counts[rare] < RARE * sum(labels.counts):
+        return rare
+    pairs = " or ".join(f"{name}={threshold:g}" for name in names[:2])
+    raise OptionError(
+        f"threshold: which of the {len(names)} classes is it for? Write its label, {pairs}"
+    )
+
+
+def refuse_decision(asked: Mapping[str, Any]) -> None:
+    """An error where answers are numbers, which no probability decides."""
+    for word in (THRESHOLD, ABSTAIN):
+        if word in asked:
+            raise OptionError(
+                f"{word.replace('_', '-')}: the answers of this model are numbers with intervals, "
+                "not classes with probabilities; leave it out"
+            )
+
+
+def _by_label(given: Any) -> float | dict[str, float]:
+    """0.7, "0.7", "yes=0.7,no=0.4" or the same as a mapping."""
+    if isinstance(given, str) and "=" in given:
+        given = dict(pair.rpartition("=")[::2] for pair in given.split(","))
+    if isinstance(given, Mapping):
+        return {name.strip(): _probability(THRESHOLD, own) for name, own in given.items()}
+    return _probability(THRESHOLD, given)
+
+
+def _probability(word: str, given: Any) -> float:
+    try:
+        found = float(given)
+    except (TypeError, ValueError):
+        found = np.nan
+    if not 0 <= found <= 1:
+        more = ", or label=0.7" if word == THRESHOLD else ""
+        raise OptionError(f"{word}: expected a probability from 0 to 1{more}, got {given!r}")
+    return found
+
+
+def _number(name: str, names: Sequence[str]) -> int:
+    if name not in names:
+        raise unknown("label", name, names)
+    return list(names).index(name)

@@ -1,0 +1,292 @@
+"""The table of advice: every message that names an option or a command, and what comes of it.
+
+Each row provokes a message, takes the advice out of what was printed, follows it, and must get
+further. `test_advice.py` runs them, and looks for messages that no row is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ENSUE = r"`ensue ([^`]*)`"  # a command to be pasted
+SMALL = "--epochs 1 --set model.hidden_size=4 --set model.embedding_size=4"
+TINY = f"{SMALL} --set model.linear=alone"
+DRY = "--dry-run"
+LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
+
+
+@dataclass(frozen=True)
+class Advice:
+    """told: words of the message, as they stand in the source; typed: the command that is told so;
+    take: a pattern for the advice in what was printed; then: the command that follows it, with {0}
+    for what was taken, {typed} for the first command and FILE as it stands in advice; files: what
+    is written before; code: of the first command; slow: not in `make test`."""
+
+    told: str
+    typed: str
+    take: str
+    then: str = "{typed} {0}"
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    code: int = 2
+    slow: bool = False
+
+    def __str__(self) -> str:
+        return self.told
+
+
+def rows(count: int, between: str = ",") -> str:
+    kinds = (("a fine film about town", "good"), ("a dull and long story", "bad"))
+    return "".join(f"{t} {k}{between}{la}\n" for k in range(count) for t, la in kinds)
+
+
+def days(count: int, step: str = "{:%Y-%m-%d}", more: str = "") -> str:
+    from datetime import date, timedelta
+
+    first = date(2021, 1, 1)
+    return "".join(
+        f"{step.format(first + timedelta(k))},{20 + k % 7}.5{more}\n" for k in range(count)
+    )
+
+
+TABLE = [
+    # --- how a command is written ---------------------------------------------------------------
+    Advice("did you mean `", "trian films.csv", ENSUE, "train films.csv --dry-run"),
+    Advice("lists them all", "frobnicate", r"`ensue (--help)` lists", "{0}"),
+    Advice("lists what it takes", "train films.csv --nosuch 1", ENSUE, "{0}"),
+    Advice("did you mean --set", f"train films.csv {DRY} --weight-decay 0.1",
+           r"did you mean (--set [\w.]+=)…", f"train films.csv {DRY} {{0}}0.1"),
+    Advice("expected table.key=value, such as", f"train films.csv {DRY} --set rate",
+           r"such as (\S+)", f"train films.csv {DRY} --set {{0}}"),
+    Advice("two values for one setting; give one of them",
+           f"train films.csv {DRY} --epochs 2 --set train.epochs=3", r"(--epochs) and",
+           f"train films.csv {DRY} {{0}} 2"),
+    Advice("comes closest: --set", "train churn.csv --label churn --hidden-size 8 --dry-run",
+           r"closest: (--set \S+='[^']*')", "train churn.csv --label churn --dry-run {0}"),
+    Advice("lists what there is", "train churn.csv --label churn --cell GRU --dry-run", ENSUE,
+           "{0}"),
+    Advice(" has no setting ", "settings classify nosuchthing", ENSUE, "{0}"),
+    Advice("for the table of --out FILE; add", "predict run films.csv --keep review",
+           r"add (--out \S+)"),
+    Advice("expected a file that ends in", "predict run films.csv --out a.txt", r"use (--out \S+)",
+           "predict run films.csv {0}"),
+    Advice("searches and draws nothing: expected it without", "generate lm --beam 2 --top-k 3",
+           r"expected it (without)", "generate lm --beam 2"),
+    Advice("use --device cpu or auto", f"train films.csv --run gpu {TINY} --device cuda",
+           r"use (--device cpu)"),
+    Advice("which of the", "predict run films.csv --threshold 0.7", r"label, (\S+) or",
+           "predict run films.csv --threshold {0}"),
+    # --- how files are read ---------------------------------------------------------------------
+    Advice("if that is right", f"train latin.csv {DRY}", r"use (--encoding \S+)",
+           files={"latin.csv": LATIN.encode("latin-1")}),
+    Advice("of {}, it is not {}: use --encoding", f"train bom.csv {DRY}", r"use (--encoding \S+)",
+           files={"bom.csv": LATIN.encode("utf-16")}),
+    Advice("every other byte is NUL: the file is", f"train nul.csv {DRY}", r"use (--encoding \S+)",
+           files={"nul.csv": ("review,stars\n" + rows(12)).encode("utf-16-le")}),
+    Advice("does not begin with the byte order mark of", f"train nul.csv {DRY} --encoding utf-16",
+           r"or (utf-16-le) if", f"train nul.csv {DRY} --encoding {{0}}",
+           files={"nul.csv": ("review,stars\n" + rows(12)).encode("utf-16-le")}),
+    Advice("if it is data, use --header", f"train bare.csv {DRY} --text review --label stars",
+           r"use (--header) a,b", "{typed} {0} review,stars",
+           {"bare.csv": "a fine film about the old town and its people,good\n" + rows(12)}),
+    Advice("needs the names of its columns: --header", "predict run bare2.csv", r"(--header) a,b",
+           "{typed} {0} review,stars", {"bare2.csv": rows(12)}),
+    Advice("if it is data, use --header", f"train twice.csv {DRY}", r"use (--header) a,b",
+           "{typed} {0} review,stars", {"twice.csv": "a fine film about town 0,good\n" + rows(12)},
+           code=0),
+    Advice("the file has a header line already", f"train films.csv {DRY} --header review,stars",
+           r"leave (--header) out", f"train films.csv {DRY}"),
+    Advice("if it is one)", f"train semi.csv {DRY} --text review --label stars",
+           r"use (--delimiter \S+)", files={"semi.csv": "review;stars\n" + rows(12, ";")}),
+    Advice("if quotes have no meaning in this file, use", f"train quotes.csv {DRY}",
+           r"use (--no-quote)",
+           files={"quotes.csv": "review,stars\n" + rows(120).replace("a dull", '"a dull')}),
+    Advice("Fix the lines, or use --skip-bad", f"train bad.csv {DRY}", r"use (--skip-bad)",
+           files={"bad.csv": f"review,stars\n{rows(20)}x,x,x,x\n"}),
+    Advice("use --format with one of", f"train films.dat {DRY}", r"with one of (?:.*)(csv)",
+           "{typed} --format {0}", {"films.dat": "review,stars\n" + rows(20)}),
+    Advice("if it is text, name its format with --format", f"train films.xlsx {DRY}",
+           r"(--format), such as (csv)", "{typed} {0} {1}",
+           {"films.xlsx": "review,stars\n" + rows(20)}),
+    Advice("if the lines are texts alone, use --format text", "predict lab plain.txt",
+           r"use (--format text)", files={"plain.txt": "the film was fine\nsome dull story\n"}),
+    Advice("these look like numbers with a decimal comma", f"train comma.csv {DRY} --label b",
+           r"(--decimal ,)", files={"comma.csv": "a,b\n" + '"1,5",x\n"2,5",y\n' * 12}),
+    # --- which columns --------------------------------------------------------------------------
+    Advice("Say which, with one of these", f"train tickets.csv {DRY}",
+           r"ensue (train .* --task classify .*)", "{0}"),
+    Advice("names each row and is not read", f"train orders.csv --label y {DRY}",
+           r"\((--set model\.leave_out=\[\])", code=0,
+           files={"orders.csv": "order_id,a,y\n"
+                  + "".join(f"{7 * k},{k % 5},{'ab'[k % 2]}\n" for k in range(60))}),
+    Advice("no column looks like a text among",
+           f"train numbers.csv --task classify --label y {DRY}", r"with (--task table)",
+           f"train numbers.csv --label y {DRY} {{0}}"),
+    Advice("no column looks like a label among", "train one.csv --task classify --dry-run",
+           r"with (--task language)", f"train one.csv {DRY} {{0}}",
+           {"one.csv": "review\n" + rows(20, " ")}),
+    Advice("is to be learned from all the same, name it with", f"train ids.csv --label y {DRY}",
+           r"with (--text)", "{typed} {0} order_id",
+           {"ids.csv": "order_id,y\n" + "".join(f"A{k:04},{'ab'[k % 2]}\n" for k in range(30))}),
+    # --- series -----------------------------------------------------------------------------------
+    Advice("and no row tells which: add --dates", f"train dates.csv {DRY} --horizon 2",
+           r"add (--dates \S+) or",
+           files={"dates.csv": "day,sales\n" + "".join(f"{k:02}/{k:02}/2021,{k}.5\n"
+                                                       for k in range(1, 13))}),
+    Advice("tells several series apart with --group",
+           f"train shops.csv {DRY} --time day --target sales --horizon 2",
+           r"apart with (--group)", "{typed} {0} shop",
+           {"shops.csv": "day,sales,shop\n" + days(30, more=",1.5") + days(30, more=",2.5")}),
+    Advice("a static column is the same at all steps",
+           f"train static.csv {DRY} --time day --target sales --horizon 2 --static k",
+           r"name it with (--covariates)",
+           f"train static.csv {DRY} --time day --target sales --horizon 2 {{0}} k",
+           {"static.csv": "day,sales,k\n" + "".join(
+               line + f",{k}\n" for k, line in enumerate(days(30).splitlines()))}),
+    # --- runs -------------------------------------------------------------------------------------
+    Advice("there is no run here; train one", "evaluate nothing", ENSUE, f"{{0}} {TINY}"),
+    Advice("there is no run here; name the files to train on", "train --run nowhere",
+           r"ensue (train .*)", f"{{0}} {TINY}"),
+    Advice("without files the run goes on as", "train --run run --epochs 3", ENSUE, "{0}"),
+    Advice("resumes it with its own settings", f"train films.csv --run run {TINY} --seed 5", ENSUE,
+           "{0}"),
+    Advice("for the new ones name another folder", f"train films.csv --run run {TINY} --seed 5",
+           r"folder, (--run \S+), or", "{typed} {0}"),
+    Advice("name another folder: --run", "train churn.csv --label churn --run run --epochs 1",
+           r"folder: (--run \S+)", "train churn.csv --label churn --epochs 1 {0}"),
+    Advice("to be split by their hash (equal ones stay in one part)",
+           f"train same.csv --run same {TINY}", r"(--validation)", "{typed} {0} films.csv",
+           {"same.csv": "review,stars\n" + "a film,good\nno film,bad\n" * 20}),
+    Advice("this run has no test part; give a file with", "evaluate untested", r"with (--test)",
+           "{typed} {0} films.csv"),
+    Advice("give one to `ensue evaluate", f"train films.csv --validation more.csv {DRY}",
+           r"`ensue (evaluate --test)`", "{0} films.csv untested", code=0),
+    Advice("or say --allow data", f"train moved.csv --run moved {TINY}", r"say (--allow data)",
+           files={"moved.csv": "review,stars,x\n" + rows(40).replace("\n", ",1\n")}),
+    Advice("Undo them, name another run folder, or allow them by name",
+           f"train changed.csv --run changed {TINY}", r"by name: (.*)",
+           files={"changed.csv": "review,stars\n" + rows(40).replace("town 7,good", "town 7,bad")}),
+    Advice("expected a language model, got a model to", "generate run", ENSUE, f"{{0}} {SMALL}"),
+    Advice("a model that reads from both sides", "fill lm 'a ___ film'",
+           r"(--set model\.family=both)",
+           f"train films.csv --task language --text review --run both {SMALL} {{0}}"),
+    Advice("more epochs may help", f"train films.csv --run longer {TINY} --epochs 2 --rate 0.01",
+           r"may help \((.*)\)", "{typed} {0}", code=0),
+    Advice("=recurrent trains one", "flow plain", r"(--set model\.\w+=recurrent)",
+           f"train films.csv --run again {TINY} {{0}}"),
+    Advice("  ensue evaluate ", "compare run plain", r"  ensue (.*)", "{0}"),
+    Advice("evaluate both on one file that neither has learned from", "compare lab evaluated",
+           r"ensue (evaluate \S+ --test) FILE", "{0} labelled.txt"),
+    # --- choosing models ------------------------------------------------------------------------
+    Advice("name the files to learn from", "select --run chosen", ENSUE,
+           f"{{0}} --models gru,lstm {TINY}"),
+    Advice("expected two models or more to select from", "select films.csv --run s0 --models gru",
+           r"`ensue (train)`", "{0} films.csv --dry-run"),
+    Advice("expected name:key=value,key=value, such as",
+           "select films.csv --run s1 --models gru:5,lstm", r"such as (\S+), got",
+           "select films.csv --run s1 --models {0},gru --epochs 1", slow=True),
+    Advice("or their scores could not be compared",
+           "select films.csv --run s2 --models gru:data.text=x,lstm",
+           r"give it with (--set data\.text)=",
+           f"select films.csv --run s2 --models gru,lstm {TINY} {{0}}=review", slow=True),
+    Advice("this is the folder of one run; name another one with",
+           f"select films.csv --run run --models gru,lstm {TINY}", r"with (--run)",
+           f"select films.csv {{0}} s3 --models gru,lstm {TINY}", slow=True),
+    # --- of one's own understanding ---------------------------------------------------------------
+    Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
+    Advice("that are each there or not choose --output logistic",
+           "backprop --widths 2,2 --output softmax --y 1,1", r"choose (--output logistic)",
+           "backprop --widths 2,2 --y 1,1 {0}"),
+    Advice("expected a value of", "graph 'sum(W @ x)' --at x=[1,2]", r"(--at [^…]*)…",
+           "graph 'sum(W @ x)' {0}[[1,2],[3,4]],x=[1,2]"),
+    Advice("choose other values with --at", "graph log(x) --at x=0", r"with (--at)",
+           "graph log(x) {0} x=1"),
+    Advice("got {} and {} tokens; give --held-out FILE", "data ngrams short.txt",
+           r"give (--held-out)", "data ngrams labelled.txt {0} labelled.txt", {"short.txt": "a\n"}),
+    Advice("no case has all words of", "bench LSTM.GRU", r"(--list)", "bench {0}"),
+    Advice("expected a run folder, or --cell such as", "flow", r"(--cell) such as (\w+)",
+           "flow {0} {1} --hidden-size 2 --steps 3"),
+]  # fmt: skip
+# Runs that commands name, and what trains them.
+RUNS = {
+    "run": f"films.csv {TINY}",
+    "moved": f"moved.csv {TINY}",
+    "changed": f"changed.csv {TINY}",
+    "evaluated": f"more.csv {TINY}",
+    "untested": f"films.csv --validation more.csv {TINY}",
+    "plain": f"films.csv {TINY} --set model.encoder=plain --set model.pooling=mean",
+    "lab": f"labelled.txt --format labelled {TINY}",
+    "lm": f"films.csv --task language --text review {SMALL}",
+}
+EVALUATED = ("lab", "evaluated")
+
+# Messages that no row follows, with the reason.
+HELP, PAGE = "a screen of help, not a message", "a page or a file that is written, not a message"
+BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
+SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
+MISSING = "needs a machine without compilers or packages"
+ELSEWHERE: dict[str, str] = {
+    "which `ensue settings` lists": "a longer list of what a message names",
+    "xcode-select --install": MISSING,
+    "--force-reinstall torch": MISSING,
+    "ensue itself is not installed": MISSING,
+    "so the exported": MISSING,
+    "read them with --decimal": "the row of decimal commas has its beginning, and follows it",
+    "learn the text itself with --task language": "the row of missing labels follows it",
+    "learn from all of them with --task table": "the row of missing texts follows it",
+    "there is no model here; train one": "as the row of runs, in Python",
+    "ensue train … {}": "the frame of the commands that the row of choices follows",
+    "export: subword tokenisers": "needs a run with subwords",
+    "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
+    "resumes the run.": BROKEN,
+    "there are no best weights so far": BROKEN,
+    "resumes it": BROKEN,
+    "Its best weights so far are used by": BROKEN,
+    "nothing was trained yet": BROKEN,
+    "nothing was trained. Mend that": BROKEN,
+    "not sealed, as in every run of version": SEALED,
+    "or train with the new settings": SEALED,
+    "this is not what Ensue wrote": SEALED,
+    "of this selection was": SEALED,
+    "Put the file back, give others with --test": SEALED,
+    "The model does not beat the": "a remark on scores: --best trains for hours",
+    "this model has no attention": "test_cli_translate.py and test_caption_runs.py explain a run",
+    "n-grams that were not seen need smoothing": "a remark on a text: test_language_runs.py",
+    "(--unchecked)": "names the option that was given",
+    "for `ensue fill`": HELP,
+    "Written by `ensue export`": PAGE,
+    "is not utf-8: convert it": "the advice is another program, iconv",
+    "Change one with --set train.clip": HELP,
+    "`ensue settings TASK` lists": HELP,
+    "what --quick and --best set": HELP,
+    "`ensue COMMAND --help` explains": HELP,
+    "tensorboard --logdir": "the advice is another program, tensorboard",
+    "next: ensue": "told after success: test_first_mistakes.py pastes it",
+    "(guessed; --text and --label choose": "names options of data check",
+    "is a folder, not a file": "told by readers of single files; `train` reads folders",
+    ": use another --encoding": "bytes that no common encoding has, so that none can be named",
+    "too few different trees": "depth 1 has few trees: test_strange_files.py",
+    "for --task image": "needs a folder of pictures: test_image_model.py trains on one",
+    "use --format parquet": "needs a Parquet file of another name: test_data_formats.py",
+    "cannot be written": "demos take seconds: test_demo.py",
+    "ensue predict {}": "the last lines of a demo: test_demo.py runs them",
+    "ensue explain {}": "the last lines of a demo: test_demo.py runs them",
+    "ensue evaluate {}": "the last lines of a demo: test_demo.py runs them",
+    "ensue train pairs.tsv": "the last lines of a demo: test_demo.py runs them",
+    "ensue demo cell": "the last lines of a demo: test_demo.py runs them",
+    "ensue cell ": "the last lines of a demo: test_demo.py runs them",
+    "to allow it: --trust-cell": "test_task_commands.py trusts the cell of every task",
+    "## Recipes": PAGE,
+    "# Settings": PAGE,
+    "or give other rows with --test FILE": "files that are gone: test_runs.py gives others",
+    "too few rows were split by their hash": "as the row of a run without test part",
+    "--epochs {} --allow train.epochs": "the row of more epochs follows it",
+    "there is no test part: give one with": "a remark of select: test_select.py",
+    "expected JSON of `ensue bench`": "names what wrote the file, and advises nothing",
+    "a file is no case": "bench runs for a minute: test_first_mistakes.py has the message",
+    "numbers are learned with --task regress": "needs targets that are vectors in memory",
+    "name another file with --data": "a part of which no batch is left: test_flow.py",
+    "expected at most --beam": "names what bounds it: test_cli_translate.py",
+    "expected a run folder with it": "names the option that it needs not",
+    "expected --cell SimpleRNN": "names what the option is for: test_flow.py",
+    "expected the steps whose outputs cost": "names what the option takes: test_bptt_walk.py",
+}
