@@ -16,6 +16,7 @@ import ensue
 from ensue import cli
 from ensue.errors import OptionError
 from ensue.export.c_folder import folder_files, run_folder
+from ensue.export.change import changed
 from ensue.export.grid import ExportMismatch
 from ensue.export.model import (
     TracedModel,
@@ -231,7 +232,7 @@ def test_the_linear_model_is_rounded_too(name: str) -> None:
     rounded = model.task.rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
     assert len(seen) == 1
     asked = list(ROWS[name].questions)[:3]
-    other = model.changed(rounded, model.networks).predict(asked)
+    other = changed(model, rounded, model.networks).predict(asked)
     assert [str(own) for own in other] != [str(own) for own in model.predict(asked)]
 
 

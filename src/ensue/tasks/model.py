@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Never, Self, overload
 
@@ -114,11 +113,6 @@ class Model(Generic[S, P, L, A]):
         self.must_be_fitted()
         assert self._learned is not None
         return self._learned
-
-    def changed(self, learned: L, networks: list[nn.Module]) -> Self:
-        found = copy(self)
-        found._learned, found.networks = learned, networks
-        return found
 
     @property
     def fitted(self) -> bool:
