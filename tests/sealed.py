@@ -14,8 +14,8 @@ from ensue.runs.data_files import split_still_holds
 from ensue.runs.evaluations import read_rows
 from ensue.runs.load import Loading, open_run
 from ensue.runs.messages import Message
-from ensue.runs.openings import OPENINGS
 from ensue.runs.run import Run
+from ensue.tasks.evaluation.openings import OPENINGS
 
 # Of a finished run, what is no result: who holds it, and states before the last one, which
 # resuming reads.

@@ -212,8 +212,9 @@ TABLE = [
     # tables
     Row("table", "number", data.HOUSES, {"hidden": [4], "batch_rows": 16, "target": "number"},
         filed=True),
-    Row("table", "class of two", data.FLATS, {"hidden": [4], "batch_rows": 16}, members=2,
-        classes=True),
+    Row("table", "class of two", data.FLATS,
+        {"hidden": [4], "batch_rows": 16, "features": ["polynomial(area, age)", "constant"]},
+        members=2, classes=True),
     # pictures
     Row("image", "class", data.BARS, {"blocks": "3 max", "hidden": [4], "batch_rows": 16},
         filed=True, classes=True,

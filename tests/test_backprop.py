@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d, conv2d, max_pool2d, pad
 
 from ensue.cells import GRU
 from ensue.cli import main
@@ -340,7 +341,8 @@ def test_the_drawing_has_its_biases() -> None:
 
 # --- vectors and matrices ----------------------------------------------------------------------
 
-SHAPED = {
+IMAGE = [[1.0, 0.5, 0.2, 1.5], [1.2, 0.1, 3.0, 0.7], [1.1, 2.0, 0.4, 0.6], [0.3, 1.4, 0.8, 1.9]]
+SHAPED: dict[str, dict[str, Any]] = {
     "v @ tanh(U @ x + c)": {"U": [[1.0, 2.0], [0.5, -1.0]], "x": [1.0, -1.0], "v": [1.0, 2.0],
                             "c": [0.5, -0.5]},
     "sum(softmax(W @ x) * y)": {"W": [[1.0, 2.0], [0.5, -1.0], [0.1, 0.3]], "x": [1.0, -1.0],
@@ -350,6 +352,9 @@ SHAPED = {
     "-log(sigmoid(x @ W @ y))": {"x": [0.3, 0.2], "W": [[1.0, 2.0], [0.5, -1.0]], "y": [1.0, 2.0]},
     "sum(maximum(x, y) + relu(x) + sqrt(exp(x)) + sin(x) + cos(y) + softplus(x))": {
         "x": [1.0, -2.0], "y": [0.5, 0.7]},
+    "sum(conv(X, F)**2) + b": {"X": IMAGE, "F": [[-1.0, 2.0], [4.0, -2.0]], "b": 1.0},
+    "sum(tanh(conv(pad(X, 1), F, 2)))": {"X": IMAGE, "F": [[-1.0, 0.2, 0.3], [0.4, -2.0, 1.0]]},
+    "sum(maxpool(X, 2)**2) + sum(meanpool(X, 3)**2)": {"X": IMAGE},
 }  # fmt: skip
 
 
@@ -376,6 +381,10 @@ def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) ->
     functions: dict[str, Any] = {name: getattr(torch, name) for name in names}
     functions["softmax"] = lambda v: v.softmax(-1)
     functions["softplus"] = torch.nn.functional.softplus
+    functions["conv"] = lambda x, f, s=1: conv2d(x[None, None], f[None, None], stride=s)[0, 0]
+    functions["pad"] = lambda x, n: pad(x, [n] * 4)
+    functions["maxpool"] = lambda x, n: max_pool2d(x[None, None], n)[0, 0]
+    functions["meanpool"] = lambda x, n: avg_pool2d(x[None, None], n)[0, 0]
     value = eval(text, functions, dict(leaves))
     assert found.value == pytest.approx(float(value.detach()), rel=1e-12)
     slopes = torch.autograd.grad(value, list(leaves.values()))
@@ -403,6 +412,11 @@ def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) ->
         ("summ(x)", {"x": [1]}, "unknown function 'summ'"),
         ("sum(x, x)", {"x": [1]}, "sum: expected 1 argument, got 2"),
         ("softmax(W) @ W", {"W": [[1, 2], [3, 4]]}, "softmax: expected a vector"),
+        ("sum(conv(x, x))", {"x": [1, 2]}, "conv: expected 2 matrices and a number, got 2 and 2"),
+        ("sum(conv(x, y))", {"x": [[1]], "y": [[1, 2]]}, "conv: expected a patch that fits into"),
+        ("sum(maxpool(x, 0))", {"x": [[1]]}, "maxpool: expected a whole number from 1 to 5, got 0"),
+        ("sum(pad(x, 0.5))", {"x": [[1]]}, "pad: expected a whole number from 0 to 5, got 0.5"),
+        ("sum(pad(x))", {"x": [[1]]}, "pad: expected 2 arguments, got 1"),
         ("sum(x.T)", {"x": [1]}, "expected numbers, variables, + − * / @ **"),
     ],
 )  # fmt: skip

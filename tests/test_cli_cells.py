@@ -10,6 +10,7 @@ from ensue import cli
 from ensue.cells import CELLS, LSTM
 from ensue.cells.load import load_cell
 from ensue.errors import OptionError
+from ensue.layers import Recurrent
 
 Out = pytest.CaptureFixture[str]
 
@@ -279,3 +280,16 @@ def test_a_step_that_is_no_equation_is_told_with_its_line(tmp_path: Path, capsys
     err = complaint(capsys, "cell", "show", written(tmp_path, wrong))
     assert "mine.py:9, in step" in err
     assert "return tanh(self.W @ x + self.U @ h.T)" in err
+
+
+def test_a_network_is_unfolded(capsys: Out, tmp_path: Path) -> None:
+    place = tmp_path / "both.svg"
+    sizes = ("--input", "2", "--hidden", "3")
+    words = ("cell", "show", "GRU", *sizes, "--unfold", "4", "--layers", "2", "--bidirectional")
+    assert "GRU" in printed(capsys, *words, "--picture", str(place))
+    network = Recurrent("GRU", 2, 3, 2, bidirectional=True)
+    assert place.read_text("utf-8") == network.unfolded(4)
+    assert "--unfold: expected --picture FILE with it" in complaint(capsys, *words)
+    assert "expected --unfold N with them" in complaint(
+        capsys, "cell", "show", "GRU", "--layers", "2", "--picture", str(place)
+    )

@@ -1,20 +1,31 @@
-"""Every command of docs/courses.md runs, but for those that take minutes."""
+"""Every command of docs/courses.md runs; what takes minutes with fewer updates, or up to where its
+training would begin."""
 
+import os
 import re
 import shlex
 import shutil
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from commands import Ensue, commands_in
 from picture_samples import lab
 
+from ensue import cli
 from ensue.cli.commands import MODULES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "courses.md"
 ITEMS = re.split(r"^- ", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
 RUNS = Path(__file__).parent / "version_0_1_0"
 LONG = "takes minutes"
+# what makes them short, by the command; `demo` is run by test_demo.py
+SHORTER = {
+    "train": ["--dry-run"],
+    "select": ["--epochs", "1", "--set", "model.hidden_size=2", "--set", "model.embedding_size=2"],
+    "memory": ["--steps", "4", "--updates", "1", "--hidden", "2", "--cells", "GRU"],
+}
+ELSEWHERE = ("demo",)
 
 
 def commands(item: str) -> list[str]:
@@ -22,27 +33,93 @@ def commands(item: str) -> list[str]:
 
 
 SHORT = [own for item in ITEMS if LONG not in item for own in commands(item)]
+TAKE_MINUTES = [own for item in ITEMS if LONG in item for own in commands(item)]
+FIGURES = {
+    # chapter: figures that its items must name between them
+    "Learning as optimisation": {*map(str, range(1, 4)), "5a", "5b", "6", "7"},
+    "Neural networks, a textbook chapter": {
+        *(f"6.{k}" for k in range(1, 10)), "A.1", "B.1", "B.2", "C.1", "D.1", "D.2",
+    },
+    # 19 is transfer
+    "Recurrent networks, attention, Transformers": {*map(str, range(1, 19))},
+}  # fmt: skip
 
 
 def test_every_item_has_a_command() -> None:
     assert [item for item in ITEMS if not commands(item)] == []
     assert {shlex.split(own)[1] for item in ITEMS for own in commands(item)} <= {*MODULES}
-    assert len(SHORT) > 30
+    assert {shlex.split(own)[1] for own in TAKE_MINUTES} <= {*SHORTER, *ELSEWHERE}
+    assert len(SHORT) > 60
+
+
+@pytest.mark.parametrize("chapter", FIGURES)
+def test_every_figure_has_a_row(chapter: str) -> None:
+    text = PAGE.read_text("utf-8").split(f"\n## {chapter}\n")[1].split("\n## ")[0]
+    named = re.findall(r"^- (?:§[\d.]+, )?Fig\. (.*?), (?![\dA-D])", text, flags=re.MULTILINE)
+    found = {number for own in named for number in re.findall(r"[A-D]?\.?\d[\d.]*[ab]?", own)}
+    assert {own.strip(".") for own in found} >= FIGURES[chapter]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the page names, and the runs `words` and `translator`."""
+    place = tmp_path_factory.mktemp("course")
+    shutil.copytree(RUNS / "translate-transformer" / "run", place / "translator")
+    lines = [f"the {who} opened their {what}" for who in ("students", "girls") for what in
+             ("books", "exams", "books yesterday")]  # fmt: skip
+    (place / "corpus.txt").write_text("\n".join(lines * 10) + "\n")
+    rows = [f"a {word} film number {k},{mood},{k % 5}"
+            for k in range(30) for word, mood in (("fine", "good"), ("dull", "bad"))]  # fmt: skip
+    (place / "reviews.csv").write_text("\n".join(["text,label,stars", *rows, ""]))
+    days = [date(2020, 1, 1) + timedelta(days=11 * k) for k in range(60)]
+    sales = [f"{day},{k % 7},{10 - abs(day.month - 7)}.5" for k, day in enumerate(days)]
+    (place / "sales.csv").write_text("\n".join(["day,warmth,sales", *sales, ""]))
+    (place / "tagged.conll").write_text("the D\ndog N\nruns V\n\na D\ncat N\nsleeps V\n\n" * 12)
+    (place / "pairs.tsv").write_text("".join(f"one {k}\tun {k}\n" for k in range(40)))
+    tree = "(S (NP (P our) (N company)) (VP (V trains) (N workers)))\n"
+    (place / "company.trees").write_text(tree * 20)
+    vectors = "".join(f'{{"input": [{k}, 1.5], "target": "word {k % 3}"}}\n' for k in range(40))
+    (place / "captions.jsonl").write_text(vectors)
+    settings = {"family": "both", "layers": 1, "hidden_size": 4, "embedding_size": 4, "columns": 2}
+    kept = [f"--set=model.{key}={value}" for key, value in settings.items()]
+    before = Path.cwd()
+    os.chdir(place)
+    try:
+        words = ["corpus.txt", "--task", "language", "--run", "words", "--epochs", "1", *kept]
+        with pytest.raises(SystemExit) as ending:
+            cli.main(["train", *words, "--set=text.min_count=1", "--quiet"])
+        assert ending.value.code == 0
+    finally:
+        os.chdir(before)
+    return place
 
 
 @pytest.fixture
 def ensue(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Ensue:
-    """A folder with a corpus and a translator; the lab, which takes seconds, has run already."""
-    shutil.copytree(RUNS / "translate-transformer" / "run", tmp_path / "translator")
-    (tmp_path / "corpus.txt").write_text("the students opened their books\n" * 20)
+    """The lab, which takes seconds, has run already."""
+    shutil.copytree(made, tmp_path / "course")
     monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *given: lab())
-    return commands_in(tmp_path, capsys, monkeypatch)
+    return commands_in(tmp_path / "course", capsys, monkeypatch)
 
 
-@pytest.mark.parametrize("command", dict.fromkeys(SHORT))
+@pytest.mark.parametrize("command", dict.fromkeys([*SHORT, *TAKE_MINUTES]))
 def test_commands_run(command: str, ensue: Ensue) -> None:
-    code, out, err = ensue(*shlex.split(command)[1:])
+    words = shlex.split(command)[1:]
+    if words[0] in ELSEWHERE:
+        return
+    code, out, err = ensue(*words, *(SHORTER[words[0]] if command in TAKE_MINUTES else []))
     assert code == 0, err
     assert out
+
+
+@pytest.mark.parametrize(
+    ("begins", "value"),
+    [("Fig. 6.2", 12), ("the letters L and T", 5), ("Fig. 6.4", -3), ("softmax of three", 4.15)],
+)
+def test_worked_examples_have_their_numbers(begins: str, value: float, ensue: Ensue) -> None:
+    (item,) = [own for own in ITEMS if own.startswith(begins)]
+    _, out, _ = ensue(*shlex.split(commands(item)[0])[1:])
+    result = out.strip().splitlines()[-1].split()[-2]
+    assert float(result.replace("−", "-")) == pytest.approx(value, abs=0.01)

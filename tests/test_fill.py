@@ -251,3 +251,21 @@ def test_the_command(
     code, _, err = ensue("fill", "run", "no blank")
     assert code == 2
     assert "expected a text with one blank" in err
+
+
+@pytest.mark.parametrize("family", ["recurrent", "window"])
+def test_a_forward_model_is_ranked_alike(family: str) -> None:
+    """Its share of words among the first five is that of stepping through the text."""
+    settings = {"family": family, "layers": 1, "hidden_size": 4, "embedding_size": 4, "columns": 2}
+    forward = LanguageModel({"min_count": 1}, settings, {"epochs": 1}).fit(LINES, LINES)
+    state, token = forward.begin(), forward.first
+    hits = []
+    for line in LINES:
+        for number in [*forward.learned.words.ids(line.split()), END_NUMBER]:
+            logs, state = forward.step(torch.tensor([token]), state)
+            rank = int((logs[0] >= logs[0, number]).sum())
+            hits += [rank <= 5] if number != END_NUMBER else []
+            token = int(number)
+    found = forward.evaluate(LINES).others
+    assert found["top 5, before alone"] == pytest.approx(sum(hits) / len(hits), abs=0.01)
+    assert "top 5, both sides" not in found

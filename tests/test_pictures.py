@@ -22,8 +22,9 @@ from ensue.cells import (
     Zoneout,
 )
 from ensue.drawing.arrange import GAP, Box, arrange
-from ensue.drawing.svg import GREY, Drawing
+from ensue.drawing.svg import GREY, VIOLET, Drawing
 from ensue.equations import Matrix, Vector, below, maximum, sigmoid, tanh
+from ensue.equations.picture import draw
 from ensue.errors import OptionError
 from ensue.layers import Recurrent
 
@@ -108,6 +109,25 @@ def test_nothing_overlaps_and_all_is_on_the_paper(cell: Cell) -> None:
     paper = ElementTree.fromstring(svg)
     wide, high = float(paper.attrib["width"]), float(paper.attrib["height"])
     assert all(x > 0 and y > 0 and to_x < wide and to_y < high for x, y, to_x, to_y in boxes)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_gates_stand_in_the_order_of_the_equations(name: str) -> None:
+    """Those of a cell that stand below one another."""
+    equations = CELLS[name]().equations()
+    drawn = ElementTree.fromstring(draw(equations))
+    named = {*equations.names.values()}
+    columns: dict[float, list[tuple[float, str]]] = {}
+    for own in drawn.iter(f"{SVG}text"):
+        word = "".join(own.itertext())
+        if word in named and own.get("fill") == VIOLET.line:
+            columns.setdefault(float(own.get("x", 0)), []).append((float(own.get("y", 0)), word))
+    written = [line.split(" ")[0] for line in str(equations).splitlines()]
+    for column in columns.values():
+        seen = [word for _, word in sorted(column)]
+        assert seen == [word for word in written if word in seen]
+    if name == "LSTM":
+        assert [[word for _, word in sorted(own)] for own in columns.values()] == [[*"ifgo"]]
 
 
 def test_an_overlap_is_seen() -> None:

@@ -24,7 +24,6 @@ from ensue.files.atomic_folder import unsealed
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
-from ensue.runs.openings import OPENINGS
 from ensue.runs.run import seconds_trained
 from ensue.study.selection import Selection, select, selection
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
@@ -33,6 +32,7 @@ from ensue.study.selection.selection import Entry, Pace, WinnerVerdict
 from ensue.study.selection.table import as_text
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
+from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.training import RunFolder, Update, Validated
 
 LINES = [

@@ -364,7 +364,7 @@ ROWS = with_target("number", houses(30))
         (
             [*ROWS, {**ROWS[0], "area": [1]}],
             {},
-            "row:31: column 'area': expected a text or a number",
+            "row:31: column 'area': expected a text, a number or a date",
         ),
         (ROWS, {"numeric": ["town"]}, "column 'town': expected a finite number, got"),
         (ROWS, {"numeric": ["areas"]}, "unknown column 'areas': did you mean 'area'?"),

@@ -27,6 +27,7 @@ from ensue.errors import OptionError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import TABLES, RunConfig
 from ensue.tasks import TASKS
+from ensue.tasks.evaluation.report import TimesOpened
 from ensue.tasks.options import EVALUATE, PREDICT, TRAIN, Option
 from ensue.training import checkpoint
 
@@ -144,6 +145,15 @@ def test_openings_of_the_test_part_are_counted(row: Row, trained: Trained) -> No
         assert (found["opened"], found["opened_by_this_run"]) == (expected, expected)
     lines = (folder / "test-openings.jsonl").read_text("utf-8").splitlines()
     assert len(lines) == 2
+    assert ensue.Run(folder / "run").evaluate().opened == TimesOpened(3, 0)
+    file = folder / f"test{row.data.suffix}"
+    model = ensue.load(folder / "run")
+    found = model.evaluate(file)
+    assert found.opened == TimesOpened(4, 0)
+    assert "These rows have been evaluated 4 times." in found.as_text()
+    assert model.evaluate(file.with_stem("validation")).opened == TimesOpened()
+    assert ensue.Run(folder / "run").evaluate("validation").opened == TimesOpened()
+    assert len((folder / "test-openings.jsonl").read_text("utf-8").splitlines()) == 4
 
 
 # --- files -------------------------------------------------------------------------------------

@@ -17,17 +17,20 @@ import pytest
 import torch
 from pages import check_page, words
 from task_data import Rows
-from task_laws import FILED, LAWS, TABLE, AnyModel, Row, every_task, law
+from task_laws import FILED, LAWS, REACH, TABLE, WAYS, AnyModel, Row, every_task, law
 
 from ensue import load
 from ensue.cells import Cell
+from ensue.cells.wrappers import OutputLayer
 from ensue.data.frames.origin import Origin
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError
+from ensue.layers import Recurrent
 from ensue.metrics.table import METRICS
 from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
 from ensue.tasks.answer_columns import answer_columns
 from ensue.tasks.blocks.encoders import ENCODERS
+from ensue.tasks.blocks.recurrent_layers import CellSettings
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
 from ensue.training import RunFolder, Said, Stopped, Update
 
@@ -101,6 +104,45 @@ def test_every_task_has_rows_and_one_with_files() -> None:
     assert {row.task for row in TABLE} == {*TASKS}
     assert [row.task for row in FILED] == [*dict.fromkeys(row.task for row in TABLE)]
     assert any(row.members > 1 for row in TABLE)
+
+
+def reaches(row: Row) -> bool:
+    return REACH.items() <= dict(row.model).items()
+
+
+def test_every_task_with_recurrent_layers_has_a_row_with_all_that_they_can_do() -> None:
+    layered = [name for name in TASKS if issubclass(TASKS[name].settings, CellSettings)]
+    assert {row.task for row in TABLE if reaches(row)} >= {*layered}
+    both = {name for name in layered if "bidirectional" in TASKS[name].settings.model_fields}
+    assert {"classify", "regress", "match", "label", "translate"} <= both
+    turned = {row.task for row in TABLE if WAYS.items() <= dict(row.model).items()}
+    assert turned >= both
+    pooled = {name for name in both if "pooling" in TASKS[name].settings.model_fields}
+    assert all("final_states" in TASKS[name].settings.model_fields for name in pooled)
+
+
+@law(reaches)
+def test_recurrent_layers_of_a_task_are_as_its_settings_say(row: Row, fitted: Fitted) -> None:
+    """The cell with its options and wrappers, a learned start, output layers between layers, where
+    the backward direction begins."""
+    model, _ = fitted(row)
+    layers = [
+        own
+        for network in model.networks
+        for own in network.modules()
+        if isinstance(own, Recurrent) and own.num_layers == REACH["layers"]
+    ]
+    assert layers
+    for own in layers:
+        for way in own.ways:
+            written = str(way.cell.equations())
+            assert all(word in written for word in ("relu", "m_h*", "m*h"))  # zoneout and dropout
+            assert way.learned_start
+        *below, top = own.ways[:: 1 + own.bidirectional]
+        assert all(isinstance(way.cell, OutputLayer) for way in below)
+        assert not isinstance(top.cell, OutputLayer)
+        if own.bidirectional:
+            assert own.backward_start == row.model["backward_start"]
 
 
 def test_every_family_encoder_and_solved_kind_has_a_row() -> None:

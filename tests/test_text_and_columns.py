@@ -72,6 +72,28 @@ def test_a_category_that_training_has_not_is_like_any_other_new_one(model: Class
     assert one.probabilities == other.probabilities
 
 
+def test_explanations_leave_the_columns_as_they_are(model: Classifier) -> None:
+    row = {"review": "the film was long", "price": 20.0, "country": "nl"}
+
+    def odds(text: str) -> float:
+        (own,) = model.predict([{**row, "review": text}])
+        return float(np.log(own.probabilities["good"] / own.probabilities["bad"]))
+
+    (found,) = model.explain(row, method="occlusion", label="good").answers
+    left = ["film was long", "the was long", "the film long", "the film was"]
+    assert found.scores == pytest.approx(
+        [odds(row["review"]) - odds(own) for own in left], abs=1e-5
+    )
+    (linear,) = model.explain(row, method="gradient", label="good").linear
+    part = model.task.asked([row], model)
+    scores = model.learned.text_scores(part)[0]
+    good = list(model.learned.labels.tokens).index("good")
+    assert linear.output == pytest.approx(float(scores[good] - scores[1 - good]), rel=1e-5)
+    assert linear.output == pytest.approx(linear.bias + sum(linear.scores))
+    with pytest.raises(DataError, match="expected price, country beside the text"):
+        model.explain("the film was long")
+
+
 def test_numbers_can_be_predicted_from_both() -> None:
     frame = films(150)
     dear = frame["price"].fillna(20.0)

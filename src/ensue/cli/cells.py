@@ -16,6 +16,7 @@ from ensue.cli.app import (
     write_picture,
 )
 from ensue.cli.grouped import grouped
+from ensue.errors import OptionError
 
 if TYPE_CHECKING:
     from ensue.cells import Cell
@@ -66,6 +67,22 @@ class ShowOptions:
         ),
     ] = None
     picture: Picture = None
+    unfold: Annotated[
+        int | None,
+        typer.Option(
+            "--unfold",
+            metavar="N",
+            min=1,
+            help="With --picture: a network of the cell, unfolded over N steps, in the place of "
+            "one step.",
+        ),
+    ] = None
+    layers: Annotated[
+        int, typer.Option("--layers", metavar="N", min=1, help="Of the unfolded network.")
+    ] = 1
+    bidirectional: Annotated[
+        bool, typer.Option("--bidirectional", help="Of the unfolded network: both directions.")
+    ] = False
     dark: Dark = False
     as_json: AsJson = False
 
@@ -75,8 +92,13 @@ class ShowOptions:
 def show_cell(options: ShowOptions) -> None:
     """Show a cell, built-in or your own: equations, parameters, flops.
 
-    A Python file is imported, so its code is executed. --picture draws the graph of the step.
+    A Python file is imported, so its code is executed. --picture draws the graph of the step, with
+    --unfold the network over several.
     """
+    if options.picture is None and options.unfold is not None:
+        raise OptionError("--unfold: expected --picture FILE with it, which it draws, got none")
+    if options.unfold is None and (options.layers > 1 or options.bidirectional):
+        raise OptionError("--layers, --bidirectional: expected --unfold N with them, got none")
     from ensue.cells.describe import as_text, describe
     from ensue.cells.load import load_cell
 
@@ -84,7 +106,7 @@ def show_cell(options: ShowOptions) -> None:
     cell, sizes = load_cell(options.cell), (options.input_size, options.hidden_size)
     found = describe(cell, *sizes)
     if options.picture is not None:
-        write_picture(options.picture, cell.equations(*sizes).svg(), options.dark)
+        write_picture(options.picture, drawn(cell, options), options.dark)
     facts: dict[str, object] = asdict(found)
     if options.code:
         facts["code"] = kernel_code(cell, *sizes)
@@ -96,6 +118,17 @@ def show_cell(options: ShowOptions) -> None:
         answer(str(facts["code"]), end="")
     else:
         answer(found.latex if options.latex else as_text(found, options.gradient))
+
+
+def drawn(cell: "Cell", options: ShowOptions) -> str:
+    """One step, or a network over several."""
+    sizes = (options.input_size, options.hidden_size)
+    if options.unfold is None:
+        return cell.equations(*sizes).svg()
+    from ensue.layers import Recurrent
+
+    network = Recurrent(cell, *sizes, options.layers, bidirectional=options.bidirectional)
+    return network.unfolded(options.unfold)
 
 
 def kernel_code(cell: "Cell", input_size: int, hidden_size: int) -> str:

@@ -1,16 +1,22 @@
-"""One name for data as encoded: a resumed run sees at once whether its data has changed."""
+"""One name for data: as encoded, in files, and as rows in memory. A resumed run sees at once
+whether its data has changed, and a held-out part is known again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.parallel import sides_of
 from ensue.data.ragged import Ragged
+from ensue.data.stream import open_file
 from ensue.errors import OptionError
+
+BLOCK = 1 << 20
 
 
 def fingerprint(columns: Mapping[str, NDArray[Any] | Ragged]) -> str:
@@ -31,3 +37,49 @@ def fingerprint(columns: Mapping[str, NDArray[Any] | Ragged]) -> str:
             digest.update(title.encode("utf-8", "surrogatepass"))
             digest.update(plain.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def digest_of(paths: Iterable[str]) -> str:
+    """sha256 over the bytes of files; of a folder, over its files by name."""
+    found = sha256()
+    for path in (Path(side) for both in paths for side in sides_of(both)):
+        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        for file in files:
+            with open_file(file) as stream:
+                while block := stream.read(BLOCK):
+                    found.update(block)
+    return found.hexdigest()
+
+
+def rows_digest(rows: Any) -> str:
+    """sha256 over the values of rows in memory: texts, numbers, arrays, and lists and mappings of
+    such, in their order.
+
+    >>> rows_digest([("a", 1)]) == rows_digest((["a", 1],))
+    True
+    """
+    found = sha256()
+    for piece in _pieces(rows):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _pieces(value: Any) -> Iterable[bytes]:
+    """What tells a value from others; lists and tuples of the same are the same."""
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        yield f"{value.dtype.str} {value.shape} ".encode()
+        yield np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, Mapping):
+        for key, own in value.items():
+            yield from _pieces(key)
+            yield from _pieces(own)
+        yield b"}"
+    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        for own in value:
+            yield from _pieces(own)
+        yield b"]"
+    else:
+        plain = value.item() if isinstance(value, np.generic) else value
+        yield f"{plain!r},".encode("utf-8", "surrogatepass")

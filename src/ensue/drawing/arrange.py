@@ -10,12 +10,14 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations, product
 from typing import NamedTuple
 
 Point = tuple[float, float]
 
 SWEEPS = 16
+FEW_INPUTS = 4  # whose orders are all tried
+TURNED = 1.2  # crossings that two boxes in the wrong order are as bad as
 SETTLING = 240  # rounds of levelling
 GAP = 16.0  # between things in a column
 ALMOST = 8.0  # a bend smaller than this is taken out
@@ -52,6 +54,7 @@ class _Grid:
     links: list[tuple[int, int]]  # between neighbouring columns
     chains: list[list[int]]  # for each edge its nodes, ends included
     real: int  # nodes below this number are boxes
+    ordered: frozenset[int]  # boxes that should stand in a column by their numbers
 
     @cached_property
     def before(self) -> dict[int, list[int]]:
@@ -74,11 +77,17 @@ class _Grid:
 
 
 def arrange(
-    boxes: Sequence[Box], edges: Sequence[tuple[int, int]], inputs: int, results: Collection[int]
+    boxes: Sequence[Box],
+    edges: Sequence[tuple[int, int]],
+    inputs: int,
+    results: Collection[int],
+    ordered: Collection[int] = (),
 ) -> Arrangement:
     """Places boxes. Edges go from lower to higher numbers; the first `inputs` boxes stand in
-    the first column, `results` in the last."""
-    grid = _grid(boxes, edges, _columns(len(boxes), edges, inputs, results))
+    the first column, `results` in the last; `ordered` ones below one another by their numbers,
+    if that costs few crossings."""
+    columns = _columns(len(boxes), edges, inputs, results)
+    grid = _grid(boxes, edges, columns, frozenset(ordered))
     _order(grid)
     heights = _heights(grid)
     lefts, widths = _sides(grid)
@@ -112,7 +121,12 @@ def _columns(
     return column
 
 
-def _grid(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], column: list[int]) -> _Grid:
+def _grid(
+    boxes: Sequence[Box],
+    edges: Sequence[tuple[int, int]],
+    column: list[int],
+    ordered: frozenset[int],
+) -> _Grid:
     """Edges cut into links; edges from one node share the nodes on their common way."""
     rooms = list(boxes)
     columns: list[list[int]] = [[] for _ in range(max(column, default=0) + 1)]
@@ -130,13 +144,26 @@ def _grid(boxes: Sequence[Box], edges: Sequence[tuple[int, int]], column: list[i
             chain.append(passing[a, k])
         chains.append([*chain, b])
     links = list(dict.fromkeys(link for chain in chains for link in pairwise(chain)))
-    return _Grid(rooms, columns, links, chains, len(boxes))
+    return _Grid(rooms, columns, links, chains, len(boxes), ordered)
 
 
 # -------------------------------------------------------------------- order
 def _order(grid: _Grid) -> None:
-    """Orders each column so that few links cross: barycentre sweeps, then swaps of neighbours."""
-    best, fewest = [list(c) for c in grid.columns], _crossings(grid)
+    """Orders each column so that few links cross, and ordered boxes stand by their numbers:
+    barycentre sweeps, then swaps of neighbours, from every order of the inputs, and both with
+    boxes that may change places and with boxes that may not."""
+    given, found = grid.columns, list[tuple[float, list[list[int]]]]()
+    starts = permutations(given[0]) if len(given[0]) <= FEW_INPUTS else [given[0]]
+    for start, by_number in product(starts, (False, True)):
+        grid.columns = [list(start), *(list(c) for c in given[1:])]
+        found.append(_swept(grid, by_number))
+    grid.columns = min(found, key=lambda own: own[0])[1]
+
+
+def _swept(grid: _Grid, by_number: bool) -> tuple[float, list[list[int]]]:
+    """The best columns on the way of the sweeps. by_number: ordered boxes stay in the order
+    of their numbers."""
+    best, fewest = [list(c) for c in grid.columns], _untidy(grid)
     for sweep in range(SWEEPS):
         onward = sweep % 2 == 0
         near = grid.before if onward else grid.after
@@ -145,10 +172,24 @@ def _order(grid: _Grid) -> None:
             place = {n: i for column in grid.columns for i, n in enumerate(column)}
             grid.columns[k].sort(key=lambda n: _mean([place[m] for m in near[n]], place[n]))
         _swap(grid)
-        crossings = _crossings(grid)
-        if crossings < fewest:
-            best, fewest = [list(c) for c in grid.columns], crossings
-    grid.columns = best
+        if by_number:
+            grid.columns = [_by_number(column, grid.ordered) for column in grid.columns]
+        untidy = _untidy(grid)
+        if untidy < fewest:
+            best, fewest = [list(c) for c in grid.columns], untidy
+    return fewest, best
+
+
+def _by_number(column: list[int], ordered: frozenset[int]) -> list[int]:
+    boxes = iter(sorted(ordered.intersection(column)))
+    return [next(boxes) if n in ordered else n for n in column]
+
+
+def _untidy(grid: _Grid) -> float:
+    """Links that cross, and pairs of ordered boxes that stand the other way round."""
+    pairs = (combinations(filter(grid.ordered.__contains__, c), 2) for c in grid.columns)
+    turned = sum(a > b for column in pairs for a, b in column)
+    return _crossings(grid) + TURNED * turned
 
 
 def _mean(values: Sequence[float], otherwise: float) -> float:

@@ -65,6 +65,13 @@ class Outline:
         self.results = [self._result(part, node) for part, node in equations.state.items()]
         if equations.output not in equations.state.values():
             self.results.append(self._result("", equations.output))
+        written = {
+            self._made[node]: k
+            for k, node in enumerate(below(equations.roots))
+            if node in self._made
+        }
+        first = len(self.inputs)
+        self.items[first:] = sorted(self.items[first:], key=lambda item: written[item])
         self.items += self.results
 
     def _result(self, part: str, node: Node) -> Item:

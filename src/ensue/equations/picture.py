@@ -78,7 +78,9 @@ class _Picture:
         self.edges = [(item, k) for item in self.items for k in range(len(item.inputs))]
         links = [(number[item.inputs[k][0]], number[item]) for item, k in self.edges]
         results = [number[item] for item in self.outline.results]
-        placed = arrange(list(map(box, self.items)), links, len(self.outline.inputs), results)
+        named = [number[item] for item in self.items if item.name]
+        boxes, inputs = list(map(box, self.items)), len(self.outline.inputs)
+        placed = arrange(boxes, links, inputs, results, named)
         self.upper, self.lower = self._lanes(placed)
         right = MARGIN + LANE * (1 + len(self.upper + self.lower))
         self.shift = (right, TITLE + LANE * (1 + len(self.upper)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from ensue.data.fingerprint import digest_of
 from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
-from ensue.data.stream import open_file
 from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import Damaged, sealed, unsealed
 from ensue.files.opening import read_plain
@@ -19,20 +18,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.paths import portable
 from ensue.training import RunFolder
 
-BLOCK = 1 << 20
 FORMAT = 2  # of data.json
-
-
-def digest_of(paths: Iterable[str]) -> str:
-    """sha256 over the bytes of files; of a folder, over its files by name."""
-    found = sha256()
-    for path in (Path(side) for both in paths for side in sides_of(both)):
-        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        for file in files:
-            with open_file(file) as stream:
-                while block := stream.read(BLOCK):
-                    found.update(block)
-    return found.hexdigest()
 
 
 def data_facts(folder: RunFolder, config: RunConfig) -> bytes:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ensue import __version__
+from ensue.data.fingerprint import digest_of
 from ensue.data.parallel import sides_of
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, EnsueError, OptionError
 from ensue.runs.card import add_evaluations
 from ensue.runs.config import RunConfig
-from ensue.runs.data_files import digest_of, key_of, split_still_holds
+from ensue.runs.data_files import key_of, split_still_holds
 from ensue.runs.evaluations import (
     Evaluated,
     EvaluatedFile,
@@ -23,12 +24,17 @@ from ensue.runs.evaluations import (
     read_evaluations,
 )
 from ensue.runs.load import LoadedRun, Loading, open_run
-from ensue.runs.messages import Message, Say, nobody, rejected_message
-from ensue.runs.openings import record_opening
+from ensue.runs.messages import Message, Say, log, nobody, rejected_message
 from ensue.runs.paths import PARTS
-from ensue.tasks.evaluation.report import Evaluation
+from ensue.settings import one_of
+from ensue.tasks.evaluation.openings import record_opening
+from ensue.tasks.evaluation.report import Evaluation, TimesOpened
+from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
+from ensue.tasks.options import EVALUATE
 from ensue.training import RunFolder
+
+HELD_OUT = PARTS[1:]  # parts that can be evaluated
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,20 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     not_kept = _keep(folder, kept, say)
     ours, by_all = (opening.by_this_run, opening.by_all) if opening else (0, 0)
     return Opened(found, ours, by_all, svg, not_kept)
+
+
+def evaluate_in_python(
+    folder: RunFolder, part: str, test: Sequence[str], asked: Mapping[str, Any], how: Loading
+) -> Evaluation:
+    """The same for `Run.evaluate`; warnings are logged, and what cannot be kept is an error."""
+    if part not in HELD_OUT:
+        raise OptionError(f"part: {one_of(HELD_OUT, part)}")
+    check_words(RunConfig.read(folder.config).description, asked, EVALUATE)
+    found = evaluate_run(folder, EvaluationRequest(part, test, asked=asked, loading=how), log)
+    if found.not_kept is not None:
+        raise found.not_kept
+    by_others = found.by_all - found.by_this_run
+    return found.evaluation.opened_as(TimesOpened(found.by_all, by_others))
 
 
 def _known_openings(folder: RunFolder, files: Sequence[EvaluatedFile]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,10 @@ from ensue.escape import in_shell
 from ensue.files.attempt import failure_of
 from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
-from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.messages import Message, Say, log, nobody
 from ensue.tasks import TASKS, unfinished
+from ensue.tasks.evaluation.openings import Openings
+from ensue.tasks.given import openings_of
 from ensue.tasks.kept_cells import NO_TRUST, Trust
 from ensue.tasks.model import Model
 from ensue.tasks.saved import Saved, read_model
@@ -120,11 +121,6 @@ def _refuse_nothing(folder: RunFolder) -> None:
     )
 
 
-def _log(message: Message) -> None:
-    if message.warning:
-        logging.getLogger("ensue").warning(message.text)
-
-
 def load(
     run: Path | str,
     *,
@@ -146,7 +142,15 @@ def load(
     """
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
     if folder.config.exists():
-        return open_run(folder, how, _log).model
+        found = open_run(folder, how, log)
+        model, data = found.model, found.config.data
+        model.openings = openings_of(folder, *data.validation, *(data.train if data.test else []))
+        return model
     if best_so_far and folder.learned.is_dir():  # of `fit(…, folder=run)`, which was stopped
-        return _model_of(unfinished.best_so_far(folder).saved, how)
-    return _model_of(read_model(folder.model if folder.model.is_dir() else folder.path), how)
+        model = _model_of(unfinished.best_so_far(folder).saved, how)
+        model.openings = Openings(folder)
+        return model
+    in_run = folder.model.is_dir()
+    model = _model_of(read_model(folder.model if in_run else folder.path), how)
+    model.openings = Openings(folder if in_run else None)
+    return model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,12 @@ Say = Callable[[Message], None]
 
 def nobody(message: Message) -> None:
     """For callers who want no messages."""
+
+
+def log(message: Message) -> None:
+    """Where a warning goes in Python."""
+    if message.warning:
+        logging.getLogger("ensue").warning(message.text)
 
 
 def rejected_message(count: int) -> list[Message]:

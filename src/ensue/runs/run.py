@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -249,6 +249,25 @@ class Run:
         kind = TASKS[self.task].evaluation_class
         found = [own for own in current_evaluations(self.folder, kind) if own.part == part]
         return found[-1].evaluation if found else None
+
+    def evaluate(
+        self,
+        part: str = "test",
+        *,
+        test: Sequence[Path | str] = (),
+        trust: bool = False,
+        device: str = "auto",
+        **asked: Any,
+    ) -> Evaluation:
+        """As `ensue evaluate`: opens the test part, or the validation part, keeps the result in the
+        folder, and writes down that the test part was opened. test: files in the place of the
+        run's own; trust, device: as `ensue.load`; asked: the task's own words, beam=5."""
+        from ensue.runs.evaluate import evaluate_in_python
+        from ensue.runs.load import Loading
+        from ensue.tasks.kept_cells import Trust
+
+        files, how = [str(own) for own in test], Loading(Trust(trust), device)
+        return evaluate_in_python(self.folder, part, files, asked, how)
 
     def model(self, **how: Any) -> Model[Any, Any, Any]:
         """The model; how: the keywords of `ensue.load`."""

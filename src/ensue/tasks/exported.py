@@ -206,6 +206,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "export it as ONNX or JavaScript",
     ),
     "javascript": ("an operator that JavaScript does not have yet", "export it as ONNX"),
+    "features": (
+        "hand-made features of a table (model.features), as dates have by default",
+        "train on numbers and categories",
+    ),
     "columns": ("columns of a table beside the text", "train on the text alone"),
 }
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin
 
 import numpy as np
 
+from ensue.data.fingerprint import digest_of, rows_digest
 from ensue.data.frames.frame import NAME, Frame
 from ensue.data.frames.kinds import is_a
 from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError, unknown
+from ensue.files.run_folder import RunFolder
 from ensue.settings import Table
 from ensue.tasks.answer_columns import answer_frame
 from ensue.tasks.answers import Answers
+from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.questions import decided
 from ensue.tasks.sample import Sample, first_rows
 
 if TYPE_CHECKING:
+    from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.model import Model
     from ensue.tasks.task import AnyPart, Task
 
@@ -56,8 +61,8 @@ class TableGiven:
         if frame is not None:
             origin = Origin(frame.read, MEND_FRAME, files=False, option=IN_PYTHON, words=keys)
             return cls(NAME, origin, frame)
-        if isinstance(data, Path) or (isinstance(data, str) and _is_file(data)):
-            return cls(str(data), Origin(mend=MEND_FILE, option=IN_PYTHON, words=keys))
+        if (path := _as_file(data)) is not None:
+            return cls(path, Origin(mend=MEND_FILE, option=IN_PYTHON, words=keys))
         return None
 
     def settings(self, roles: Mapping[str, Any]) -> DataSettings:
@@ -205,6 +210,18 @@ def _part(
     return read
 
 
+def evaluated(model: Model[Any, Any, Any], data: Any, given: Mapping[str, Any]) -> Evaluation:
+    """given: roles of columns, and the task's own words."""
+    columns = {role: value for role, value in given.items() if role in model.task.columns}
+    words = {word: value for word, value in given.items() if word not in columns}
+    check_words(model.task, words, EVALUATE)
+    data = list(data) if isinstance(data, Iterator) else data  # it is read twice
+    part = part_to_evaluate(model, data, columns)
+    if not len(part):
+        raise DataError("evaluate: expected rows, got none")
+    return model.openings.count(data_digest(data), model.evaluate_part(part, words))
+
+
 def part_to_evaluate(model: Model[Any, P, Any], data: Any, columns: Mapping[str, Any]) -> P:
     """Rows with what is to be answered. columns: roles, where they are not those of training."""
     task, given = model.task, TableGiven.of(data, model.task)
@@ -233,6 +250,37 @@ def _asked_roles(
                 f"{key}: this model was fitted with {fitted!r}, got {value!r}; rename the column"
             )
     return {**model.roles, **told.get("data", {})}
+
+
+# --- evaluated how often --------------------------------------------------------------------------
+
+
+def data_digest(data: Any) -> str:
+    """Of what `evaluate` was given, by its content; a file has the digest that its run knows."""
+    if (path := _as_file(data)) is not None:
+        return digest_of([path])
+    frame = Frame.of(data)
+    if frame is not None:
+        return rows_digest({name: frame.column(name) for name in frame.names})
+    return rows_digest(data)
+
+
+def openings_of(folder: RunFolder | None, *learned_from: Any) -> Openings:
+    """Of a model that learns from these: files are digested when something is evaluated."""
+    given = [own for own in learned_from if own is not None and not isinstance(own, Iterator)]
+    files = [path for own in given if (path := _as_file(own)) is not None]
+    rows = frozenset(data_digest(own) for own in given if _as_file(own) is None)
+    return Openings(folder, partial(_learned_from, rows, files))
+
+
+def _learned_from(rows: frozenset[str], files: Sequence[str]) -> frozenset[str]:
+    return rows | {digest_of([path]) for path in files if _is_file(path)}
+
+
+def _as_file(data: Any) -> str | None:
+    if isinstance(data, Path) or (isinstance(data, str) and _is_file(data)):
+        return str(data)
+    return None
 
 
 # --- to be answered ------------------------------------------------------------------------------

@@ -11,13 +11,14 @@ from torch import nn
 from typing_extensions import TypeVar
 
 from ensue.cells import Cell
-from ensue.errors import DataError, OptionError, enough_memory
+from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
 from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
+from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable, holding
-from ensue.tasks.given import answered, check_words, fit_parts_of, part_to_evaluate
+from ensue.tasks.given import answered, evaluated, fit_parts_of, openings_of
 from ensue.tasks.kept_cells import (
     NO_TRUST,
     Trust,
@@ -38,7 +39,6 @@ from ensue.tasks.model_settings import (
     settings_of,
     told_keys,
 )
-from ensue.tasks.options import EVALUATE
 from ensue.tasks.recipes import with_recipe
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
@@ -104,6 +104,7 @@ class Model(Generic[S, P, L, A]):
         self.networks: list[nn.Module] = []
         self.roles: Mapping[str, Any] = {}  # columns by the keys of [data]
         self.label_type = ""  # of the labels in a data frame: bool, int or float
+        self.openings = Openings()
         self._learned: L | None = None
 
     # ------------------------------------------------------------- learning
@@ -141,6 +142,7 @@ class Model(Generic[S, P, L, A]):
             watchers = where_somebody_looks(self.train.watch)
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
+        self.openings = openings_of(how.folder, data, validation)
         with holding(how.folder):
             train, held = fit_parts_of(self, data, validation, columns, how.say)
             adapt(self, train, how.say)
@@ -293,14 +295,10 @@ class Model(Generic[S, P, L, A]):
 
     def evaluate(self, data: Any, **given: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns,
-        where a data frame does not have those of `fit`, and the task's own words."""
+        where a data frame does not have those of `fit`, and the task's own words. How often the
+        rows have been evaluated is counted, for a model of a run in a file beside it."""
         self.must_be_fitted()
-        columns = {role: given.pop(role) for role in self.task.columns if role in given}
-        check_words(self.task, given, EVALUATE)
-        part = part_to_evaluate(self, data, columns)
-        if not len(part):
-            raise DataError("evaluate: expected rows, got none")
-        return self.evaluate_part(part, given)
+        return evaluated(self, data, given)
 
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
         self.task.check(part, "test")
@@ -333,14 +331,17 @@ class Model(Generic[S, P, L, A]):
         """A model that was saved, or that of a run by the run's folder. A cell of one's own is
         never run unasked: trust runs the file that the folder keeps, cell takes its place.
         device: where it answers, auto, cpu or cuda."""
-        place = Path(folder)
-        saved = read_model(place / "model" if (place / "model").is_dir() else place)
+        run = RunFolder(folder)
+        in_run = run.model.is_dir()
+        saved = read_model(run.model if in_run else run.path)
         if saved.kind != cls.task.name:
             raise OptionError(
                 f"{folder}: expected a {cls.task.name} model, got a {saved.kind} model; "
                 "load it with the class of its own"
             )
-        return cls.of_saved(saved, Trust(trust, cell), device)
+        found = cls.of_saved(saved, Trust(trust, cell), device)
+        found.openings = Openings(run if in_run else None)
+        return found
 
     @classmethod
     def of_saved(cls, saved: Saved, trust: Trust = NO_TRUST, device: str = "auto") -> Self:

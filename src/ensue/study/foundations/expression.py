@@ -13,6 +13,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import torch
@@ -306,12 +307,21 @@ def as_text(found: Expression) -> str:
 
 
 def _shaped(found: Expression) -> list[list[str]]:
-    """With the shape of each value, which its derivative has too."""
+    """With the shape of each value, which its derivative has too; a matrix row by row."""
     rows = [["node", "is", "shape", "value", "∂result/∂node"]]
     for own in found.places:
         inside = ", ".join(f"#{k}" for k in own.inputs)
         what = f"{own.label}({inside})" if own.inputs else own.label
         shape = "×".join(map(str, own.shape)) or "1"
-        slope = "" if own.is_constant else number(own.derivative, 4)
-        rows.append([f"#{own.number}", what, shape, number(own.value, 4), slope])
+        slopes = [""] * len(_rows(own.value)) if own.is_constant else _rows(own.derivative)
+        heads = chain([[f"#{own.number}", what, shape]], repeat([""] * 3))
+        lines = zip(heads, _rows(own.value), slopes, strict=False)
+        rows += [[*head, value, slope] for head, value, slope in lines]
     return rows
+
+
+def _rows(value: Value) -> list[str]:
+    """A number or a vector on one line, a matrix on a line for each row."""
+    if isinstance(value, list) and isinstance(value[0], list):
+        return [number(row, 4) for row in value]
+    return [number(value, 4)]

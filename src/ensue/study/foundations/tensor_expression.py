@@ -3,6 +3,8 @@
     MatMul (W @ x)     of matrices and vectors; of two vectors their dot product
     + − * /, functions feature by feature; a single number meets any shape
     sum, mean, softmax of all features of a vector
+    conv(x, f, stride) of matrices: the filter f at every place of x, not flipped
+    pad(x, n), maxpool(x, n), meanpool(x, n): n zeros around a matrix; its patches of n×n
 
 The result is one number. The derivative of the result by a node has the node's shape, and is the
 sum of what its users send back.
@@ -13,10 +15,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import avg_pool2d, conv2d, max_pool2d, pad
 
 from ensue.errors import EquationError, OptionError, ShapeError, unknown
 from ensue.study.foundations.expression import (
@@ -31,6 +35,7 @@ from ensue.study.foundations.expression import (
 
 Given = float | Sequence[Any]  # a number, a list of numbers, or a list of such lists
 MOST_NUMBERS = 100  # of one value
+MOST_AROUND = 5  # zeros, and sizes of patches and steps
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,47 @@ def _elementwise(
     return Operation(value, lambda t, y, v: (t * slope(y, v),))
 
 
+def _volume(x: Tensor) -> Tensor:
+    return x[None, None]
+
+
+def _conv(x: Tensor, f: Tensor, stride: Tensor) -> Tensor:
+    return conv2d(_volume(x), _volume(f), stride=int(stride))[0, 0]
+
+
+def _conv_back(
+    t: Tensor, y: Tensor, x: Tensor, f: Tensor, stride: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """To x the filter turned back onto each place; to f the sum of the patches that it met."""
+    to_x, to_f = torch.zeros_like(x), torch.zeros_like(f)
+    step, (rows, columns) = int(stride), f.shape
+    for i, j in product(range(t.shape[0]), range(t.shape[1])):
+        patch = (slice(i * step, i * step + rows), slice(j * step, j * step + columns))
+        to_x[patch] += t[i, j] * f
+        to_f += t[i, j] * x[patch]
+    return to_x, to_f, torch.zeros_like(stride)
+
+
+def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    around = int(n)
+    inside = (slice(around, around + x.shape[0]), slice(around, around + x.shape[1]))
+    return t[inside], torch.zeros_like(n)
+
+
+def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    """Of equal numbers the first gets the derivative."""
+    _, at = max_pool2d(_volume(x), int(n), return_indices=True)
+    found = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
+    return found.view_as(x), torch.zeros_like(n)
+
+
+def _mean_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    size, found = int(n), torch.zeros_like(x)
+    shared = t.repeat_interleave(size, 0).repeat_interleave(size, 1) / size**2
+    found[: shared.shape[0], : shared.shape[1]] = shared
+    return found, torch.zeros_like(n)
+
+
 OPERATIONS: dict[str, Operation] = {
     "MatMul": Operation(torch.matmul, _matmul_back),
     "add": Operation(torch.add, lambda t, y, a, b: (t, t)),
@@ -70,6 +116,10 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "sum": Operation(torch.sum, lambda t, y, v: (t * torch.ones_like(v),)),
     "mean": Operation(torch.mean, lambda t, y, v: (t * torch.ones_like(v) / v.numel(),)),
+    "conv": Operation(_conv, _conv_back),
+    "pad": Operation(lambda x, n: pad(x, [int(n)] * 4), _pad_back),
+    "maxpool": Operation(lambda x, n: max_pool2d(_volume(x), int(n))[0, 0], _max_back),
+    "meanpool": Operation(lambda x, n: avg_pool2d(_volume(x), int(n))[0, 0], _mean_back),
     "softmax": Operation(lambda v: v.softmax(-1), lambda t, y, v: (y * (t - (t * y).sum(-1)),)),
     "sin": _elementwise(torch.sin, lambda y, v: v.cos()),
     "cos": _elementwise(torch.cos, lambda y, v: -v.sin()),
@@ -83,8 +133,10 @@ OPERATIONS: dict[str, Operation] = {
         lambda v: torch.logaddexp(v, torch.zeros_like(v)), lambda y, v: v.sigmoid()
     ),
 }
-OF_VECTORS = ("sum", "mean", "softmax")
+OF_VECTORS = ("sum", "mean", "softmax", "conv", "pad", "maxpool", "meanpool")
+OF_PATCHES = {"conv": 1, "pad": 0, "maxpool": 1, "meanpool": 1}  # the least their number may be
 CALLS = (*ARGUMENTS, *OF_VECTORS)
+TAKEN = {**dict.fromkeys(OF_VECTORS, 1), **ARGUMENTS, **dict.fromkeys(OF_PATCHES, 2), "conv": 3}
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Mult: "multiply",
@@ -169,7 +221,9 @@ class _Graph:
     def _call(self, name: str, inputs: list[int]) -> int:
         if name not in CALLS:
             raise unknown("function", name, CALLS)
-        wanted = ARGUMENTS.get(name, 1)
+        wanted = TAKEN[name]
+        if name == "conv" and len(inputs) == wanted - 1:
+            inputs = [*inputs, self._number(1.0)]  # the usual stride
         if len(inputs) != wanted:
             raise EquationError(
                 f"{name}: expected {wanted} argument{'s' * (wanted > 1)}, got {len(inputs)}"
@@ -188,10 +242,27 @@ def _check_shapes(op: str, label: str, given: Sequence[Tensor]) -> None:
             raise ShapeError(f"MatMul: expected vectors or matrices, got shapes {shapes}")
         if given[0].shape[-1] != given[1].shape[0]:
             raise ShapeError(f"MatMul: expected shapes that multiply, got {shapes}")
+    elif op in OF_PATCHES:
+        _check_patches(op, given, shapes)
     elif op == "softmax" and given[0].dim() != 1:
         raise ShapeError(f"softmax: expected a vector, got shape {shapes}")
     elif len({own.shape for own in given if own.dim()}) > 1:
         raise ShapeError(f"{label}: expected equal shapes, or a single number, got {shapes}")
+
+
+def _check_patches(op: str, given: Sequence[Tensor], shapes: str) -> None:
+    *matrices, last = given
+    least = OF_PATCHES[op]
+    if any(own.dim() != 2 for own in matrices):
+        raise ShapeError(f"{op}: expected {len(matrices)} matrices and a number, got {shapes}")
+    if last.dim() or float(last) != int(last) or not least <= int(last) <= MOST_AROUND:
+        raise OptionError(
+            f"{op}: expected a whole number from {least} to {MOST_AROUND}, got {last.tolist()}"
+        )
+    x = matrices[0]
+    size = matrices[1].shape if op == "conv" else (int(last), int(last))
+    if op != "pad" and (size[0] > x.shape[0] or size[1] > x.shape[1]):
+        raise ShapeError(f"{op}: expected a patch that fits into the matrix, got {shapes}")
 
 
 def as_tensor(name: str, given: Given) -> Tensor:

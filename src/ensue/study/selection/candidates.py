@@ -13,6 +13,7 @@ from ensue.tasks.blocks.encoders import ENCODERS
 
 RECURRENT = "recurrent"
 USUAL_CELLS = ("rnn", "gru", "lstm")
+OUTSIDE_LISTS = re.compile(r",(?![^\[\]]*\])")  # a comma, but for those of a list
 PATIENCE = 3  # evaluations without a new best, unless set otherwise
 
 
@@ -56,9 +57,11 @@ def split_names(models: str) -> list[str]:
     """
     >>> split_names("ngram:order=3, lstm:layers=1,hidden_size=400, gru")
     ['ngram:order=3', 'lstm:layers=1,hidden_size=400', 'gru']
+    >>> split_names("model, model:hidden=[32, 16],init=positive")
+    ['model', 'model:hidden=[32, 16],init=positive']
     """
     found: list[str] = []
-    for piece in (own.strip() for own in models.split(",")):
+    for piece in map(str.strip, OUTSIDE_LISTS.split(models)):
         head, equals, _ = piece.partition("=")
         if equals and ":" not in head and found:  # one more setting of the name before
             found[-1] += f",{piece}"
@@ -98,7 +101,8 @@ def _configured(
     if model.strip().lower() not in known:
         raise unknown("model", model.strip(), known)
     stands_for = known[model.strip().lower()]
-    settings = [_setting(name, own, config.description) for own in rest.split(",") if own.strip()]
+    pieces = OUTSIDE_LISTS.split(rest)
+    settings = [_setting(name, own, config.description) for own in pieces if own.strip()]
     given = [f"model.{key}={value}" for key, value in stands_for.items()]
     try:
         return RunConfig.of(changed(config.tables(), [*early, *given, *settings]))

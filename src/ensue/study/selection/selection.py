@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ensue.data.fingerprint import digest_of
 from ensue.drawing import write as write_picture
 from ensue.errors import DataError, EnsueError, OptionError, RunError
 from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
@@ -17,7 +18,6 @@ from ensue.files.disk import write_whole
 from ensue.files.opening import read_plain
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
-from ensue.runs.data_files import digest_of
 from ensue.runs.evaluate import EvaluationRequest, evaluate_run
 from ensue.runs.load import Loading
 from ensue.runs.messages import Message, Say, nobody

@@ -37,7 +37,7 @@ class Constant(Transform):
     width = 1
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.ones_like(x[..., :1])
+        return x.new_ones(*x.shape[:-1], 1)
 
 
 class FeatureColumn(Transform):
@@ -94,19 +94,29 @@ class CrossPolynomial(Transform):
 
 
 class MonthDistance(Transform):
-    """How far month x_k (1 … 12) is from month α, around the year: 0 … 6."""
+    """How far month x_k (1 … 12) is from month α, around the year: 0 … 6.
+
+    learned: α moves, α = start + step·moved. With a step of 12 an optimiser whose updates are as
+    large for every weight, such as Adam, turns it around the year as soon as it turns a sign."""
 
     width = 1
-    alpha: Tensor
+    moved: Tensor
+    start: Tensor
 
-    def __init__(self, column: int, alpha: float = 6.5, *, learned: bool = False) -> None:
+    def __init__(
+        self, column: int, alpha: float = 6.5, *, learned: bool = False, step: float = 1.0
+    ) -> None:
         super().__init__()
-        self.column = column
-        start = torch.tensor(float(alpha))
+        self.column, self.learned, self.step = column, learned, step
+        self.register_buffer("start", torch.tensor(float(alpha)))
         if learned:
-            self.alpha = nn.Parameter(start)
+            self.moved = nn.Parameter(torch.tensor(0.0))
         else:
-            self.register_buffer("alpha", start)
+            self.register_buffer("moved", torch.tensor(0.0))
+
+    @property
+    def alpha(self) -> Tensor:
+        return self.start + self.step * self.moved
 
     def forward(self, x: Tensor) -> Tensor:
         distance = (x[..., self.column, None] - self.alpha.to(x.dtype)).abs() % MONTHS

@@ -57,6 +57,14 @@ class TextLinear:
         found = x.times(torch.from_numpy(self.weights)) + torch.from_numpy(self.bias)
         return found.double()
 
+    def without_text(self, beside: SparseMatrix | None = None) -> NDArray[np.float64]:
+        """(k,): what one row's score is but for its text: the bias, and its other columns."""
+        found = self.bias.astype(np.float64)
+        if beside is None:
+            return found
+        weights = torch.from_numpy(self.weights[-beside.width :])
+        return found + beside.times(weights)[0].double().numpy()
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it is, to be stored by name."""
         return {**self.features.arrays(), "weights": self.weights, "bias": self.bias}

@@ -101,7 +101,8 @@ class ClassExplainer(PooledExplainer):
         if learned.text_linear is not None:
             texts = texts_of(self.part)
             parts = text_contributions(learned.text_linear, texts, directions)
-            bias = learned.text_linear.bias @ directions
+            more = None if learned.beside is None else learned.beside.matrix(self.part)
+            bias = learned.text_linear.without_text(more) @ directions
         else:
             texts, parts = self._ngrams(inside, directions)
             assert learned.linear is not None

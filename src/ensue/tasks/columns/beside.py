@@ -33,6 +33,7 @@ class _Reading:
     leave_out: Sequence[str] = ()
     missing: str = "indicator"
     min_count: int = 2
+    features: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

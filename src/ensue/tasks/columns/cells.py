@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,10 @@ def cell_text(value: Any, name: str, place: str) -> str:
         return value.strip()
     if isinstance(value, int | float):
         return repr(value)
+    if isinstance(value, date):
+        return value.isoformat()
     raise DataError(
-        f"{place}: column {name!r}: expected a text or a number, got {type(value).__name__}"
+        f"{place}: column {name!r}: expected a text, a number or a date, got {type(value).__name__}"
     )
 
 
@@ -170,6 +173,16 @@ class Column:
     def counts(self) -> dict[str, int]:
         found = np.bincount(self.index, minlength=len(self.texts))
         return dict(zip(self.texts, found.tolist(), strict=True))
+
+    def gap(self, gone: NDArray[np.bool_]) -> DataError:
+        """The error for empty cells; gone (texts,): which texts are those."""
+        place, text = self.first(gone)
+        count, rows = int(gone[self.index].sum()), len(self.index)
+        many = f" (empty in {count:,} of {rows:,} rows)" if count > 1 else ""
+        return DataError(
+            f"{place}: column {self.name!r}: expected a value, got {text!r}{many}; fill it in, "
+            "leave the row out, or learn with gaps: model.missing = indicator"
+        )
 
     def first(self, wrong: NDArray[np.bool_]) -> tuple[str, str]:
         """Place and text of the first row whose text is wrong (texts,)."""

@@ -5,37 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ensue.data.series import MISSING, decimal_comma, is_number, not_a_number, number_of
 from ensue.errors import DataError, unknown
 from ensue.tasks.columns.cells import Column, Grid
+from ensue.tasks.columns.feature_text import features_of
+from ensue.tasks.columns.features import NO_FEATURES, FeatureColumns
+from ensue.tasks.columns.settings import ColumnSettings
 from ensue.tasks.rows.fixed_width import Arrays
 
 MOST_NAMED = 10  # problems of one message
 MANY = 0.5  # rows of a category that is theirs alone: more are hardly categories
 FEW = 0.05  # cells of a column of numbers that are no numbers
 ALIKE = 0.999  # correlation with the target that is too good to be true
-
-
-class ColumnSettings(Protocol):
-    """How columns are read. numeric, categorical: those whose values do not tell; leave_out: not
-    read; missing: of empty cells, "error" or "indicator"; min_count: categories that are rarer
-    are unknown."""
-
-    @property
-    def numeric(self) -> Sequence[str]: ...
-    @property
-    def categorical(self) -> Sequence[str]: ...
-    @property
-    def leave_out(self) -> Sequence[str]: ...
-    @property
-    def missing(self) -> str: ...
-    @property
-    def min_count(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -95,15 +82,19 @@ class TableColumns:
 
     numbers: tuple[NumberColumn, ...]
     categories: tuple[CategoryColumn, ...]
+    features: FeatureColumns = NO_FEATURES
 
     @classmethod
     def learn(cls, grid: Grid, settings: ColumnSettings) -> TableColumns:
-        for name in (*settings.numeric, *settings.categorical, *settings.leave_out):
+        features = features_of(settings.features)
+        by_features = {name for feature in features for name in feature.columns}
+        told = (*settings.numeric, *settings.categorical, *settings.leave_out, *by_features)
+        for name in told:
             if name not in grid.columns:
                 raise DataError(f"{grid.places[0]}: {unknown('column', name, grid.columns)}")
         numbers, categories, wrong = list[NumberColumn](), list[CategoryColumn](), list[str]()
         for name in grid.columns:
-            if name in settings.leave_out:
+            if name in by_features or name in settings.leave_out:
                 continue
             column = grid.column(name)
             try:
@@ -116,11 +107,11 @@ class TableColumns:
             except DataError as error:
                 wrong.append(str(error))
         _raise(wrong)
-        if not numbers and not categories:
+        if not numbers and not categories and not features:
             raise DataError(
                 f"{grid.places[0]}: expected columns to learn from beside the target, got none"
             )
-        return cls(tuple(numbers), tuple(categories))
+        return cls(tuple(numbers), tuple(categories), FeatureColumns.learn(grid, settings))
 
     @property
     def width(self) -> int:
@@ -128,7 +119,8 @@ class TableColumns:
         return len(self.numbers) + sum(column.indicator for column in self.numbers)
 
     def encode(self, grid: Grid, settings: ColumnSettings) -> dict[str, NDArray[Any]]:
-        """numbers (rows, width) float32 and categories (rows, columns) as ids."""
+        """numbers (rows, width) float32 and categories (rows, columns) as ids; what features read,
+        where there are any."""
         found, ids, wrong = list[NDArray[np.float64]](), list[NDArray[np.int64]](), list[str]()
         for column in self.numbers:
             try:
@@ -141,7 +133,8 @@ class TableColumns:
             except DataError as error:
                 wrong.append(str(error))
         _raise(wrong)
-        return {
+        made = {"features": self.features.encode(grid, settings)} if self.features.texts else {}
+        return made | {
             "numbers": np.stack([np.zeros(len(grid)), *found], 1)[:, 1:].astype(np.float32),
             "categories": np.stack([np.zeros(len(grid), np.int64), *ids], 1)[:, 1:],
         }
@@ -170,8 +163,12 @@ class TableColumns:
         return found
 
     def dense(self, arrays: Arrays, most: int) -> NDArray[np.float64]:
-        """All as numbers: each column's `most` most frequent categories as zeros and ones."""
+        """All as numbers: each column's `most` most frequent categories as zeros and ones, and the
+        features; an α that is learned, as it begins."""
         parts = [np.asarray(arrays["numbers"], np.float64)]
+        if (layer := self.features.layer()) is not None:
+            with torch.no_grad():
+                parts.append(layer(torch.from_numpy(arrays["features"]).double()).numpy())
         for k, column in enumerate(self.categories):
             kinds = np.arange(1, min(len(column.categories), most) + 1)
             parts.append((arrays["categories"][:, k, None] == kinds).astype(np.float64))
@@ -188,6 +185,7 @@ class TableColumns:
                 CategoryColumn(column["name"], tuple(column["categories"]))
                 for column in known["categories"]
             ),
+            FeatureColumns.from_dict(known["features"]) if "features" in known else NO_FEATURES,
         )
 
 
@@ -199,7 +197,7 @@ def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64
         place, text = column.first(wrong)
         raise DataError(f"{place}: {not_a_number(column.name, text)}")
     if gone.any() and settings.missing == "error":
-        raise _gap(column, gone)
+        raise column.gap(gone)
     return values
 
 
@@ -244,17 +242,7 @@ def almost_numbers(grid: Grid, columns: TableColumns, settings: ColumnSettings) 
 def _no_gaps(column: Column, settings: ColumnSettings) -> None:
     gone = np.array([not text for text in column.texts])
     if gone.any() and settings.missing == "error":
-        raise _gap(column, gone)
-
-
-def _gap(column: Column, gone: NDArray[np.bool_]) -> DataError:
-    place, text = column.first(gone)
-    count, rows = int(gone[column.index].sum()), len(column.index)
-    many = f" (empty in {count:,} of {rows:,} rows)" if count > 1 else ""
-    return DataError(
-        f"{place}: column {column.name!r}: expected a value, got {text!r}{many}; fill it in, leave "
-        "the row out, or learn with gaps: model.missing = indicator"
-    )
+        raise column.gap(gone)
 
 
 def _raise(wrong: Sequence[str]) -> None:

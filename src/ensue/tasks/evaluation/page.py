@@ -27,6 +27,7 @@ def evaluation_html(found: Evaluation) -> str:
     return block(
         "Evaluation",
         quiet(found.size_line()),
+        quiet(found.opened_line()),
         *(f"<div>{quiet(line)}</div>" for line in found.unknown_lines()),
         beside(_scores(found), _baselines(found)),
         quiet(found.beaten_line()),

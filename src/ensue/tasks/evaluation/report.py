@@ -15,7 +15,7 @@ from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
 PREVIEW = 60  # characters of a text
-BY_ROW = ("sums", "names")  # fields that are as long as the data
+NOT_KEPT = ("sums", "names", "opened")  # as long as the data, or true of this moment only
 
 
 class ClassRow(NamedTuple):
@@ -45,6 +45,23 @@ class OwnTable(NamedTuple):
     about: str = ""
 
 
+class TimesOpened(NamedTuple):
+    """How often a held-out part has been evaluated, and how many of those times by other models;
+    0 where nobody counted."""
+
+    times: int = 0
+    by_others: int = 0
+
+    def line(self, what: str) -> str:
+        """
+        >>> TimesOpened(3, 1).line("This part has been evaluated")
+        'This part has been evaluated 3 times, 1 of them by other models.'
+        """
+        many = "once" if self.times == 1 else f"{self.times} times"
+        others = f", {self.by_others} of them by other models" if self.by_others else ""
+        return f"{what} {many}{others}."
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """scores: with their bootstrap intervals, the first is the one that counts; others: single
@@ -53,7 +70,8 @@ class Evaluation:
     how the scores were counted.
 
     sums: what each row adds to a score, by the score's name; names: where these rows come from.
-    Two models are compared by them, row by row. tables: the class of each row of a field that is a
+    Two models are compared by them, row by row. opened: how often these rows have been evaluated,
+    where that was counted. tables: the class of each row of a field that is a
     table.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
@@ -75,6 +93,7 @@ class Evaluation:
     notes: Sequence[str] = ()
     sums: Mapping[str, RowSums] = field(default_factory=dict, repr=False, compare=False)
     names: Sequence[str] = field(default=(), repr=False, compare=False)
+    opened: TimesOpened = field(default=TimesOpened(), repr=False, compare=False)
 
     tables: ClassVar[Mapping[str, type[Any]]] = {"classes": ClassRow, "worst": Error}
 
@@ -85,8 +104,8 @@ class Evaluation:
         return next(iter(self.scores))
 
     def as_json(self) -> dict[str, Any]:
-        """All but `sums` and `names`, which are as long as the data."""
-        plain = [own.name for own in fields(self) if own.name not in BY_ROW]
+        """All but `sums` and `names`, which are as long as the data, and `opened`."""
+        plain = [own.name for own in fields(self) if own.name not in NOT_KEPT]
         found = {name: getattr(self, name) for name in plain}
         found["scores"] = {name: own._asdict() for name, own in self.scores.items()}
         for name in self.tables:
@@ -127,6 +146,14 @@ class Evaluation:
         rows = {len(own.values) for own in self.sums.values()}
         return replace(self, names=tuple(names)) if rows == {len(names)} else self
 
+    def opened_as(self, opened: TimesOpened) -> Self:
+        return replace(self, opened=opened)
+
+    def opened_line(self) -> str:
+        """ "" for the first time, and where nobody counted."""
+        line = self.opened.line("These rows have been evaluated")
+        return f"{line} Scores that choices follow are too good." if self.opened.times > 1 else ""
+
     def as_html(self) -> str:
         from ensue.tasks.evaluation.page import evaluation_html  # drawing is no part of counting
 
@@ -141,7 +168,8 @@ class Evaluation:
 
     def as_text(self) -> str:
         """A screen of text, with the control characters of labels and texts written out."""
-        return "\n\n".join(part for part in self._printable().sections() if part)
+        sections = [*self._printable().sections(), self.opened_line()]
+        return "\n\n".join(part for part in sections if part)
 
     def __str__(self) -> str:
         return self.as_text()

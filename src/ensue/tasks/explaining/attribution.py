@@ -35,8 +35,9 @@ class Phrase:
 
 @dataclass(frozen=True)
 class LinearAttribution:
-    """What the linear model says of an answer: output = bias + Σ scores, exactly. tokens: as the
-    linear model cuts them; phrases: the features that count most."""
+    """What the linear model says of an answer: output = bias + Σ scores, exactly. bias: what
+    no token says, of columns beside the text too; tokens: as the linear model cuts them; phrases:
+    the features that count most."""
 
     answer: str
     step: int | None

@@ -115,6 +115,6 @@ def with_rows(part: Part, rows: Sequence[Sequence[Steps]]) -> Part:
     """These rows in place of the only one, under its name."""
     values = part.inputs.values
     sides = [Ragged.of(own, values.dtype, values.shape[1:]) for own in zip(*rows, strict=True)]
-    names = part.names.take(np.zeros(len(rows), np.int64))
     second = sides[1] if len(sides) > 1 else None
-    return replace(part, inputs=sides[0], second=second, names=names, labels=None)
+    again = part.take(np.zeros(len(rows), np.int64))  # what stands beside the steps stays
+    return replace(again, inputs=sides[0], second=second, labels=None)

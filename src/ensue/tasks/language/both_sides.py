@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from ensue.engine.rows import reverse_time
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.blocks.softmax_output import Output
-from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates
+from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates, LanguageNetwork
 from ensue.tasks.language.recurrent import RecurrentLanguage, over_time
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import (
@@ -121,22 +121,51 @@ def fillers(
 @torch.no_grad()
 def around(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Around:
     """Every token of a stream but the first, the mean over the networks."""
+
+    def sides(k: int, batch: StreamBatch, carried: Carried) -> tuple[list[Tensor], Carried]:
+        both, alone, carried = networks[k].sides(batch, carried)
+        return [both, alone], carried
+
+    return Around(*_over(networks, stream, sides, ahead=STEPS))
+
+
+@torch.no_grad()
+def ranks_before(networks: Sequence[LanguageNetwork], stream: Tokens) -> NDArray[np.float64]:
+    """The rank of every token of a stream but the first, given those before it alone."""
+
+    def before(k: int, batch: StreamBatch, carried: Carried) -> tuple[list[Tensor], Carried]:
+        y, carried = networks[k].run(batch.tokens, carried)
+        return [networks[k].output.log_probabilities(y)], carried
+
+    ranks: NDArray[np.float64] = _over(networks, stream, before)[1]
+    return ranks
+
+
+def _over(
+    networks: Sequence[LanguageNetwork],
+    stream: Tokens,
+    look: Callable[[int, StreamBatch, Carried], tuple[list[Tensor], Carried]],
+    ahead: int = 0,
+) -> NDArray[np.float64]:
+    """log p and rank of every token but the first, the mean over the networks, by each of the
+    log p (time, batch, words) that look finds with a network."""
     columns = 1 if len(stream) < COLUMNS * STEPS else COLUMNS
-    found = np.zeros((4, len(stream) - 1))
     carried: list[Carried] = [{} for _ in networks]
-    for batch, places in pieces(stream, columns, STEPS, ahead=STEPS):
+    found: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
+    for batch, places in pieces(stream, columns, STEPS, ahead=ahead):
         assert batch.real is not None
         real = batch.real.numpy()
         batch = moved(batch, device_of_weights(networks[0]))
-        logs: list[tuple[Tensor, Tensor]] = []
-        for k, network in enumerate(networks):
-            both, alone, carried[k] = network.sides(batch, carried[k])
-            logs.append((both, alone))
+        logs: list[list[Tensor]] = []
+        for k in range(len(networks)):
+            own, carried[k] = look(k, batch, carried[k])
+            logs.append(own)
         values: list[Tensor] = []
-        for side in range(2):
-            values += _scored(_mean([own[side] for own in logs]), batch.targets)
-        found[:, places[real]] = np.stack([v.cpu().numpy()[real] for v in values])
-    return Around(*found)
+        for side in zip(*logs, strict=True):
+            values += _scored(_mean(side), batch.targets)
+        found.append((places[real], np.stack([v.cpu().numpy()[real] for v in values])))
+    places = np.concatenate([own for own, _ in found])
+    return np.concatenate([own for _, own in found], 1)[:, np.argsort(places)]
 
 
 def _mean(logs: Sequence[Tensor]) -> Tensor:

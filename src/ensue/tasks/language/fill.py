@@ -15,9 +15,10 @@ from torch import Tensor
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError
 from ensue.tasks.generation import Filled, Suggestion
-from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers
+from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers, ranks_before
 from ensue.tasks.language.families import AnyLanguageModel
 from ensue.tasks.language.learned import NEVER
+from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.streams import Tokens
 
 BLANK = re.compile(r"_{2,}")
@@ -82,12 +83,17 @@ def both_sided(model: AnyLanguageModel) -> list[BothSidesLanguage]:
     return found
 
 
-def filling_scores(networks: Sequence[BothSidesLanguage], stream: Tokens) -> Mapping[str, float]:
-    """How well the words of a text are filled in, ends of texts aside: by both sides, and by what
-    stands before alone."""
-    seen, words = around(networks, stream), stream[1:] != END_NUMBER
+def filling_scores(networks: Sequence[LanguageNetwork], stream: Tokens) -> Mapping[str, float]:
+    """How well the words of a text are filled in, ends of texts aside: by what stands before alone,
+    and by both sides, of networks that read from both."""
+    words = stream[1:] != END_NUMBER
     if not words.any():
         return {}
+    both = [network for network in networks if isinstance(network, BothSidesLanguage)]
+    if not both:
+        ranks = ranks_before(networks, stream)
+        return {f"top {TOP}, before alone": float((ranks[words] <= TOP).mean())}
+    seen = around(both, stream)
     return {
         "perplexity, both sides": float(np.exp(-seen.logs[words].mean())),
         f"top {TOP}, both sides": float((seen.ranks[words] <= TOP).mean()),

@@ -22,7 +22,6 @@ from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
-from ensue.tasks.language.both_sides import BothSidesLanguage
 from ensue.tasks.language.exported import exported
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
@@ -239,8 +238,8 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
 
 
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
-    """How well words are filled in; of models that read from both sides."""
-    networks = [network for network in model.networks if isinstance(network, BothSidesLanguage)]
+    """How well words are filled in, of networks."""
+    networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 
 

@@ -59,7 +59,8 @@ class NumberExplainer(PooledExplainer):
             return ()
         texts = texts_of(self.part)
         parts = text_contributions(learned.text_linear, texts, np.full((1, 1), target.spread))
-        bias = learned.text_linear.bias.astype(np.float64) * target.spread + target.mean
+        more = None if learned.beside is None else learned.beside.matrix(self.part)
+        bias = learned.text_linear.without_text(more) * target.spread + target.mean
         words = [texts.words[k] for k in texts.rows.values]
         return linear_attributions(self.wanted, words, parts, bias)
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ensue.data.series import MISSING
-from ensue.tasks.exported import BATCH, Exported, Graph, Input
+from ensue.tasks.columns.features import NO_FEATURES
+from ensue.tasks.exported import BATCH, Exported, Graph, Input, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.table.learned import BASELINE_CATEGORIES, LearnedTable
 from ensue.tasks.targets.classes import SeveralTarget
@@ -47,6 +48,8 @@ class TableAnswers(nn.Module):
 
 def exported(model: Model[Any, Any, Any]) -> Exported:
     learned, columns = model.learned, model.learned.columns
+    if columns.features != NO_FEATURES:
+        raise refuse("features", "table")
     answers = answering(learned.target)
     members = list(model.networks)
     least = min((len(own.categories) + 1 for own in columns.categories), default=1)

@@ -132,5 +132,5 @@ def kind_of(train: Part, settings: TableSettings) -> str:
 
 
 def linear_inputs(columns: TableColumns, inputs: Mapping[str, NDArray[Any]]) -> Tensor:
-    """(rows, n), each column's most frequent categories as zeros and ones."""
+    """(rows, n), each column's most frequent categories as zeros and ones, and the features."""
     return torch.from_numpy(columns.dense(inputs, BASELINE_CATEGORIES))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ensue.data.recognise.columns import is_identifier_name
 from ensue.tasks.columns.cells import Column, Grid
+from ensue.tasks.columns.features import date_features
 from ensue.tasks.table.settings import TableSettings
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.numbers import NumberTarget
@@ -15,8 +16,9 @@ FEWEST = 10  # rows, so that all of them being different says something
 
 
 def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
-    """kind: of the target. Identifiers are left out; classes are answered together with a linear
-    model, and the rarer of two from a probability that is fitted."""
+    """kind: of the target. Identifiers are left out, and dates read as features; classes are
+    answered together with a linear model, and the rarer of two from a probability that is
+    fitted."""
     model, why = dict[str, Any](), list[str]()
     told = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in told]
@@ -25,6 +27,13 @@ def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
         model["leave_out"] = [*settings.leave_out, *names]
         listed = ", ".join(map(repr, names))
         why.append(f"{listed}: names each row and is not read (--set model.leave_out=[] reads it)")
+    features = {name: date_features(grid.column(name)) for name in left if _whole(grid, name)}
+    if dates := {name: own for name, own in features.items() if own}:
+        model["features"] = [text for own in dates.values() for text in own]
+        why.append(
+            f"{', '.join(map(repr, dates))}: dates, read as {', '.join(model['features'])} "
+            "(--set model.features=[] reads them as categories)"
+        )
     if kind != NumberTarget.kind:
         model["linear_share"] = "fitted"
     if kind == ClassTarget.kind:
@@ -34,9 +43,14 @@ def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
 
 def _alone(grid: Grid, name: str) -> bool:
     """Whether no two rows have the same value, and none is a text of several words."""
-    if (grid.cells[:, grid.columns.index(name)] < 0).any():
+    if not _whole(grid, name):
         return False
     column: Column = grid.column(name)
     rows = len(column.index)
     different = len(column.texts) == rows >= FEWEST
     return different and not any(" " in text for text in column.texts)
+
+
+def _whole(grid: Grid, name: str) -> bool:
+    """Whether all rows have this column."""
+    return not (grid.cells[:, grid.columns.index(name)] < 0).any()

@@ -12,6 +12,8 @@ from ensue.errors import OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import MLP, STARTS
 from ensue.settings import OFF, Expected, OneOf, Rate, Size, Width
+from ensue.tasks.columns.feature_text import EXAMPLE as FEATURE_EXAMPLE
+from ensue.tasks.columns.feature_text import FEATURES, features_of
 from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import NumberSettings
 
@@ -41,6 +43,11 @@ class TableSettings(NumberSettings):
         [], description="Columns of categories, though they look like numbers."
     )
     leave_out: list[str] = Field([], description="Columns that are not read.")
+    features: Annotated[list[str], Expected(f"a list of features, {FEATURE_EXAMPLE}")] = Field(
+        [],
+        description="Features of columns, which are then read by them alone: "
+        f"{', '.join(FEATURES)}.",
+    )
     missing: Literal["error", "indicator"] = Field(
         "error",
         description="Empty cells: an error, or the column's mean beside a column that marks them.",
@@ -92,6 +99,14 @@ class TableSettings(NumberSettings):
         twice = sorted({*self.numeric} & {*self.categorical})
         if twice:
             raise ValueError(f"categorical: expected columns that numeric has not, got {twice}")
+        try:
+            features = features_of(self.features)
+        except OptionError as error:
+            raise ValueError(f"features: {error}") from None
+        read = {name for feature in features for name in feature.columns}
+        for key in ("numeric", "categorical", "leave_out"):
+            if twice := sorted(read & {*getattr(self, key)}):
+                raise ValueError(f"{key}: expected columns that no feature reads, got {twice}")
         try:
             with torch.device("meta"):  # nothing is drawn, and nothing takes memory
                 self.network(1, 1)

@@ -145,7 +145,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     def build(self, model: RowModel) -> TableNetwork:
         columns, target = model.learned.columns, model.learned.target
         counts = [len(column.categories) for column in columns.categories]
-        return TableNetwork(columns.width, counts, target.width, target.cost, model.model)
+        made = columns.features.layer()
+        return TableNetwork(columns.width, counts, target.width, target.cost, model.model, made)
 
     def source(self, train: Part, model: RowModel, seed: int) -> RowSource:
         arrays = model.learned.arrays(train, model.model)
@@ -233,7 +234,16 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     def facts(self, model: RowModel) -> list[str]:
         columns, target = model.learned.columns, model.learned.target
         read = f"{len(columns.numbers)} columns of numbers, {len(columns.categories)} of categories"
-        return [f"{read} → {target.describe()}"]
+        features = columns.features.texts
+        if features:
+            read += f"; {len(features)} made: {', '.join(features)}"
+        found = [f"{read} → {target.describe()}"]
+        for number, network in enumerate(model.networks, 1):
+            assert isinstance(network, TableNetwork)
+            months = {} if network.features is None else network.features.learned_months()
+            which = f" by network {number}" if model.members > 1 else ""
+            found += [f"{text}: α = {alpha:.2f}{which}" for text, alpha in months.items()]
+        return found
 
 
 TASK = Tabular()

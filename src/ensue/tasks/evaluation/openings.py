@@ -1,19 +1,62 @@
-"""test-openings.jsonl, beside the runs: each use of a test part, a line of a chain."""
+"""How often a held-out part has been evaluated: of runs in test-openings.jsonl beside them, each
+use a line of a chain; of models in memory for as long as the process lives."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ensue.errors import EnsueError
 from ensue.files.atomic_folder import finite
 from ensue.files.chain import Lines, add_line
 from ensue.files.run_folder import RunFolder
-from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.evaluation.report import Evaluation, TimesOpened
 
 OPENINGS = "test-openings.jsonl"
 MOST_NAMED = 5  # lines
+IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations of rows by their digest, by any model
+
+
+class Openings:
+    """The evaluations of one model. folder: of its run, beside which they are written down;
+    learned_from: digests of what it was trained and validated with, which is nothing to open."""
+
+    def __init__(
+        self,
+        folder: RunFolder | None = None,
+        learned_from: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        self.folder, self._learned_from = folder, learned_from
+        self._own: Counter[str] = Counter()
+
+    def count(self, digest: str, found: Evaluation) -> Evaluation:
+        """The same evaluation, which knows how often these rows have been evaluated."""
+        if digest in self._learned_from():
+            return found
+        self._own[digest] += 1
+        IN_THIS_PROCESS[digest] += 1
+        own, by_all = self._own[digest], IN_THIS_PROCESS[digest]
+        if self.folder is not None:
+            own, by_all = self._written_down(self.folder, digest, found) or (own, by_all)
+        return found.opened_as(TimesOpened(by_all, by_all - own))
+
+    def _written_down(
+        self, folder: RunFolder, digest: str, found: Evaluation
+    ) -> tuple[int, int] | None:
+        """A folder that cannot be written to is told, and no reason to withhold the scores."""
+        log = logging.getLogger("ensue")
+        try:
+            opening = record_opening(folder, digest, found, ())
+        except EnsueError as error:
+            log.warning("this evaluation was not written down: %s", error)
+            return None
+        for doubt in opening.doubts:
+            log.warning(doubt)
+        return opening.by_this_run, opening.by_all
 
 
 @dataclass(frozen=True)

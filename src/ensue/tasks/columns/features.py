@@ -1,0 +1,229 @@
+"""The columns that hand-made features read, and the features as a part of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.series import MISSING, number_of
+from ensue.data.time.dates import AUTO, DAY_FIRST, MONTH_FIRST, NUMBER, Spelling, spellings_of
+from ensue.errors import DataError
+from ensue.tasks.baselines.features import MonthDistance, Transform
+from ensue.tasks.columns.cells import Column, Grid
+from ensue.tasks.columns.feature_text import YEAR, Feature, features_of
+from ensue.tasks.columns.settings import ColumnSettings
+
+DAY = 86_400.0  # seconds
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How a column is read: what of a date, and which numbers are in its place."""
+
+    of_date: Callable[[datetime], float]
+    fits: Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+    expected: str
+
+
+READS = {
+    "scaled": Reads(
+        lambda moment: (moment - EPOCH).total_seconds() / DAY,
+        lambda x: np.ones(len(x), np.bool_),
+        "a number or a date",
+    ),
+    "month": Reads(
+        lambda moment: float(moment.month),
+        lambda x: (x >= 1) & (x < 13),
+        "a date, or a month 1 … 12",
+    ),
+    "weekday": Reads(
+        lambda moment: float(moment.weekday()),
+        lambda x: (x == x.round()) & (x >= 0) & (x <= 6),
+        "a date, or a day 0 (Monday) … 6",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A column as features read it. how: a row of READS; dates: whether its cells are dates, and
+    order: that of day and month in them; (x − mean)/spread; gaps: whether cells were empty."""
+
+    column: str
+    how: str
+    dates: bool
+    order: str
+    mean: float
+    spread: float
+    gaps: bool
+
+    @classmethod
+    def learn(cls, column: Column, how: str, order: str, settings: ColumnSettings) -> Reading:
+        there = [text for text in column.texts if text.lower() not in MISSING]
+        if not there:
+            raise DataError(f"column {column.name!r}: expected dates or numbers, got empty cells")
+        spelling = _spelling(column, there, order, how)
+        own = cls(column.name, how, spelling is not NUMBER, spelling.order or order, 0, 1, False)
+        values = own.encode(column, settings)
+        known = values[~np.isnan(values)]
+        mean, spread = 0.0, 1.0
+        if how == "scaled":
+            mean, spread = float(known.mean()), float(known.std()) or 1.0
+        gaps = len(known) < len(values)
+        return cls(own.column, how, own.dates, own.order, mean, spread, gaps)
+
+    def encode(self, column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
+        """(rows,), NaN where the cell is empty."""
+        texts = column.texts
+        gone = np.array([text.lower() in MISSING for text in texts])
+        if gone.any() and settings.missing == "error":
+            raise column.gap(gone)
+        there = [text for text, empty in zip(texts, gone, strict=True) if not empty]
+        values = np.full(len(texts), np.nan)
+        values[~gone] = self._read(column, there) if there else []
+        wrong = ~gone & ~READS[self.how].fits(values)
+        if wrong.any():
+            raise _unread(column, wrong, self.how)
+        return ((values - self.mean) / self.spread)[column.index]
+
+    def _read(self, column: Column, texts: list[str]) -> list[float]:
+        if not self.dates:
+            numbers = [number_of(text) for text in texts]
+            return [np.nan if own is None else own for own in numbers]
+        spelling = _spelling(column, texts, self.order, self.how)
+        moments = [spelling.read(text) for text in texts]
+        of_date = READS[self.how].of_date
+        return [of_date(own) if isinstance(own, datetime) else np.nan for own in moments]
+
+
+def _spelling(column: Column, there: list[str], order: str, how: str) -> Spelling:
+    """The one in which all of these texts are numbers or dates."""
+    found = spellings_of(there, column.name, order)
+    if not found:
+        wrong = [not spellings_of([text], column.name, order) for text in column.texts]
+        odd = np.array(
+            [own and text in there for own, text in zip(wrong, column.texts, strict=True)]
+        )
+        if odd.any():
+            raise _unread(column, odd, how)
+        raise DataError(
+            f"column {column.name!r}: expected dates in one spelling, got {there[0]!r} and others; "
+            "write them as 2021-01-31"
+        )
+    if len(found) > 1:
+        raise DataError(
+            f"column {column.name!r}: {there[0]!r} may be a day and a month or a month and a day: "
+            f"say order={DAY_FIRST!r} or order={MONTH_FIRST!r} in the feature, or write dates as "
+            "2021-01-31"
+        )
+    return found[0]
+
+
+def _unread(column: Column, wrong: NDArray[np.bool_], how: str) -> DataError:
+    place, text = column.first(wrong)
+    return DataError(
+        f"{place}: column {column.name!r}: expected {READS[how].expected}, got {text!r}"
+    )
+
+
+QUARTERS = (1, 4)  # months whose distances tell all twelve apart
+
+
+def date_features(column: Column) -> list[str]:
+    """What a column of dates is read as where nobody says: its days, its place in the year and the
+    day of the week, as far as they differ; none where it holds no dates, or day and month could be
+    either."""
+    there = [text for text in column.texts if text.lower() not in MISSING]
+    found = spellings_of(there, column.name)
+    if len(found) != 1 or found[0] is NUMBER:
+        return []
+    moments = [own for own in map(found[0].read, there) if isinstance(own, datetime)]
+    name = column.name if column.name.isidentifier() else repr(column.name)
+    texts = [f"column({name})"] if len(moments) > 1 else []
+    if len({own.month for own in moments}) > 1:
+        texts += [f"month({name}, alpha={month})" for month in QUARTERS]
+    if len({own.day for own in moments}) > 1:
+        texts.append(f"weekday({name})")
+    return texts
+
+
+@dataclass(frozen=True)
+class FeatureColumns:
+    """texts: the features; readings: what they read, in the order of their inputs."""
+
+    texts: tuple[str, ...] = ()
+    readings: tuple[Reading, ...] = ()
+
+    @classmethod
+    def learn(cls, grid: Grid, settings: ColumnSettings) -> FeatureColumns:
+        """Of a column that is read as dates, an order that one feature is told holds for all."""
+        features, found = features_of(settings.features), dict[tuple[str, str], Reading]()
+        orders = {name: own.order for own in features for name in own.columns if own.order != AUTO}
+        for own in features:
+            for name in own.columns:
+                if (name, own.reads) not in found:
+                    told = orders.get(name, AUTO)
+                    reading = Reading.learn(grid.column(name), own.reads, told, settings)
+                    found[name, own.reads] = reading
+        return cls(tuple(settings.features), tuple(found.values()))
+
+    def encode(self, grid: Grid, settings: ColumnSettings) -> NDArray[np.float32]:
+        """(rows, readings), NaN where a cell is empty."""
+        columns = [own.encode(grid.column(own.column), settings) for own in self.readings]
+        return np.stack([np.zeros(len(grid)), *columns], 1)[:, 1:].astype(np.float32)
+
+    def layer(self) -> TableFeatures | None:
+        """With fresh weights; None where there are no features."""
+        if not self.texts:
+            return None
+        places = {(own.column, own.how): k for k, own in enumerate(self.readings)}
+        parts = [
+            (own, [places[name, own.reads] for name in own.columns])
+            for own in features_of(self.texts)
+        ]
+        return TableFeatures(parts, [k for k, own in enumerate(self.readings) if own.gaps])
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> FeatureColumns:
+        readings = tuple(Reading(**own) for own in known["readings"])
+        return cls(tuple(known["texts"]), readings)
+
+
+NO_FEATURES = FeatureColumns()
+
+
+class TableFeatures(Transform):
+    """(rows, readings) → (rows, width): the features side by side, 0 where a cell that they read is
+    empty; then, for each reading that may be empty, 1 where it is."""
+
+    def __init__(self, parts: Sequence[tuple[Feature, list[int]]], marked: list[int]) -> None:
+        super().__init__()
+        transforms = [own.transform(places) for own, places in parts]
+        self.texts = [own.text for own, _ in parts]
+        self.places, self.marked = [places for _, places in parts], marked
+        self.parts = nn.ModuleList(transforms)
+        self.width = sum(own.width for own in transforms) + len(marked)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gone, known = x.isnan(), x.nan_to_num()
+        found = [
+            part(known).masked_fill(gone[:, places].any(-1, keepdim=True), 0.0)
+            for part, places in zip(self.parts, self.places, strict=True)
+        ]
+        return torch.cat([*found, gone[:, self.marked].to(x.dtype)], -1)
+
+    def learned_months(self) -> dict[str, float]:
+        """α of each feature that learns it, by the feature's text."""
+        return {
+            text: float(part.alpha.detach()) % YEAR
+            for text, part in zip(self.texts, self.parts, strict=True)
+            if isinstance(part, MonthDistance) and part.learned
+        }
