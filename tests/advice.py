@@ -223,6 +223,7 @@ EVALUATED = ("lab", "evaluated")
 HELP, PAGE = "a screen of help, not a message", "a page or a file that is written, not a message"
 BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
 SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
+NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports what it advises"
 MISSING = "needs a machine without compilers or packages"
 ELSEWHERE: dict[str, str] = {
     "which `ensue settings` lists": "a longer list of what a message names",
@@ -235,7 +236,10 @@ ELSEWHERE: dict[str, str] = {
     "learn from all of them with --task table": "the row of missing texts follows it",
     "there is no model here; train one": "as the row of runs, in Python",
     "ensue train … {}": "the frame of the commands that the row of choices follows",
-    "export: subword tokenisers": "needs a run with subwords",
+    "train with --set text.level=words": NOT_EXPORTED,
+    "train with --set model.linear=mixed": NOT_EXPORTED,
+    "train with --set model.output=crf": NOT_EXPORTED,
+    "train with --set model.family=direct": NOT_EXPORTED,
     "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
     "resumes the run.": BROKEN,
     "there are no best weights so far": BROKEN,

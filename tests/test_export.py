@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ensue.cells import GRU, LSTM, Cell, LayerNormLSTM, PeepholeLSTM, SimpleRNN
 from ensue.equations import Matrix, Vector, maximum, minimum, sigmoid, tanh
 from ensue.equations.spelling import Spelling
 from ensue.errors import MissingExtra, OptionError
-from ensue.export import from_onnx, write
+from ensue.export import from_onnx, write, writing
 from ensue.export import targets as target_table
 from ensue.export.c import CFile
 from ensue.export.grid import (
@@ -151,7 +152,7 @@ def test_fewer_bits_a_weight(tmp_path: Path, weights: str) -> None:
 
 
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -450,13 +451,21 @@ SABOTAGE = {
 PATTERNS, LOOP_DOWN = operators.patterns, C99.loop_down
 
 
+@cache
+def sabotaged() -> tuple[Recurrent, list[Expected]]:
+    torch.manual_seed(3)
+    layer = Recurrent([LSTM(), LayerNormLSTM()], 3, 4, bidirectional=True).eval()
+    stack = stack_of(layer)
+    return layer, expected(with_stored_weights(layer, "float32"), stack, cases_of(stack))
+
+
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_sabotage_is_caught_by_the_grid(tmp_path: Path, monkeypatch: Any, name: str) -> None:
     file, change = SABOTAGE[name]
     if (file == "a.c" and not has(c_compiler)) or (file == "a.js" and not has(node_program)):
         pytest.skip("nothing to run it with")
-    torch.manual_seed(3)
-    layer = Recurrent([LSTM(), LayerNormLSTM()], 3, 4, bidirectional=True)
+    layer, wanted = sabotaged()
+    monkeypatch.setattr(writing, "expected", lambda *_: wanted)  # what Python says stays the same
     change(monkeypatch)
     with pytest.raises(ExportMismatch, match="not exported"):
         write(layer, tmp_path / file)

@@ -4,97 +4,190 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from exports import ROWS, SALES, TEXTS, check_answer, classifier, in_node, in_onnx, labeller, made
 
 import ensue
 from ensue import cli
 from ensue.errors import OptionError
+from ensue.export.c_folder import folder_files, run_folder
+from ensue.export.change import changed
 from ensue.export.grid import ExportMismatch
-from ensue.export.model import write_model
+from ensue.export.model import (
+    TracedModel,
+    cases_of,
+    compare_outputs,
+    write_model,
+    write_traced,
+)
 from ensue.export.onnx import layer as onnx_layer
-from ensue.export.onnx.network import network_model
+from ensue.export.onnx.network import traced
+from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
+from ensue.tasks.exported import REFUSED
+from ensue.tasks.rows import exported as rows_exported
 
 pytest.importorskip("onnxruntime")
-
-TEXTS = [
-    "a fine, fine film",
-    "dull & long",
-    "great fun!",
-    "boring",
-    "the new one: 3.50",
-    "naïve <b>",
+DOCS = Path(__file__).parent.parent / "docs"
+NAMES = [
+    pytest.param(name, marks=[pytest.mark.slow] if row.slow else []) for name, row in ROWS.items()
 ]
-ROWS = [(text, "good" if k % 2 == 0 else "bad") for k, text in enumerate(TEXTS)] * 6
-# A process in which torch cannot be imported, nor Ensue.
-ALONE = """
-import sys
-sys.modules["torch"] = sys.modules["ensue"] = None
-sys.path.insert(0, sys.argv[1])
-import json, predict
-print(json.dumps(list(predict.answers(sys.argv[2], json.loads(sys.stdin.read())))))
-"""
 
 
-def classifier(**model: Any) -> Any:
-    members = model.pop("members", 1)
-    own = ensue.Classifier(
-        model={"hidden_size": 6, "embedding_size": 5, "linear": "alone", **model},
-        train={"epochs": 2, "rate": 0.05},
-        members=members,
-    )
-    return own.fit(ROWS)
+def no_node() -> bool:
+    try:
+        node_program()
+    except NoProgram:
+        return True
+    return False
 
 
-@pytest.fixture(scope="module")
-def model() -> Any:
-    return classifier(pooling="max+last", members=2)
+def no_c() -> bool:
+    try:
+        c_compiler()
+    except NoProgram:
+        return True
+    return False
 
 
-def test_onnx_answers_like_predict_without_torch(model: Any, tmp_path: Path) -> None:
-    written = write_model(model, tmp_path / "model.onnx")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+needs_c = pytest.mark.skipif(no_c(), reason="no C compiler")
+needs_node = pytest.mark.skipif(no_node(), reason="no Node.js")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> None:
+    own = made(name)
+    written = write_traced(own.traced, tmp_path / "model.onnx")
     assert written.combinations == 24
-    assert written.difference < 1e-5
-    asked = [*TEXTS, "", "unknown words only", "A" * 300, "fine " * 60]
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE, str(tmp_path), str(tmp_path / "model.onnx")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    for (label, every), wanted in zip(json.loads(done.stdout), model.predict(asked), strict=True):
-        assert label == wanted.label
-        assert every == pytest.approx(wanted.probabilities, abs=1e-4)
+    for got, wanted in zip(in_onnx(tmp_path, ROWS[name].questions), own.wanted, strict=True):
+        check_answer(got, wanted)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
-    assert [own["step"] for own in described["before"]] == ["tokenise", "look up", "cut"]
+    assert described["task"] == name.split(",")[0]
+
+
+@needs_node
+@pytest.mark.parametrize("name", NAMES)
+def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
+    own = made(name)
+    assert write_traced(own.traced, tmp_path / "model.js").combinations == 24
+    found = in_node(tmp_path, ROWS[name].questions)
+    for got, wanted in zip(found, own.wanted, strict=True):
+        check_answer(got, wanted)
+    if name == "classify":  # cut as Python cuts
+        tokeniser = own.model.learned.tokenisers.input
+        assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
+
+
+WITH_LINEAR = ("label", "regress", "table")
+IN_C = ["classify", "label", "regress", "match", "table", "language", "translate", "forecast"]
+IN_C += ["classify, transformer", "classify, both ways"]
+
+
+@needs_c
+@pytest.mark.parametrize(
+    ("name", "weights", "flags"),
+    [
+        ("classify", "int8", ("-O0",)),
+        *(
+            pytest.param(name, "int8", (*SANITIZERS, "-O0"), marks=pytest.mark.slow)
+            for name in IN_C
+        ),
+    ],
+)
+def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, ...]) -> None:
+    """Over the grid; under the sanitizers, too."""
+    own = made(name).traced
+    files = folder_files(own.exported, own.graphs, weights)
+    cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
+    found = iter(run_folder(own.exported, files, cases, flags))
+    assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
+
+
+@pytest.mark.slow
+@needs_c
+def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
+    written = write_traced(made("classify").traced, tmp_path / "model.c")
+    assert written.combinations == 24
+    names = {own.name for own in written.files}
+    library = {"tensors.h", "shapes.h", "operators.h"}
+    assert names == {"model.c", "model.h", "example.c", "preprocess.json"} | library
+    folder = tmp_path / "model.c"
+    compile_c([str(folder / "example.c"), str(folder / "model.c")], str(folder / "example"))
+    done = subprocess.run([str(folder / "example"), "2", "3"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert sum(map(float, done.stdout.split())) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.slow
+@needs_c
+def test_too_little_memory_is_told(tmp_path: Path) -> None:
+    """The room is the caller's: a run that it is too small for gives −1 and writes nothing else."""
+    own = made("classify").traced
+    files = folder_files(own.exported, own.graphs, "float32")
+    files["example.c"] = files["example.c"].replace(b"memory[4000000]", b"memory[20]")
+    for name, text in files.items():
+        (tmp_path / name).write_bytes(text)
+    program = str(tmp_path / "example")
+    compile_c([str(tmp_path / "example.c"), str(tmp_path / "model.c")], program, SANITIZERS)
+    done = subprocess.run([program, "2", "3"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "the room is too small\n")
+
+
+def test_every_task_is_exported_or_refused_by_name() -> None:
+    own = {name for name, task in TASKS.items() if "exported" in vars(type(task))}
+    assert own == {name.split(",")[0] for name in ROWS}
+    with pytest.raises(OptionError, match="tree: a whole model of this task cannot be exported"):
+        TASKS["tree"].exported(object())  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     mixed = classifier(ngrams=1, ngram_share=0.5)
-    with pytest.raises(OptionError, match="classify: a mixture with a linear model cannot be"):
+    with pytest.raises(OptionError, match=r"classify: n-grams of words beside the network"):
         write_model(mixed, tmp_path / "model.onnx")
-    other = ensue.Regressor(model={"hidden_size": 4}, train={"epochs": 1})
-    other.fit([(text, float(k)) for k, text in enumerate(TEXTS * 4)])
-    with pytest.raises(OptionError, match="regress: a whole model cannot be exported"):
-        write_model(other, tmp_path / "model.onnx")
+    with pytest.raises(OptionError, match="label: an output that reads the label before"):
+        write_model(labeller(output="previous", linear_share=0), tmp_path / "model.onnx")
+    counted = ensue.LanguageModel(model={"family": "ngram", "order": 2}).fit(TEXTS, TEXTS)
+    with pytest.raises(OptionError, match="language: an n-gram language model"):
+        write_model(counted, tmp_path / "model.onnx")
+    beside = {"sales": SALES[:80], "rain": SALES[20:100]}
+    model = {"horizon": 2, "look_back": 6, "covariates": ["rain"]}
+    mixture = ensue.Forecaster(model=model, train={"epochs": 1}).fit(beside, target="sales")
+    with pytest.raises(OptionError, match="forecast: other columns beside the targets of a mixed"):
+        write_model(mixture, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="got no ending"):
         write_model(mixed, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_sabotaged_model_leaves_no_file(model: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_docs_print_the_table_of_refusals() -> None:
+    page = " ".join((DOCS / "export.md").read_text().split())
+    for what, instead in REFUSED.values():
+        assert f"| {what} | {instead} |" in page, what
+
+
+def test_columns_that_are_not_the_text_s_are_refused() -> None:
+    model = made("classify").model
+    wider = replace(
+        model.learned.text_linear,
+        weights=model.learned.text_linear.weights.repeat(2, 0),
+    )
+    with pytest.raises(OptionError, match="columns of a table beside the text"):
+        rows_exported.linear_member(wider, model.learned.tokenisers.input, "classify")
+
+
+def test_a_sabotaged_model_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(
         onnx_layer.Sequences, "alive", lambda s, less=0: s.builder.constant([True], bool)
     )
     monkeypatch.setattr(onnx_layer, "operator_of", lambda direction: None)
     with pytest.raises(ExportMismatch, match="not exported"):
-        write_model(model, tmp_path / "model.onnx")
+        write_traced(made("classify").traced, tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,23 +197,18 @@ def test_what_torch_cannot_write_is_an_error_of_ours() -> None:
             return torch.special.ndtri(x)
 
     with pytest.raises(OptionError, match="torch's exporter cannot write this network"):
-        network_model(Strange(), {"x": torch.rand(3)}, {"x": ["batch"]}, ["y"])
-
-
-def test_every_task_exports_or_says_that_it_does_not() -> None:
-    own = [name for name, task in TASKS.items() if "exported" in vars(type(task))]
-    assert own == ["classify"]
+        traced(Strange(), {"x": torch.rand(3)}, {"x": ["batch"]}, ["y"])
 
 
 def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     rows = "".join(
-        json.dumps({"text": f"{t} {k}", "label": c}) + "\n" for k, (t, c) in enumerate(ROWS)
+        json.dumps({"text": f"{TEXTS[k % 6]} {k}", "label": "ab"[k % 2]}) + "\n" for k in range(36)
     )
     (tmp_path / "rows.jsonl").write_text(rows)
     monkeypatch.chdir(tmp_path)
-    words = "train rows.jsonl --task classify --run run --quiet --set model.linear=alone"
+    small = "--set train.epochs=1 --set model.hidden_size=4 --set model.linear=alone"
     for line, code in (
-        (f"{words} --set train.epochs=1 --set model.hidden_size=4", 0),
+        (f"train rows.jsonl --task classify --run run --quiet {small}", 0),
         ("export run model.onnx --weights int8", 0),
         ("export run model.exe", 2),
     ):
@@ -131,3 +219,24 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     assert "wrote model.onnx" in told.out
     assert "validation accuracy:" in told.out
     assert "model.exe" in told.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["classify", *(pytest.param(n, marks=pytest.mark.slow) for n in ("label", "regress", "table"))],
+)
+def test_the_linear_model_is_rounded_too(name: str) -> None:
+    """What `--weights int8` says of the scores is said of all that is stored with fewer bits."""
+    model = ROWS[name].make() if ROWS[name].slow else made(name).model
+    seen = []
+    rounded = model.task.rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
+    assert len(seen) == 1
+    asked = list(ROWS[name].questions)[:3]
+    other = changed(model, rounded, model.networks).predict(asked)
+    assert [str(own) for own in other] != [str(own) for own in model.predict(asked)]
+
+
+def test_a_traced_model_is_traced_once() -> None:
+    own = made("classify").traced
+    assert isinstance(own, TracedModel)
+    assert own.graphs is own.graphs

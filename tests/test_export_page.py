@@ -1,4 +1,4 @@
-"""A classifier as a module and as a page that runs it, in Node and in headless Chromium."""
+"""Models as pages that run them, in headless Chromium; tokenisers and operators in Node."""
 
 from __future__ import annotations
 
@@ -11,141 +11,112 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pytest
-from test_export_models import TEXTS, classifier
+from exports import ROWS, STRANGE, TEXTS, as_json, check_answer, made
+from test_export_models import needs_node, no_node
 
-from ensue.errors import OptionError
 from ensue.export.grid import ExportMismatch
 from ensue.export.languages import JavaScript
-from ensue.export.model import write_model
-from ensue.export.page import classifier as in_javascript
-from ensue.export.programs import NoProgram, node_program
-
-STRANGE = [
-    "",
-    "It's 3.50, isn't it? 1,000.5 l’été naïve",
-    "<script>alert(1)</script> </script> <b>bold</b>",
-    "日本語 のテキスト snake_case ½ ²",
-    "a\u0301e\u0301 combined \u0915\u094d\u0937",
-    "tabs\tand\nlines   spaces",
-]
-ANSWERS = """
-import { readFileSync } from "node:fs";
-const { answer } = await import(process.argv[2]);
-const texts = JSON.parse(readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(texts.map((text) => {
-    const { tokens, label, probabilities } = answer(text);
-    return [tokens, label, probabilities];
-})));
-"""
-
-
-def no_node() -> bool:
-    try:
-        node_program()
-    except NoProgram:
-        return True
-    return False
-
+from ensue.export.model import write_traced
+from ensue.export.module import PATTERNS
+from ensue.export.programs import node_program
 
 pytestmark = pytest.mark.skipif(no_node(), reason="no Node.js")
+needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium")
+PAGES = [
+    pytest.param(name, marks=[] if name == "classify" else [pytest.mark.slow])
+    for name in ROWS
+    if "," not in name
+]
 
 
-@pytest.fixture(scope="module")
-def model() -> Any:
-    return classifier(pooling="mean+last+attention", members=2, cell="GRU")
-
-
-@pytest.fixture(scope="module")
-def folder(model: Any, tmp_path_factory: Any) -> Path:
-    own = tmp_path_factory.mktemp("page")
-    assert write_model(model, own / "model.js").difference < 1e-5
-    write_model(model, own / "page.html", weights="int8")
-    return own
-
-
-def test_the_module_cuts_and_answers_as_python_does(model: Any, folder: Path) -> None:
-    asked = [*TEXTS, *STRANGE]
-    (folder / "main.mjs").write_text(ANSWERS)
-    shutil.copy(folder / "model.js", folder / "model.mjs")
-    done = subprocess.run(
-        [node_program(), str(folder / "main.mjs"), str(folder / "model.mjs")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    tokeniser = model.learned.inputs.tokenisers.input
-    rows = zip(asked, json.loads(done.stdout), model.predict(asked), strict=True)
-    for text, (tokens, label, every), wanted in rows:
-        assert tokens == tokeniser(text)
-        assert label == wanted.label
-        names = model.learned.labels.tokens
-        assert dict(zip(names, every, strict=True)) == pytest.approx(wanted.probabilities, abs=1e-4)
-
-
-@pytest.mark.parametrize("name", ["words", "pieces", "spaces", "characters"])
-def test_every_tokeniser_is_the_same(name: str, tmp_path: Path) -> None:
+@needs_node
+def test_every_tokeniser_is_the_same(tmp_path: Path) -> None:
     from ensue.data.tokenise import Tokeniser
 
-    own = Tokeniser(name)
-    pattern, flags = in_javascript.PATTERNS[name]
     script = (
         'import { readFileSync } from "node:fs";'
-        f"const r = new RegExp({json.dumps(pattern)}, {json.dumps(flags)});"
-        'const t = JSON.parse(readFileSync(0, "utf8"));'
-        "process.stdout.write(JSON.stringify(t.map((s) => s.normalize('NFC').match(r) || [])));"
+        'const [patterns, texts] = JSON.parse(readFileSync(0, "utf8"));'
+        "process.stdout.write(JSON.stringify(patterns.map(([p, f]) =>"
+        "texts.map((s) => s.normalize('NFC').match(new RegExp(p, f)) || []))));"
     )
     (tmp_path / "a.mjs").write_text(script)
     asked = [*TEXTS, *STRANGE]
     done = subprocess.run(
         [node_program(), str(tmp_path / "a.mjs")],
-        input=json.dumps(asked),
+        input=json.dumps([list(PATTERNS.values()), asked]),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout) == [own(text) for text in asked]
+    for name, found in zip(PATTERNS, json.loads(done.stdout), strict=True):
+        assert found == [Tokeniser(name)(text) for text in asked], name
 
 
-def test_the_page_is_one_file_that_asks_for_nothing(folder: Path) -> None:
-    page = (folder / "page.html").read_text()
-    assert not re.search(r"(src|href)\s*=|https?://|import\s*\(|fetch\(", page)
-    assert "default-src 'none'" in page
-    assert page.count("</script>") == 1
-    assert len(page) < 300_000  # the weights of this model are small
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium")
-def test_the_page_answers_in_a_browser(folder: Path) -> None:
-    text = "a fine film <script>alert(1)</script> & <img src=x onerror=alert(1)>"
-    address = f"file://{folder}/page.html#{quote(text)}"
+def opened(page: Path, question: str) -> Any:
+    """What the page answers, and the whole of it as it is shown; nothing may be said to the
+    console."""
     words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    address = f"file://{page}#{quote(question)}"
     done = subprocess.run(
-        [*words, f"--user-data-dir={folder}/profile", "--dump-dom", address],
+        [*words, f"--user-data-dir={page.parent}/profile", "--dump-dom", address],
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert "CONSOLE" not in done.stderr, done.stderr
     (found,) = re.findall(r'data-answer="([^"]*)"', done.stdout)
-    answer = json.loads(html.unescape(found))
+    return json.loads(html.unescape(found)), done.stdout
+
+
+def in_address(question: Any) -> str:
+    """A question as it stands behind # in the address of a page."""
+    if isinstance(question, str):
+        return question
+    if isinstance(question, list):
+        return " ".join(question)
+    return json.dumps(question.tolist() if isinstance(question, np.ndarray) else question)
+
+
+@needs_chromium
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
+    own = made(name)
+    write_traced(own.traced, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert not re.search(r"(src|href)\s*=|https?://|import\s*\(|fetch\(", page)
+    assert "default-src 'none'" in page
+    assert page.count("</script>") == 1
+    answer, _ = opened(tmp_path / "page.html", in_address(ROWS[name].questions[0]))
+    wanted = dict(own.wanted[0])
+    if "label" in wanted:
+        names = own.traced.exported.after[0]["labels"]
+        wanted["probabilities"] = [wanted["probabilities"][label] for label in names]
+    check_answer(answer, wanted)
+
+
+@needs_chromium
+def test_markup_is_shown_as_text(tmp_path: Path) -> None:
+    write_traced(made("classify").traced, tmp_path / "page.html", "int8")
+    text = "a fine film <script>alert(1)</script> & <img src=x onerror=alert(1)>"
+    answer, dom = opened(tmp_path / "page.html", text)
     assert sum(answer["probabilities"]) == pytest.approx(1, abs=1e-6)
-    shown = done.stdout.split('id="tokens"')[1].split("</div>")[0]
+    shown = dom.split('id="tokens"')[1].split("</div>")[0]
     assert "&lt;" in shown
     assert "<script" not in shown
     assert "<img" not in shown
+    assert len((tmp_path / "page.html").read_text()) < 300_000  # the weights are small
 
 
-def test_a_sabotaged_module_leaves_no_file(model: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_sabotaged_module_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:
     changed = {**JavaScript.spelling.calls, "tanh": "Math.atan"}
     monkeypatch.setattr(JavaScript, "spelling", type(JavaScript.spelling)(changed))
-    for name in ("model.js", "page.html"):
-        with pytest.raises(ExportMismatch, match="JavaScript: not exported"):
-            write_model(model, tmp_path / name)
+    with pytest.raises(ExportMismatch, match=r"JavaScript: .*not exported"):
+        write_traced(made("classify").traced, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_javascript_cannot_express_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="an encoder that is not recurrent as JavaScript"):
-        write_model(classifier(encoder="plain", pooling="mean"), tmp_path / "model.js")
+def test_questions_as_json_keep_their_shape() -> None:
+    (picture,) = json.loads(as_json([np.zeros((2, 3), np.uint8)]))
+    assert picture == {"shape": [2, 3], "data": [0] * 6}

@@ -11,13 +11,17 @@ from ensue.cli.learning import Run, TrustCell, trusted
 
 @app.command(
     examples="ensue export runs/reviews reviews.onnx  ONNX, with what to do before and after it\n"
-    "ensue export runs/reviews reviews.html  a page that runs the model itself"
+    "ensue export runs/reviews reviews.html  a page that runs the model itself\n"
+    "ensue export runs/tags tags.c --weights int8  a folder of C99"
 )
 def export(
     run: Run,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="What to write: model.onnx, or page.html."),
+        typer.Argument(
+            metavar="FILE",
+            help="What to write: model.onnx, model.js, page.html, or a folder model.c.",
+        ),
     ],
     weights: Annotated[
         str,

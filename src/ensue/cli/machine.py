@@ -120,13 +120,17 @@ def bench(options: BenchOptions) -> None:
     """Benchmark the native engine against torch.nn.
 
     And against a plain torch loop of the same equations. JAX and ONNX Runtime take part if `make
-    bench-peers` has installed them. Ctrl-C prints what has been measured so far.
+    bench-peers` has installed them. Ctrl-C prints what has been measured so far. `ensue bench
+    export` measures exported layers instead.
     """
     from ensue.bench.bench import Options, choose_cases, load_cells, run_bench
     from ensue.bench.saved import read, save
     from ensue.bench.table import write_report
 
     check_files(options.json_file, options.picture)
+    if options.words == ["export"]:
+        _bench_exports(options)
+        return
     if options.earlier is not None:
         report = read(options.earlier)
     else:
@@ -147,3 +151,16 @@ def bench(options: BenchOptions) -> None:
         write_picture(options.picture, draw(report), options.dark)
     if options.earlier is None and not report.finished:
         raise KeyboardInterrupt
+
+
+def _bench_exports(options: BenchOptions) -> None:
+    """Exported layers: a table in Markdown, and the measurements as JSON where asked for."""
+    from ensue.bench.exported import markdown, measure
+    from ensue.files.disk import write_whole
+
+    found = list(measure(options.runs, say))
+    answer(markdown(found))
+    if options.json_file is not None:
+        text = as_json_text([asdict(own) for own in found]) + "\n"
+        write_whole(options.json_file, text.encode())
+        say(f"wrote {options.json_file}")

@@ -106,15 +106,19 @@ class JavaScriptFile:
         )
 
 
-def weight_lines(named: dict[str, Stored]) -> list[str]:
+def weight_lines(named: dict[str, Stored], decoders: bool = True) -> list[str]:
+    """decoders: with the functions that turn base64 into numbers."""
     kinds = {own.kind for own in named.values()} | {"float32"}
-    lines = [text for kind, text in DECODERS.items() if kind in kinds]
-    for name, own in named.items():
-        data = f'"{base64_of(own.data)}"'
-        if own.scale is not None:
-            data += f', float32("{base64_of(own.scale)}")'
-        lines.append(f"const {name} = {own.kind}({data});")
-    return lines
+    lines = [text for kind, text in DECODERS.items() if decoders and kind in kinds]
+    return lines + [f"const {name} = {decoded(own)};" for name, own in named.items()]
+
+
+def decoded(own: Stored) -> str:
+    """The call that gives a stored weight's numbers."""
+    data = f'"{base64_of(own.data)}"'
+    if own.scale is not None:
+        data += f', float32("{base64_of(own.scale)}")'
+    return f"{own.kind}({data})"
 
 
 def base64_of(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> str:

@@ -3,27 +3,60 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ensue.errors import OptionError
+from ensue.errors import EnsueError, OptionError
+from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
-from ensue.export.onnx.network import network_model
+from ensue.export.module import module_text, pieces, run_in_node
+from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
-from ensue.export.page.classifier import classifier_module, run_in_node
 from ensue.export.page.page import page_of
 from ensue.export.writing import Written
 from ensue.files.disk import refuse_target, write_whole
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Graph
 from ensue.tasks.model import Model
 
-EXAMPLE = Path(__file__).parent / "onnx_example.py.txt"
-Outputs = Sequence[NDArray[np.float32]]
+if TYPE_CHECKING:
+    import onnx
+
+QUESTIONS = {  # what stands behind predict.py, by the first step that is done to it
+    "pair": """'["a text", "another"]'""",
+    "row": """'{"column": "value"}'""",
+    "picture": "picture.npy",
+    "series": "'[1.0, 2.0, 3.0]'",
+    "mixed series": "'[1.0, 2.0, 3.0]'",
+    "vectors": "'[[1.0, 2.0]]'",
+    "scale": "'[[1.0, 2.0]]'",
+}
+FOLDER = ".c"  # ends the name of a folder that is written
+EXAMPLE = Path(__file__).parent / "example"
+Outputs = Sequence[NDArray[Any]]
+Given = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class TracedModel:
+    """What a task handed over, with its networks as graphs, made once for all targets."""
+
+    exported: Exported
+
+    @cached_property
+    def graphs(self) -> dict[str, onnx.ModelProto]:
+        return {
+            own.name: traced(
+                with_stored_weights(own.network, "float32"), own.example(), own.axes, own.outputs
+            )
+            for own in self.exported.graphs
+        }
 
 
 def write_model(
@@ -33,111 +66,167 @@ def write_model(
     weights: str = "float32",
     unchecked: bool = False,
 ) -> Written:
-    """model.onnx, preprocess.json and a runnable example beside it, as the path ends."""
+    """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
+    path that ends in .c, a folder of C."""
+    _writer(path)
+    return write_traced(TracedModel(model.task.exported(model)), path, weights, unchecked)
+
+
+def write_traced(
+    model: TracedModel, path: Path, weights: str = "float32", unchecked: bool = False
+) -> Written:
+    write = _writer(path)
+    if not (path.suffix == FOLDER and path.is_dir()):
+        refuse_target(path)
+    return write(model, path, weights, unchecked)
+
+
+def _writer(path: Path) -> Writer:
     if path.suffix not in WRITERS:
         known = ", ".join(WRITERS)
         raise OptionError(
             f"{path}: a whole model is exported to a file that ends in {known}, "
             f"got {path.suffix or 'no ending'}"
         )
-    refuse_target(path)
-    return WRITERS[path.suffix](model.task.exported(model), path, weights, unchecked)
+    return WRITERS[path.suffix]
 
 
-def _write_onnx(exported: Exported, path: Path, weights: str, unchecked: bool) -> Written:
-    network = with_stored_weights(exported.network, "float32")
-    example = exported.drawn(5, [5, 2, 3], seed=1)
-    axes = {
-        own.name: [k if isinstance(k, str) else None for k in own.axes] for own in exported.inputs
-    }
-    axes["lengths"] = ["batch"]
-    made = network_model(network, example, axes, exported.outputs, weights)
-    about = json.dumps(exported.description(), ensure_ascii=False)
-    for key, value in {"ensue.task": exported.task, "ensue.preprocess": about}.items():
-        made.metadata_props.add(key=key, value=value)
-    data, worst, count = made.SerializeToString(), 0.0, 0
-    if not unchecked:
-        session = session_of(data)
-        rounded = with_stored_weights(exported.network, weights)
+# --- compared ------------------------------------------------------------------------------------
 
-        def run(given: dict[str, torch.Tensor]) -> Outputs:
-            found: Outputs = session.run(None, {k: v.numpy() for k, v in given.items()})
-            return found
 
-        worst = compare_outputs(exported, rounded, run, "ONNX")
-        count = len(CASES)
-    beside = {path.stem + ".preprocess.json": about.encode()}
-    beside["predict.py"] = EXAMPLE.read_bytes()
-    for name, content in {path.name: data, **beside}.items():
-        write_whole(path.parent / name, content)
-    files = tuple(path.parent / name for name in (path.name, *beside))
-    return Written(files, count, worst, (f"try it: python predict.py {path.name} 'a text'",))
+def cases_of(exported: Exported) -> Iterator[tuple[Graph, dict[str, torch.Tensor]]]:
+    """Every graph with inputs of every combination of the grid."""
+    for graph in exported.graphs:
+        for seed, (time, rows, lengths, _) in enumerate(CASES):
+            yield graph, graph.drawn(time, lengths or [time] * rows, seed)
 
 
 @torch.no_grad()
 def compare_outputs(
-    exported: Exported,
-    network: torch.nn.Module,
-    run: Callable[[dict[str, torch.Tensor]], Outputs],
-    target: str,
+    exported: Exported, weights: str, run: Callable[[str, Given], Outputs], target: str
 ) -> float:
     """The largest difference over the grid; ExportMismatch where one is too large."""
     worst = 0.0
-    for seed, (time, rows, lengths, _) in enumerate(CASES):
-        given = exported.drawn(time, lengths or [time] * rows, seed)
-        wanted = network(*given.values())
+    rounded = {own.name: with_stored_weights(own.network, weights) for own in exported.graphs}
+    for graph, given in cases_of(exported):
+        wanted = rounded[graph.name](*given.values())
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        shapes = ", ".join(f"{name} {tuple(own.shape)}" for name, own in given.items())
         try:
-            got = run(given)
+            got = run(graph.name, given)
         except Exception as error:  # whatever the program that runs it says
             raise ExportMismatch(
-                f"{target}: not exported: it does not run over {rows} rows of {time} steps: "
-                f"{str(error)[:500]}"
+                f"{target}: not exported: it does not run over {shapes}: {str(error)[:500]}"
             ) from error
-        for name, value, other in zip(exported.outputs, wanted, got, strict=True):
-            expected = value.numpy()
-            away = float(np.abs(expected - other).max(initial=0.0))
-            most = TOLERANCE * max(1.0, float(np.abs(expected).max(initial=0.0)))
-            if expected.shape != other.shape or not away <= most:
-                raise ExportMismatch(
-                    f"{target}: not exported: {name} is {away:.2g} away from Python's, more than "
-                    f"{most:.2g}, over {rows} rows of {time} steps, lengths {list(lengths or [])}. "
-                    "This is a fault of the export, not of the model; please report it"
-                )
-            worst = max(worst, away)
+        for name, value, other in zip(graph.outputs, wanted, got, strict=True):
+            worst = max(worst, _difference(value.numpy(), other, f"{target}: {name}", shapes))
     return worst
 
 
-def _write_javascript(exported: Exported, path: Path, weights: str, unchecked: bool) -> Written:
-    source = classifier_module(exported, weights)
-    worst = 0.0 if unchecked else _compared_in_node(exported, source, weights)
-    write_whole(path, source.encode())
-    remark = f'import {{ answer }} from "./{path.name}"; answer("a text").label'
-    return Written((path,), 0 if unchecked else len(CASES), worst, (remark,))
+def _difference(expected: NDArray[Any], got: NDArray[Any], what: str, shapes: str) -> float:
+    finite = np.isfinite(expected)
+    same = expected.shape == got.shape and bool((expected[~finite] == got[~finite]).all())
+    near = expected[finite] if same else expected[:0]
+    away = float(np.abs(near - got[finite]).max(initial=0.0)) if same else float("inf")
+    most = TOLERANCE * max(1.0, float(np.abs(near).max(initial=0.0)))
+    if not away <= most:
+        raise ExportMismatch(
+            f"{what}: not exported: {away:.2g} away from Python's, more than {most:.2g}, over "
+            f"{shapes}. This is a fault of the export, not of the model; please report it"
+        )
+    return away
 
 
-def _write_page(exported: Exported, path: Path, weights: str, unchecked: bool) -> Written:
-    source = classifier_module(exported, weights)
-    worst = 0.0 if unchecked else _compared_in_node(exported, source, weights)
-    write_whole(path, page_of(source, path.stem).encode())
-    return Written(
-        (path,), 0 if unchecked else len(CASES), worst, (f"open file://{path.resolve()}",)
-    )
+# --- written -------------------------------------------------------------------------------------
+
+
+def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
+    exported = model.exported
+    made = {name: network_model(own, weights) for name, own in model.graphs.items()}
+    about = json.dumps(exported.description(), ensure_ascii=False)
+    first = next(iter(made.values()))
+    for key, value in {"ensue.task": exported.task, "ensue.preprocess": about}.items():
+        first.metadata_props.add(key=key, value=value)
+    data = {name: own.SerializeToString() for name, own in made.items()}
+    worst = 0.0
+    if not unchecked:
+        sessions = {name: session_of(own) for name, own in data.items()}
+
+        def run(name: str, given: Given) -> Outputs:
+            found: Outputs = sessions[name].run(None, {k: v.numpy() for k, v in given.items()})
+            return found
+
+        worst = compare_outputs(exported, weights, run, "ONNX")
+    named = [path.name, *(f"{path.stem}.{name}.onnx" for name in list(made)[1:])]
+    files = dict(zip(named, data.values(), strict=True))
+    files[path.stem + ".preprocess.json"] = about.encode()
+    files["predict.py"] = example_text(exported).encode()
+    asked = QUESTIONS.get(exported.before[0]["step"], "'a text'")
+    remark = f"try it: python predict.py {path.name} {asked}"
+    return _written(path.parent, files, unchecked, worst, remark)
+
+
+def example_text(exported: Exported) -> str:
+    """The runnable example: what every model needs, and what the steps of this one do."""
+    named = ["core", *pieces(exported), "main"]
+    return "".join(map(example_piece, named))
+
+
+def example_piece(name: str) -> str:
+    return (EXAMPLE / f"{name}.py.txt").read_text(encoding="utf-8")
+
+
+def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
+    source = module_text(model.exported, model.graphs, weights)
+    worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
+    remark = f'import {{ answer }} from "./{path.name}"; answer(question)'
+    return _written(path.parent, {path.name: source.encode()}, unchecked, worst, remark)
+
+
+def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
+    source = module_text(model.exported, model.graphs, weights)
+    worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
+    files = {path.name: page_of(source, path.stem).encode()}
+    return _written(path.parent, files, unchecked, worst, f"open file://{path.resolve()}")
+
+
+def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
+    files, worst = folder_files(model.exported, model.graphs, weights), 0.0
+    if not unchecked:
+        cases = [(graph.name, given) for graph, given in cases_of(model.exported)]
+        try:
+            found = iter(run_folder(model.exported, files, cases))
+        except EnsueError as error:
+            raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
+        worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
+    path.mkdir(exist_ok=True)
+    remark = f"try it: cd {path} && cc -std=c99 example.c model.c -lm -o example && ./example 2 3"
+    return _written(path, files, unchecked, worst, remark)
 
 
 def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
-    """All cases in one process, row by row."""
-    given = [
-        exported.drawn(time, lengths or [time] * rows, seed)
-        for seed, (time, rows, lengths, _) in enumerate(CASES)
-    ]
-    found = iter(run_in_node(source, given))
-    rounded = with_stored_weights(exported.network, weights)
-    return compare_outputs(exported, rounded, lambda _: [next(found)], "JavaScript")
+    """All cases in one process."""
+    cases = [(graph.name, given) for graph, given in cases_of(exported)]
+    try:
+        found = iter(run_in_node(source, cases))
+    except EnsueError as error:
+        raise ExportMismatch(f"JavaScript: not exported: it does not run: {error}") from error
+    return compare_outputs(exported, weights, lambda *_: next(found), "JavaScript")
 
 
-WRITERS: dict[str, Callable[[Exported, Path, str, bool], Written]] = {
+def _written(
+    folder: Path, files: Mapping[str, bytes], unchecked: bool, worst: float, remark: str
+) -> Written:
+    for name, content in files.items():
+        write_whole(folder / name, content)
+    made = tuple(folder / name for name in files)
+    return Written(made, 0 if unchecked else len(CASES), worst, (remark,))
+
+
+Writer = Callable[[TracedModel, Path, str, bool], Written]
+WRITERS: dict[str, Writer] = {
     ".onnx": _write_onnx,
     ".js": _write_javascript,
     ".html": _write_page,
+    FOLDER: _write_c,
 }

@@ -113,7 +113,7 @@ class StackCode:
         for number, (own, at) in enumerate(zip(self.stack.directions, self.offsets, strict=True)):
             inside = self.language.whole(f"between{number}")
             out = self.language.address("y", "0") if number == last else inside
-            lines += self._one(number, own, at, given, out, "0")
+            lines += self.one(number, own, at, given, out, "0")
             given = out
         return lines
 
@@ -145,7 +145,7 @@ class StackCode:
         lines = [language.loop("t", "steps")]
         source = language.address(x, _sum(x_base, f"t * {x_width}"))
         target = language.address(y, _sum(y_base, f"t * {y_width}"))
-        lines += [*indent(self._one(number, layer[0], at, source, target, seen)), "}"]
+        lines += [*indent(self.one(number, layer[0], at, source, target, seen)), "}"]
         if len(layer) == 1:
             return lines
         first, back, start = layer[0], layer[1], self.stack.backward_start
@@ -164,9 +164,9 @@ class StackCode:
             lines += ["if (steps > 0) {", *indent(copied), "}"]
         target = language.address(y, _sum(y_base, f"t * {y_width}", str(first.output_size)))
         lines += [language.loop_down("t", begin)]
-        return [*lines, *indent(self._one(number + 1, back, behind, source, target, seen)), "}"]
+        return [*lines, *indent(self.one(number + 1, back, behind, source, target, seen)), "}"]
 
-    def _one(self, number: int, own: Direction, at: int, x: str, y: str, seen_at: str) -> list[str]:
+    def one(self, number: int, own: Direction, at: int, x: str, y: str, seen_at: str) -> list[str]:
         """One step of one direction: the new state takes the place of the old one."""
         language = self.language
         arguments = [x, language.address("state", str(at)), language.whole("fresh"), y]

@@ -156,8 +156,8 @@ class Attention(nn.Module):
 
         One for each row may be several for each row of the memory, which stand in succession as
         `decoding.Shared` has them: nothing of the memory is copied."""
-        rows, count, width = len(memory.real), *queries.shape[-2:]
-        fits = count == rows if queries.dim() == 3 else count % max(rows, 1) == 0
+        rows, count, width = memory.real.shape[0], *queries.shape[-2:]
+        fits = count == rows or (queries.dim() == 2 and count % max(rows, 1) == 0)
         if queries.dim() not in (2, 3) or width != self.query_size or not fits:
             raise ShapeError(
                 f"queries: expected (time, {rows}, {self.query_size}), or (rows, "
@@ -167,7 +167,7 @@ class Attention(nn.Module):
         if queries.dim() == 3:
             context, weights = self._look(queries.transpose(0, 1), memory)
             return context.transpose(0, 1), weights.transpose(0, 1)
-        each = count // max(rows, 1)
+        each = 1 if count == rows else count // max(rows, 1)
         context, weights = self._look(queries.view(rows, each, width), memory)
         return context.flatten(0, 1), weights.flatten(0, 1)
 

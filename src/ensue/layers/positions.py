@@ -22,10 +22,10 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype | None = None) -
     return found.to(torch.get_default_dtype() if dtype is None else dtype)
 
 
-def placed(x: Tensor, first: int = 0, period: int | None = None) -> Tensor:
+def placed(x: Tensor, first: int | Tensor = 0, period: int | None = None) -> Tensor:
     """x (time, batch, width) with the sinusoids of its steps, which stand at first, first + 1, …,
     counted modulo `period` if one is given."""
-    positions = torch.arange(first, first + x.shape[0], device=x.device)
+    positions = first + torch.arange(x.shape[0], device=x.device)
     if period is not None:
         positions = positions % period
     return x + sinusoids(positions, x.shape[-1], x.dtype)[:, None]

@@ -108,7 +108,7 @@ class GatedConvolutions(nn.Module):
         for norm, layer, before in zip(self.norms, self._convolutions, past, strict=True):
             front, own = before.transpose(0, 1), norm(x)
             x = x + dropout(glu(layer(own, front)), self.dropout, self.training)
-            kept.append(torch.cat([front, own])[len(own) :].transpose(0, 1))
+            kept.append(torch.cat([front, own])[own.shape[0] :].transpose(0, 1))
         return self.last(x), tuple(kept)
 
     @property

@@ -155,7 +155,7 @@ class DecoderBlocks(nn.Module):
         """x (time, rows, width); real (batch, source time); past: of an earlier call. The rows are
         those of the memories, or several in succession for each of them."""
         before = past[0].shape[1] if past else 0
-        seen = _causal(len(x), before, None, x.device)
+        seen = _causal(x.shape[0], before, None, x.device)
         y, found, looked = x.transpose(0, 1).contiguous(), [], None
         for k, block in enumerate(self.layers):
             source = Source(memories[k], real[:, None, None])
@@ -187,7 +187,7 @@ class CausalBlocks(nn.Module):
 
     def forward(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """y (time, batch, width); past: for each block (batch, before, 2·width)."""
-        seen = _causal(len(x), past[0].shape[1], self.context, x.device)
+        seen = _causal(x.shape[0], past[0].shape[1], self.context, x.device)
         y, kept = x.transpose(0, 1).contiguous(), []
         for block, own in zip(self.layers, past, strict=True):
             y, memory, _ = block(y, own, seen)

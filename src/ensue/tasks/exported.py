@@ -1,93 +1,223 @@
-"""What a task hands to an export: its network with named inputs and outputs, and what is done to
-a question before it and to an answer after it, as steps of a closed table.
+"""What a task hands to an export: networks with named inputs and outputs, and what is done to a
+question before them and to an answer after them, as steps of a closed table.
 
-Steps of `before`: tokenise, look up, cut. Of `after`: labels. A step is a table of plain values,
-with its name under "step", so that a file can carry it.
+A step is a table of plain values with its name under "step". It reads and writes values by name:
+a question begins as "question", and in the end every input of the network has a value. Beside each
+step below stands what it writes.
+
+    tokenise, join, pair              a text as tokens; tokens as a text; two texts apart
+    look up, cut, count               tokens as numbers; at most so many; how many there are
+    ngrams                            the columns and values of a linear model
+    word parts, chain features        what the spelling of words tells
+    vectors, scale, series            numbers as they are, or scaled; the last steps of a series
+    mixed series, row, picture        what solved members say of it; of a table; bytes of a picture
+    begin                             the word and the state before a text
+
+and after the network: labels, number, chain (the best labels together), surprise (of each word),
+search (for the best text), steps ahead (in the units of the data).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.tokenise import TOKENISERS, Tokeniser
 from ensue.errors import OptionError
 
 Step = Mapping[str, Any]
+Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # of a matrix that is stored
 TIME, BATCH = "time", "batch"
+EXAMPLE_SIZE = 4  # of a free axis that is neither time nor batch, where a network is traced
+MOST = 6  # of such an axis in the grid
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input of a network. axes: names of those that are free, sizes of the others; count: of
-    whole numbers, which are smaller than it; 0 where they are real."""
+    """One input of a network. axes: names of those that are free, sizes of the others. count: of
+    whole numbers, which are smaller than it, or than the size of the axis it names; 0 where they
+    are real. steps_of: the axis whose real steps it counts."""
 
     name: str
     axes: tuple[str | int, ...]
-    count: int = 0
+    count: int | str = 0
+    steps_of: str = ""
+
+    @property
+    def whole(self) -> bool:
+        return bool(self.count or self.steps_of)
 
     def drawn(self, sizes: Mapping[str, int], generator: torch.Generator) -> Tensor:
         """Values of these sizes, to compare with."""
         shape = [sizes[own] if isinstance(own, str) else own for own in self.axes]
+        if self.steps_of:
+            return torch.randint(0, sizes[self.steps_of] + 1, shape, generator=generator)
+        if isinstance(self.count, str):
+            return torch.randint(0, sizes[self.count], shape, generator=generator)
         if self.count:
-            return torch.randint(1, self.count, shape, generator=generator)
+            return torch.randint(min(1, self.count - 1), self.count, shape, generator=generator)
         return torch.randn(shape, generator=generator)
 
 
-@dataclass(frozen=True)
-class Exported:
-    """network: called with all inputs in order, and `lengths` (batch,) last, gives the outputs.
-    members: the networks it is made of."""
+LENGTHS = Input("lengths", (BATCH,), steps_of=TIME)
 
-    task: str
+
+@dataclass(frozen=True)
+class Graph:
+    """A network that is called with all inputs in their order and gives the outputs."""
+
+    name: str
     network: nn.Module
-    members: tuple[nn.Module, ...]
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
-    before: tuple[Step, ...]
-    after: tuple[Step, ...]
+
+    @property
+    def axes(self) -> dict[str, list[str | None]]:
+        """For each input the names of its free axes, None for one that is not free."""
+        return {
+            own.name: [axis if isinstance(axis, str) else None for axis in own.axes]
+            for own in self.inputs
+        }
 
     def drawn(self, time: int, lengths: Sequence[int], seed: int) -> dict[str, Tensor]:
         """Inputs of `time` steps, whose rows have these lengths; 0 beyond a row's end."""
         generator = torch.Generator().manual_seed(seed)
         sizes = {TIME: time, BATCH: len(lengths)}
-        rows = torch.tensor(lengths, dtype=torch.int64)
+        for axis in (axis for own in self.inputs for axis in own.axes if isinstance(axis, str)):
+            drawn = int(torch.randint(1, MOST, (), generator=generator))
+            sizes.setdefault(axis, EXAMPLE_SIZE + len(sizes) if seed < 0 else drawn)
         found = {own.name: own.drawn(sizes, generator) for own in self.inputs}
+        known = {TIME: torch.tensor(lengths, dtype=torch.int64)}
         for own in self.inputs:
-            if own.axes[:2] == (TIME, BATCH):
-                beyond = torch.arange(time)[:, None] >= rows
+            if own.steps_of == TIME and own.axes == (BATCH,):
+                found[own.name] = known[TIME].clone()
+            elif own.steps_of:
+                known[own.steps_of] = found[own.name]
+        for own in self.inputs:
+            if len(own.axes) > 1 and own.axes[0] in known and not own.steps_of:
+                rows = known[str(own.axes[0])]
+                beyond = torch.arange(sizes[str(own.axes[0])])[:, None] >= rows
                 found[own.name][beyond] = 0
-        return {**found, "lengths": rows}
+        return found
+
+    def example(self) -> dict[str, Tensor]:
+        """What the network is traced with: every free axis has a size of its own."""
+        return self.drawn(5, [5, 2, 3], seed=-1)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """graphs: the first is the one that a question goes into. before, after: steps."""
+
+    task: str
+    graphs: tuple[Graph, ...]
+    before: tuple[Step, ...]
+    after: tuple[Step, ...]
 
     def description(self) -> dict[str, Any]:
         """What is done before and after, as JSON holds it."""
-        return {"task": self.task, "before": list(self.before), "after": list(self.after)}
+        return {
+            "task": self.task,
+            "graphs": {
+                own.name: {
+                    "inputs": {given.name: list(given.axes) for given in own.inputs},
+                    "whole": [given.name for given in own.inputs if given.whole],
+                    "outputs": list(own.outputs),
+                }
+                for own in self.graphs
+            },
+            "before": list(self.before),
+            "after": list(self.after),
+        }
 
 
-def tokenise_step(tokeniser: Tokeniser) -> Step:
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def tokenise_step(tokeniser: Tokeniser, given: str = "question", to: str = "tokens") -> Step:
     """How text is cut: with the patterns, so that no reader has to know them."""
     kind = TOKENISERS[tokeniser.name]
     if kind is None:
-        raise OptionError(
-            "export: subword tokenisers cannot be exported yet; train with --set text.level=words"
-        )
+        raise refuse("subwords")
     patterns = kind.patterns()
     options = {k: v for k, v in tokeniser.to_dict().items() if k != "subwords"}
     return {
         "step": "tokenise",
+        "from": given,
+        "to": to,
         **options,
         "pattern": patterns.any.pattern,
         "pattern_ascii": patterns.ascii.pattern,
     }
 
 
-def refuse(task: str, what: str, instead: str = "") -> OptionError:
-    """The error for what no target can express, by name."""
-    more = f"; {instead}" if instead else ""
+def look_up_step(vocabulary: Sequence[str], given: str = "tokens", to: str = "words") -> Step:
+    """0 is padding, which no token is; 1 is what the vocabulary does not know."""
+    return {"step": "look up", "from": given, "to": to, "vocabulary": list(vocabulary)}
+
+
+def cut_step(name: str, max_length: int | None, cut: str) -> Step:
+    return {"step": "cut", "from": name, "to": name, "max_length": max_length, "cut": cut}
+
+
+def count_step(given: str, to: str = "lengths") -> Step:
+    return {"step": "count", "from": given, "to": to}
+
+
+# --- what cannot be ------------------------------------------------------------------------------
+
+# by key: what it is, and what to do instead. docs/export.md prints it
+REFUSED: dict[str, tuple[str, str]] = {
+    "task": ("a whole model of this task", "take its layers, with ensue.export.write"),
+    "subwords": ("a subword tokeniser", "train with --set text.level=words"),
+    "ngrams": (
+        "n-grams of words beside the network (model.ngrams)",
+        "train with --set model.linear=mixed",
+    ),
+    "previous label": (
+        "an output that reads the label before (model.output = previous)",
+        "train with --set model.output=crf",
+    ),
+    "counted": (
+        "an n-gram language model (model.family = ngram)",
+        "train a network (model.family = recurrent)",
+    ),
+    "beside": (
+        "other columns beside the targets of a mixed forecast",
+        "train on the targets alone",
+    ),
+    "clock": (
+        "a mixed forecast that reads the time of the year",
+        "train with --set model.family=direct",
+    ),
+    "ahead": (
+        "a forecast that reads what is known ahead: columns, calendar or facts of a series",
+        "train on the series alone",
+    ),
+    "panel": ("a forecast of many series at once", "train on one series"),
+    "c": (
+        "an operator that C does not have yet, as convolutions over pictures",
+        "export it as ONNX or JavaScript",
+    ),
+    "javascript": ("an operator that JavaScript does not have yet", "export it as ONNX"),
+    "features": (
+        "hand-made features of a table (model.features), as dates have by default",
+        "train on numbers and categories",
+    ),
+    "columns": ("columns of a table beside the text", "train on the text alone"),
+}
+
+
+def refuse(key: str, where: str = "") -> OptionError:
+    """The error for what a target cannot express, by name. where: the task, or the operator."""
+    what, instead = REFUSED[key]
+    where = f"{where}: " if where else ""
     return OptionError(
-        f"export: {task}: {what} cannot be exported{more}. docs/export.md has a table"
+        f"export: {where}{what} cannot be exported; {instead}. docs/export.md has a table"
     )

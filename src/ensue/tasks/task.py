@@ -18,7 +18,7 @@ from ensue.data.split import by_share
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.exported import Exported, refuse
+from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
 from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
@@ -368,7 +368,11 @@ class Task(ABC, Generic[S, P, L]):
     def exported(self, model: Model[S, P, L]) -> Exported:
         """The network with named inputs and outputs, and what stands around it; an error names
         what cannot be exported."""
-        raise refuse(self.name, "a whole model")
+        raise refuse("task", self.name)
+
+    def rounded(self, learned: L, rounding: Rounding) -> L:
+        """What was learned with the matrices rounded that an export stores beside the networks."""
+        return learned
 
     # ------------------------------------------------------------- looked at
     def describe(self, model: Model[S, P, L]) -> str:

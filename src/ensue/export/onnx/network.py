@@ -10,7 +10,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from ensue.engine.recurrence import hidden_size
 from ensue.errors import MissingExtra, OptionError
 from ensue.export.onnx.builder import FORMAT, OPSET, Builder, load_onnx
 from ensue.export.onnx.layer import Sequences, add_direction
-from ensue.export.stack import direction_of
+from ensue.export.stack import Direction, direction_of
 from ensue.export.weights import store
 
 if TYPE_CHECKING:
@@ -30,17 +30,23 @@ if TYPE_CHECKING:
 DOMAIN = "ensue"
 
 
-def network_model(
+def network_model(traced: onnx.ModelProto, weights: str = "float32") -> onnx.ModelProto:
+    """What `traced` gave, in ONNX's own operators; matrices stored as asked for."""
+    found = _with_recurrences(traced, weights)
+    load_onnx().checker.check_model(found, full_check=True)
+    return found
+
+
+def traced(
     network: nn.Module,
     inputs: Mapping[str, Tensor],
     axes: Mapping[str, Sequence[str | None]],
     outputs: Sequence[str],
-    weights: str = "float32",
 ) -> onnx.ModelProto:
-    """network: called with the inputs in their order, gives the outputs. axes: for each input the
-    names of its free axes, None for one that is not free."""
-    loaded = load_onnx()
-    network = network.eval()
+    """The network as a graph, with a node of our domain for each recurrence. network: called with
+    the inputs in their order, gives the outputs. axes: for each input the names of its free axes,
+    None for one that is not free."""
+    called = _Called(network).eval()
     shapes = tuple(
         {k: torch.export.Dim.AUTO for k, name in enumerate(axes[own]) if name} for own in inputs
     )
@@ -48,10 +54,10 @@ def network_model(
     with torch.no_grad(), _quietly():
         try:
             program = torch.onnx.export(
-                network,
-                tuple(inputs.values()),
+                called,
+                (tuple(inputs.values()),),
                 dynamo=True,
-                dynamic_shapes=shapes,
+                dynamic_shapes=(shapes,),
                 custom_translation_table=translation,
                 input_names=list(inputs),
                 output_names=list(outputs),
@@ -65,11 +71,29 @@ def network_model(
                 f"{str(error.__cause__ or error).splitlines()[0][:300]}"
             ) from error
     assert program is not None
-    model = program.model_proto
+    model: onnx.ModelProto = program.model_proto
+    for node in model.graph.node:  # torch's stack traces
+        del node.metadata_props[:]
     _name_axes(model, axes)
-    found = _with_recurrences(model, weights)
-    loaded.checker.check_model(found, full_check=True)
-    return found
+    learned = called.named_parameters(remove_duplicate=False)  # tied weights have two names
+    model.graph.doc_string = "\n".join(name for name, _ in learned)
+    return model
+
+
+class _Called(nn.Module):
+    """The network with all inputs in one tuple: it may take any number of them."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, given: tuple[Tensor, ...]) -> Any:
+        return self.network(*given)
+
+
+def parameter_names(model: onnx.ModelProto) -> set[str]:
+    """Of the constants of a traced network, those that were learned: others are never rounded."""
+    return set(model.graph.doc_string.splitlines())
 
 
 @contextlib.contextmanager
@@ -164,7 +188,7 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
     """Every node of our domain replaced; matrices stored as asked for."""
     loaded = load_onnx()
     tensors = {own.name: own for own in model.graph.initializer}
-    builder = Builder(prefix="ensue_")
+    builder, learned = Builder(prefix="ensue_"), parameter_names(model)
     read: set[str] = set()
     for node in model.graph.node:
         if node.domain == DOMAIN:
@@ -179,7 +203,7 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
         if name not in read:
             continue
         array = loaded.numpy_helper.to_array(tensor)
-        if weights != "float32" and array.dtype == np.float32 and array.ndim > 1:
+        if weights != "float32" and name in learned and array.ndim > 1:
             stored = builder.weight(store(array, weights))
             made = builder.nodes.pop()  # the node that turns it into numbers, first of all
             builder.nodes.insert(0, made)
@@ -202,8 +226,18 @@ def _with_recurrences(model: onnx.ModelProto, weights: str) -> onnx.ModelProto:
     return made_model
 
 
-def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights: str) -> None:
-    """One cell over x in one direction, with the outputs of the node."""
+class RecurrenceNode(NamedTuple):
+    """A node of our domain, taken apart: the names of its inputs, and the cell with its weights."""
+
+    x: str
+    state: list[str]
+    lengths: str
+    reverse: bool
+    direction: Direction
+
+
+def recurrence_of(node: Any, tensors: Mapping[str, Any], weights: str) -> RecurrenceNode:
+    """tensors: the constants of the graph."""
     to_array = load_onnx().numpy_helper.to_array
     facts = {own.name: own.i for own in node.attribute}
     cell, states = _cells[facts["cell"]], facts["states"]
@@ -223,11 +257,15 @@ def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights
     width = _input_size(cell, parameters, hidden)
     start = [torch.zeros(size) for size in cell.state_sizes(width, hidden)]
     direction = direction_of(cell, parameters, width, hidden, start, weights)
-    full = lengths or builder.constant([np.iinfo(np.int64).max], np.int64)
-    sequences = Sequences(builder, x, full)
-    y, final = add_direction(
-        builder, direction, sequences, x, list(more[:states]), bool(facts["reverse"])
-    )
+    return RecurrenceNode(x, list(more[:states]), lengths, bool(facts["reverse"]), direction)
+
+
+def _recurrence(builder: Builder, node: Any, tensors: Mapping[str, Any], weights: str) -> None:
+    """One cell over x in one direction, with the outputs of the node."""
+    own = recurrence_of(node, tensors, weights)
+    full = own.lengths or builder.constant([np.iinfo(np.int64).max], np.int64)
+    sequences = Sequences(builder, own.x, full)
+    y, final = add_direction(builder, own.direction, sequences, own.x, own.state, own.reverse)
     for value, name in zip([y, *final], node.output, strict=False):
         builder.add("Identity", value, name=name)
 

@@ -9,12 +9,15 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
+PARTS = ("questions", "answers", "page")  # in this order: the last one begins
+SERIES = 'AFTER["steps ahead"] ='  # what a module has whose page needs a plot
 
 
 def page_of(module: str, title: str) -> str:
     """module: the text of the model's module, whose functions the page calls."""
     frame = (HERE / "page.html").read_text(encoding="utf-8")
-    own = (HERE / "page.js").read_text(encoding="utf-8")
+    parts = (*PARTS[:-1], *(["plot"] if SERIES in module else []), PARTS[-1])
+    own = "".join((HERE / f"{name}.js").read_text(encoding="utf-8") for name in parts)
     script = re.sub(r"^export (?=function|const)", "", module, flags=re.MULTILINE) + own
     script = script.replace("</", "<\\/")  # nothing in it may end the element
     style = re.search(r"<style>(.*?)</style>", frame, re.DOTALL)

@@ -75,4 +75,4 @@ class CaptionNetwork(DecodedPairs):
         memory = dropout(memory, self.dropout_regions, self.training)
         cells = None if self.bridge is None else self.bridge(memory.mean(1))
         real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
-        return self.decoder.begin(len(memory), cells, memory, real)
+        return self.decoder.begin(memory.shape[0], cells, memory, real)

@@ -18,6 +18,7 @@ from ensue.errors import OptionError
 from ensue.tasks.caption.answer import Captioned, Gaze
 from ensue.tasks.caption.evaluation import evaluate_captions
 from ensue.tasks.caption.explain import ExplainCaption
+from ensue.tasks.caption.exported import exported
 from ensue.tasks.caption.files import (
     CaptionFiles,
     Rows,
@@ -29,6 +30,7 @@ from ensue.tasks.caption.learned import LearnedCaptions, check_captions, lines_o
 from ensue.tasks.caption.network import CaptionNetwork
 from ensue.tasks.caption.options import OPTIONS
 from ensue.tasks.caption.settings import CaptionSettings
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.pictures.part import PicturePart, collect_pictures, shape_text
 from ensue.tasks.pictures.reading import pictures_asked, pictures_in_memory
@@ -168,6 +170,9 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         return evaluate_captions(rows, frequent, scoring(model), model.model.attributes)
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: CaptionerModel) -> Exported:
+        return exported(model, self.search(model))
+
     def pack(self, learned: LearnedCaptions) -> Packed:
         return learned.pack()
 

@@ -48,7 +48,7 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
@@ -241,6 +241,12 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: ClassifierModel) -> Exported:
         return exported(model)
+
+    def rounded(self, learned: LearnedClasses, rounding: Rounding) -> LearnedClasses:
+        own = learned.text_linear
+        if own is None:
+            return learned
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
 
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()

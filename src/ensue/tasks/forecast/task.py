@@ -18,6 +18,7 @@ from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
@@ -33,6 +34,7 @@ from ensue.tasks.forecast.forecasts import (
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
@@ -298,6 +300,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return evaluation_of(backtest(model, part), model.learned.units, model.train.seed)
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: ForecastModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedSeries) -> Packed:
         return learned.pack()
 

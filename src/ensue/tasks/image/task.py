@@ -19,7 +19,9 @@ from ensue.errors import DataError, OptionError
 from ensue.metrics.table import CLASS_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.evaluation.temperature import temperature
+from ensue.tasks.exported import Exported
 from ensue.tasks.image.baseline import pixel_features
+from ensue.tasks.image.exported import exported
 from ensue.tasks.image.files import (
     CONTENT,
     NamedPictureParts,
@@ -218,6 +220,9 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: PictureModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedPictures) -> Packed:
         return learned.pack()
 

@@ -22,6 +22,7 @@ from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.content import StepContent
@@ -32,6 +33,7 @@ from ensue.tasks.label.evaluation import (
     tags_of_rows,
 )
 from ensue.tasks.label.explain import ExplainLabels, run_network
+from ensue.tasks.label.exported import exported
 from ensue.tasks.label.learned import LearnedLabels, step_targets
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
@@ -182,6 +184,15 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: LabellerModel) -> Exported:
+        return exported(model)
+
+    def rounded(self, learned: LearnedLabels, rounding: Rounding) -> LearnedLabels:
+        own = learned.linear
+        if own is None:
+            return learned
+        return replace(learned, linear=replace(own, weights=rounding(own.weights)))
+
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()
 

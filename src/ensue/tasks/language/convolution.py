@@ -78,7 +78,7 @@ class ConvolutionLanguage(LanguageNetwork):
         """y (time, batch, width)."""
         before = carried or self.begin(tokens.shape[1])
         past = tuple(before[str(k)] for k in range(len(self.convolutions.layers)))
-        if len(past[0]) != tokens.shape[1]:
+        if past[0].shape[0] != tokens.shape[1]:
             raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {len(past[0])}")
         y, kept = self.convolutions.go_on(self._embedded(tokens), past)
         y = self.between(dropout(y, self.rates.output, self.training))

@@ -20,7 +20,9 @@ from ensue.metrics.table import TOKEN_METRICS
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
+from ensue.tasks.language.exported import exported
 from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
@@ -159,6 +161,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: AnyLanguageModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedLanguage) -> Packed:
         return learned.pack()
 

@@ -83,7 +83,7 @@ class TransformerLanguage(LanguageNetwork):
             f"{settings.context} tokens back"
         )
 
-    def _embedded(self, tokens: Tensor, first: int) -> Tensor:
+    def _embedded(self, tokens: Tensor, first: int | Tensor) -> Tensor:
         x = self.enter(embedded(tokens, self.table, self.rates.word * self.training))
         x = placed(x * math.sqrt(self.width), first, self.context)
         return dropout(x, self.rates.input, self.training)
@@ -93,14 +93,16 @@ class TransformerLanguage(LanguageNetwork):
         2·width); position (batch,), the same in all rows, of the token to come."""
         before = carried or self.begin(tokens.shape[1])
         position = before["position"]
-        if len(position) != tokens.shape[1]:
-            raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {len(position)}")
-        first = int(position[0]) if len(position) else 0
+        if position.shape[0] != tokens.shape[1]:
+            raise ShapeError(
+                f"carried: expected {tokens.shape[1]} columns, got {position.shape[0]}"
+            )
+        first = position[0] if position.shape[0] else 0
         past = tuple(before[str(k)] for k in range(len(self.blocks.layers)))
         y, kept = self.blocks(self._embedded(tokens, first), past)
         y = self.between(dropout(y, self.rates.output, self.training))
         memories = {str(k): memory for k, memory in enumerate(kept)}
-        return y, {**memories, "position": (position + len(tokens)) % self.context}
+        return y, {**memories, "position": (position + tokens.shape[0]) % self.context}
 
     def begin(self, batch: int) -> Carried:
         weight = self.table.weight

@@ -76,7 +76,7 @@ class WindowLanguage(LanguageNetwork):
         if past.shape[1] != tokens.shape[1]:
             raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {past.shape[1]}")
         whole = torch.cat([past, tokens])
-        count = len(tokens)
+        count = tokens.shape[0]
         seen = [whole[self.window - 1 - k :][:count] for k in range(self.window)]
         if self.one_hot:
             found = [table(words) for table, words in zip(self.tables, seen, strict=True)]

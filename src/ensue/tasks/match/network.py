@@ -164,8 +164,8 @@ class MatchNetwork(nn.Module):
         u, u_final = self.encoder(x, lengths)
         v, v_final = self.encoder(other_x, others)
         if self.attended is not None:
-            seen_u = self.attended(u, v, step_mask(others.to(v.device), len(v)))
-            seen_v = self.attended(v, u, step_mask(lengths.to(u.device), len(u)))
+            seen_u = self.attended(u, v, step_mask(others.to(v.device), v.shape[0]))
+            seen_v = self.attended(v, u, step_mask(lengths.to(u.device), u.shape[0]))
             u, v = seen_u, seen_v
         one = self.pooling(u, u_final, lengths)
         other = self.pooling(v, v_final, others)

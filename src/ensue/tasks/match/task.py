@@ -24,6 +24,7 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.exported import Exported
 from ensue.tasks.given import check_words
 from ensue.tasks.match.content import (
     SIDES,
@@ -33,6 +34,7 @@ from ensue.tasks.match.content import (
     pairs_in_memory,
 )
 from ensue.tasks.match.explain import ExplainPair, both_sides, run_network
+from ensue.tasks.match.exported import exported
 from ensue.tasks.match.learned import LearnedMatch, kind_of
 from ensue.tasks.match.network import MatchColumns, MatchNetwork, MatchSource, network_outputs
 from ensue.tasks.match.options import OPTIONS
@@ -210,6 +212,9 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: MatcherModel) -> Exported:
+        return exported(model)
+
     def pack(self, learned: LearnedMatch) -> Packed:
         return learned.pack()
 

@@ -21,10 +21,12 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.regress.explain import ExplainNumber, run_network
+from ensue.tasks.regress.exported import exported
 from ensue.tasks.regress.learned import LearnedNumber
 from ensue.tasks.regress.options import OPTIONS
 from ensue.tasks.regress.outputs import RegressorModel, mixed_outputs, network_outputs
@@ -156,6 +158,15 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return model.learned.target.evaluate(given)
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: RegressorModel) -> Exported:
+        return exported(model)
+
+    def rounded(self, learned: LearnedNumber, rounding: Rounding) -> LearnedNumber:
+        own = learned.text_linear
+        if own is None:
+            return learned
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()
 

@@ -77,7 +77,7 @@ class RandomStart(nn.Module):
 
     def forward(self, ends: Sequence[State]) -> tuple[State, ...]:
         """ends: an encoder's end states, for the number of their rows."""
-        rows = len(ends[0][0])
+        rows = ends[0][0].shape[0]
         parts = iter(self.buffers())
         return tuple(
             tuple(next(parts).expand(rows, -1) for _ in range(count)) for count in self.counts

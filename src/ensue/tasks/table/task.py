@@ -20,6 +20,7 @@ from ensue.errors import OptionError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, texts_of
 from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
@@ -30,6 +31,7 @@ from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.table.content import TableContent, asked_in_memory, rows_in_memory
+from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
 from ensue.tasks.table.network import TableNetwork
 from ensue.tasks.table.options import OPTIONS
@@ -207,6 +209,17 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         )
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: RowModel) -> Exported:
+        return exported(model)
+
+    def rounded(self, learned: LearnedTable, rounding: Rounding) -> LearnedTable:
+        if learned.mixture is None:
+            return learned
+        own = deepcopy(learned.linear)
+        values = rounding(own.weight.detach().float().numpy())
+        own.weight.data = torch.from_numpy(values).to(own.weight.dtype)
+        return replace(learned, linear=own)
+
     def pack(self, learned: LearnedTable) -> Packed:
         return learned.pack()
 

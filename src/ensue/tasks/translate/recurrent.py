@@ -81,10 +81,10 @@ class RecurrentPairs(DecodedPairs):
         if self.reverse_source:
             memory = reverse_time(memory, plain)
         cells = None if self.bridge is None else self.bridge(ends)
-        real = step_mask(plain.to(x.device), len(x))
+        real = step_mask(plain.to(x.device), x.shape[0])
         # a row's positions lie together: every step reads them
         memory = memory.transpose(0, 1).contiguous()
-        return self.decoder.begin(len(plain), cells, memory, real.T.contiguous())
+        return self.decoder.begin(source.shape[1], cells, memory, real.T.contiguous())
 
 
 def _check(settings: PairSettings, source_words: int, target_words: int) -> None:

@@ -16,6 +16,7 @@ from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.decoding import Hypothesis
 from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.content import PairContent
 from ensue.tasks.rows.part import Part, Tokenisers
@@ -30,6 +31,7 @@ from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, scoring
 from ensue.tasks.task import Packed
 from ensue.tasks.translate.answer import Explained, Translated
 from ensue.tasks.translate.explain import ExplainTranslation, TranslationHeads
+from ensue.tasks.translate.exported import exported
 from ensue.tasks.translate.families import FAMILIES
 from ensue.tasks.translate.learned import (
     LearnedPairs,
@@ -156,6 +158,9 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
         return evaluate_pairs(rows, baselines, scoring(model))
 
     # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: TranslatorModel) -> Exported:
+        return exported(model, self.search(model))
+
     def pack(self, learned: LearnedPairs) -> Packed:
         return learned.pack()
 

@@ -77,7 +77,7 @@ class TransformerPairs(nn.Module):
         """What each block of the decoder sees of the source, and where it is real (batch, time)."""
         lengths = lengths.to(source.device)
         y = self.encoder(self._embedded(self.source, source), lengths)
-        return self.decoder.memories(y), step_mask(lengths, len(source)).t()
+        return self.decoder.memories(y), step_mask(lengths, source.shape[0]).t()
 
     def _decoded(self, batch: PairBatch) -> Tensor:
         memories, real = self._encoded(batch.source, batch.lengths)
@@ -101,7 +101,7 @@ class TransformerPairs(nn.Module):
     @torch.no_grad()
     def begin(self, source: Tensor, lengths: Tensor) -> TransformerState:
         memories, real = self._encoded(source, lengths)
-        nothing = memories[0].new_zeros(len(real), 0, 2 * self.width)
+        nothing = memories[0].new_zeros(real.shape[0], 0, 2 * self.width)
         return TransformerState(
             tuple(nothing for _ in memories),
             tuple(Shared(memory) for memory in memories),

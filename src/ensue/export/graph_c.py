@@ -1,0 +1,312 @@
+"""A network as C99: its graph as calls of the operators of `runtime_c/operators.h`, one after the
+other; its cells as functions, printed from their own equations. No memory but the caller's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ensue.export.c import array
+from ensue.export.graph_parts import WHOLE, Constant, GraphParts, Node
+from ensue.export.languages import C99, indent
+from ensue.export.stack import Stack
+from ensue.export.stack_code import StackCode
+from ensue.export.weights import Stored, store
+from ensue.tasks.exported import refuse
+
+if TYPE_CHECKING:
+    import onnx
+
+KINDS = {"float32": "f", "bf16": "h", "int8": "q"}
+ONE = {
+    "Abs": "f_abs", "Ceil": "ceilf", "Cos": "cosf", "Erf": "erff", "Exp": "expf",
+    "Floor": "floorf", "Identity": "f_same", "IsNaN": "f_nan", "Log": "logf", "Neg": "f_neg",
+    "Not": "f_not", "Reciprocal": "f_reciprocal", "Relu": "f_relu", "Sigmoid": "f_sigmoid",
+    "Sin": "sinf", "Softplus": "f_softplus", "Sqrt": "sqrtf", "Tanh": "tanhf",
+}  # fmt: skip
+TWO = {
+    "Add": "f_add", "And": "f_and", "Equal": "f_equal", "Greater": "f_greater",
+    "GreaterOrEqual": "f_at_least", "Less": "f_less", "LessOrEqual": "f_at_most", "Mod": "f_mod",
+    "Mul": "f_mul", "Or": "f_or", "Pow": "powf", "Sub": "f_sub",
+}  # fmt: skip
+SUMS = {"ReduceMax": ">", "ReduceMean": "/", "ReduceMin": "<", "ReduceSum": "+"}
+MOST = 1 << 30  # whole numbers beyond it mean: to the end
+
+
+class GraphC:
+    """One graph. name: what its function begins with."""
+
+    def __init__(self, model: onnx.ModelProto, name: str, weights: str) -> None:
+        self.parts, self.name, self.weights = GraphParts(model, weights), name, weights
+        self.stored = [self._stored(own) for own in self.parts.constants]
+        layers = tuple((own,) for own in self.parts.cells)
+        self.code = StackCode(Stack("", layers), C99()) if layers else None
+        self.sequences: dict[int, Node] = {}
+        self.known = {k: own.value for k, own in enumerate(self.parts.constants)}
+
+    def _stored(self, own: Constant) -> Stored:
+        bounded = own.value if own.kind == "f" else np.clip(own.value.astype(np.int64), -MOST, MOST)
+        real = np.ascontiguousarray(bounded, np.float32)
+        return store(real, self.weights if own.learned else "float32")
+
+    @property
+    def flash(self) -> int:
+        """Bytes of constants and weights."""
+        cells = sum(own.weights.nbytes for own in self.parts.cells)
+        return cells + sum(own.nbytes for own in self.stored)
+
+    @property
+    def called(self) -> set[str]:
+        """The functions of one number that the cells call."""
+        return set() if self.code is None else self.code.called
+
+    # ---------------------------------------------------------------- constants and cells
+    def text(self) -> str:
+        lines: list[str] = []
+        for k, own in enumerate(self.stored):
+            data = own if own.data.size else Stored("float32", np.zeros(1, np.float32))
+            lines += array(f"{self.name}_c{k}", data)
+        lines += self._cells()
+        lines += [f"int {self.name}_run(const ensue_tensor *inputs, ensue_tensor *outputs,"]
+        lines += ["    ensue_room *room)", "{", *indent(self._body()), "}", ""]
+        return "\n".join(lines)
+
+    def _cells(self) -> list[str]:
+        if self.code is None:
+            return []
+        named = [item for cell in self.code.cells for item in cell.arrays().items()]
+        lines = [line for name, own in named for line in array(name, own)]
+        lines += self.code.functions()
+        for number, own in enumerate(self.parts.cells):
+            x, y = f"x + t * {own.input_size}", f"y + t * {own.output_size}"
+            body = self.code.one(number, own, 0, x, y, "0")
+            lines += [
+                f"static void cell{number}(const float *x, long steps, float *state, float *y)",
+                "{",
+                f"    float fresh[{own.state_size}];",
+                "    for (long t = 0; t < steps; t++) {",
+                *indent(body, " " * 8),
+                "    }",
+                "}",
+                "",
+            ]
+        text = "\n".join(lines)
+        for word in ("w", "cell"):  # names of their own, beside those of other graphs
+            for number in range(len(self.parts.cells)):
+                text = _renamed(text, f"{word}{number}", f"{self.name}_{word}{number}")
+        return [text]
+
+    def _constant(self, number: int) -> str:
+        own, stored = self.parts.constants[number], self.stored[number]
+        dims = ", ".join(map(str, own.value.shape)) or "0"
+        place = f"{self.name}_c{number}"
+        scale = f"{place}__scale" if stored.scale is not None else "NULL"
+        kind = KINDS[stored.kind]
+        return f"(T){{{own.value.ndim}, {{{dims}}}, {place}, {scale}, '{kind}'}}"
+
+    # ---------------------------------------------------------------- the calls
+    def _body(self) -> list[str]:
+        parts = self.parts
+        lines = [f"T v[{max(1, parts.count)}];"]
+        lines += [f"v[{k}] = {self._constant(k)};" for k in range(len(parts.constants))]
+        lines += [f"v[{number}] = inputs[{k}];" for k, (_, number) in enumerate(parts.inputs)]
+        for node in parts.nodes:
+            lines += [*self._calls(node), "if (room->failed) return -1;"]
+        lines += [f"outputs[{k}] = v[{number}];" for k, (_, number) in enumerate(parts.outputs)]
+        return [*lines, "return 0;"]
+
+    def _calls(self, node: Node) -> list[str]:
+        if node.operator == "Recurrence":
+            return self._recurrence(node)
+        if node.operator == "Split":
+            return self._split(node)
+        if node.operator == "SplitToSequence":  # cut where a part of it is read
+            self.sequences[node.outputs[0]] = node
+            return []
+        if node.operator not in CALLS:
+            raise refuse("c", node.operator)
+        return [f"v[{node.outputs[0]}] = {CALLS[node.operator](self, node)};"]
+
+    def _recurrence(self, node: Node) -> list[str]:
+        own, cell = node.attributes, self.parts.cells[node.attributes["cell"]]
+        x, *rest = node.inputs
+        parts, many = rest[: own["states"]], own["states"]
+        lengths = f"&v[{rest[many]}]" if own["with_lengths"] else "NULL"
+        width, run = cell.output_size, f"{self.name}_cell{own['cell']}"
+        call = (
+            f"recurrence(room, &v[{x}], parts, {many}, {lengths}, {own['reverse']}, {run}, "
+            f"{width}, &v[{node.outputs[0]}]);"
+        )
+        back = [
+            f"v[{number}] = parts[{k}];"
+            for k, number in enumerate(node.outputs[1 : many + 1])
+            if number >= 0
+        ]
+        given = ", ".join(f"v[{k}]" for k in parts)
+        return ["{", *indent([f"T parts[{many}] = {{{given}}};", call, *back]), "}"]
+
+    def _split(self, node: Node) -> list[str]:
+        """Parts of one axis, whose sizes are known."""
+        sizes = self.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        if sizes is None:
+            raise refuse("c", "Split")
+        axis, lines, first = node.attributes.get("axis", 0), [], 0
+        for number, size in zip(node.outputs, sizes.ravel().tolist(), strict=True):
+            lines.append(
+                f"v[{number}] = op_part(room, &v[{node.inputs[0]}], {axis}, {first}, {size});"
+            )
+            first += size
+        return lines
+
+    def given(self, node: Node, k: int) -> str:
+        """An input by its place; NULL where it is not there."""
+        there = k < len(node.inputs) and node.inputs[k] >= 0
+        return f"&v[{node.inputs[k]}]" if there else "NULL"
+
+
+def _renamed(text: str, word: str, other: str) -> str:
+    """Whole words only, and those that begin names of weights (w0_U)."""
+    return re.sub(rf"\b{word}(?=\b|_)", other, text)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+Call = Callable[[GraphC, Node], str]
+
+
+def _one(name: str) -> Call:
+    return lambda own, node: f"op_each(room, {own.given(node, 0)}, {name})"
+
+
+def _two(name: str) -> Call:
+    return lambda own, node: f"op_pair(room, {own.given(node, 0)}, {own.given(node, 1)}, {name})"
+
+
+def _extreme(name: str) -> Call:
+    """Of one input or two."""
+
+    def call(own: GraphC, node: Node) -> str:
+        if len(node.inputs) > 2:
+            raise refuse("c", node.operator)
+        return (_two(name) if len(node.inputs) == 2 else _one("f_same"))(own, node)
+
+    return call
+
+
+def _divided(own: GraphC, node: Node) -> str:
+    name = "f_div_whole" if node.inputs[0] in own.parts.whole else "f_div"
+    return _two(name)(own, node)
+
+
+def _cast(own: GraphC, node: Node) -> str:
+    to = node.attributes.get("to")
+    if to is None:  # CastLike
+        to = 7 if node.inputs[1] in own.parts.whole else 1
+    name = "f_truth" if to == 9 else "truncf" if to in WHOLE else "f_same"
+    return f"op_each(room, {own.given(node, 0)}, {name})"
+
+
+def _reduced(how: str) -> Call:
+    def call(own: GraphC, node: Node) -> str:
+        if "axes" in node.attributes:
+            raise refuse("c", node.operator)
+        keep = node.attributes.get("keepdims", 1)
+        return f"op_reduce(room, {own.given(node, 0)}, {own.given(node, 1)}, {keep}, '{how}')"
+
+    return call
+
+
+def _softmax(logarithm: int) -> Call:
+    return lambda own, node: (
+        f"op_softmax(room, {own.given(node, 0)}, {node.attributes.get('axis', -1)}, {logarithm})"
+    )
+
+
+def _joined(own: GraphC, node: Node) -> str:
+    listed = ", ".join(own.given(node, k) for k in range(len(node.inputs)))
+    many = len(node.inputs)
+    return f"op_concat(room, (const T *[]){{{listed}}}, {many}, {node.attributes['axis']})"
+
+
+def _turned(own: GraphC, node: Node) -> str:
+    listed = ", ".join(map(str, node.attributes["perm"]))
+    return f"op_transpose(room, {own.given(node, 0)}, (const long[]){{{listed}}})"
+
+
+def _chunk(own: GraphC, node: Node) -> str:
+    """A part of an axis that was cut into parts of one size."""
+    cut = own.sequences[node.inputs[0]]
+    sizes = own.given(cut, 1)
+    if sizes == "NULL":
+        raise refuse("c", "SplitToSequence")
+    axis, number = cut.attributes.get("axis", 0), own.given(node, 1)
+    return f"op_chunk(room, {own.given(cut, 0)}, {axis}, {sizes}, {number})"
+
+
+def _shaped(own: GraphC, node: Node) -> str:
+    first, last = node.attributes.get("start", 0), node.attributes.get("end", 99)
+    return f"op_shape(room, {own.given(node, 0)}, {first}, {last})"
+
+
+def _filled(own: GraphC, node: Node) -> str:
+    value = node.attributes.get("value", np.zeros(1))
+    number = C99().number(float(np.ravel(value)[0]))
+    return f"op_filled(room, {own.given(node, 0)}, {number})"
+
+
+def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
+    """An operator of so many inputs, and of attributes with their defaults."""
+
+    def call(own: GraphC, node: Node) -> str:
+        given = [own.given(node, k) for k in range(count)]
+        more = [_spelled(node.attributes.get(key, usual)) for key, usual in attributes]
+        return f"{name}({', '.join(['room', *given, *more])})"
+
+    return call
+
+
+def _viewed(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
+    """The same without memory: only the shape changes."""
+    call = _several(name, count, *attributes)
+    return lambda own, node: call(own, node).replace("(room, ", "(", 1)
+
+
+def _spelled(value: Any) -> str:
+    return C99().number(value) if isinstance(value, float) else str(value)
+
+
+CALLS: Mapping[str, Call] = {
+    **{name: _one(own) for name, own in ONE.items()},
+    **{name: _two(own) for name, own in TWO.items()},
+    **{name: _reduced(how) for name, how in SUMS.items()},
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _several("op_clip", 3),
+    "Concat": _joined,
+    "ConstantOfShape": _filled,
+    "Div": _divided,
+    "Expand": _several("op_expand", 2),
+    "Gather": _several("op_gather", 2, ("axis", 0)),
+    "GatherElements": _several("op_gather_elements", 2, ("axis", 0)),
+    "GatherND": _several("op_gather_nd", 2, ("batch_dims", 0)),
+    "Gemm": _several("op_gemm", 3, ("alpha", 1.0), ("beta", 1.0), ("transB", 0)),
+    "LayerNormalization": _several("op_normalise", 3, ("axis", -1), ("epsilon", 1e-5)),
+    "LogSoftmax": _softmax(1),
+    "Max": _extreme("f_max"),
+    "Min": _extreme("f_min"),
+    "MatMul": _several("op_matmul", 2),
+    "Range": _several("op_range", 3),
+    "Reshape": _viewed("op_reshape", 2, ("allowzero", 0)),
+    "ScatterND": _several("op_scatter_nd", 3),
+    "SequenceAt": _chunk,
+    "Shape": _shaped,
+    "Slice": _several("op_slice", 5),
+    "Softmax": _softmax(0),
+    "Squeeze": _viewed("op_squeeze", 2),
+    "Transpose": _turned,
+    "Unsqueeze": _viewed("op_unsqueeze", 2),
+    "Where": _several("op_where", 3),
+}

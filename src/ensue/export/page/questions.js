@@ -1,0 +1,129 @@
+
+/* How a question is asked, by the first step that is done to it. `build` makes the fields, with what
+   stood in the address; `value` reads them. */
+function textField(label, text, changed) {
+    const field = made("textarea");
+    field.spellcheck = false;
+    field.placeholder = "Type or paste a text…";
+    field.setAttribute("aria-label", label);
+    field.value = text || "";
+    field.addEventListener("input", changed);
+    return field;
+}
+
+const FIELDS = {};
+const asText = {
+    title: "Text",
+    build: (place, begun) => { FIELDS.text = textField("Text", begun, show); place.append(FIELDS.text); },
+    value: () => FIELDS.text.value,
+};
+
+const asNumbers = {
+    title: "Numbers, one step a line",
+    build: (place, begun) => { FIELDS.text = textField("Numbers, one step a line", begun, show); place.append(FIELDS.text); },
+    value: () => FIELDS.text.value.split("\n").filter((line) => line.trim()).map((line) => line.trim().split(/[\s,;]+/).map(Number)),
+};
+
+const QUESTIONS = {
+    tokenise: asText,
+    vectors: asNumbers,
+    scale: asNumbers,
+    pair: {
+        title: "Two texts",
+        build: (place, begun) => {
+            const [first, second] = begun ? JSON.parse(begun) : ["", ""];
+            FIELDS.pair = [textField("First text", first, show), textField("Second text", second, show)];
+            place.append(...FIELDS.pair);
+        },
+        value: () => FIELDS.pair.map((field) => field.value),
+    },
+    row: {
+        title: "A row",
+        build: (place, begun) => {
+            const step = MODEL.before[0], given = begun ? JSON.parse(begun) : {};
+            const field = (name, own) => {
+                const label = made("label", "field", name);
+                own.addEventListener("input", show);
+                label.append(own);
+                FIELDS[name] = own;
+                return label;
+            };
+            const numbers = step.numbers.map(({ name, mean }) => {
+                const own = made("input");
+                own.inputMode = "decimal";
+                own.value = given[name] ?? String(Number(mean.toPrecision(3)));
+                return field(name, own);
+            });
+            const categories = step.categories.map(({ name, categories: known }) => {
+                const own = made("select");
+                own.append(...[...known, ...(given[name] !== undefined && !known.includes(given[name]) ? [given[name]] : [])].map((text) => {
+                    const option = made("option", "", text || "(nothing)");
+                    option.value = text;
+                    return option;
+                }));
+                own.value = given[name] ?? known[0];
+                return field(name, own);
+            });
+            place.className = "fields";
+            place.append(...numbers, ...categories);
+        },
+        value: () => Object.fromEntries(Object.entries(FIELDS).map(([name, own]) => [name, own.value])),
+    },
+    picture: {
+        title: "Picture",
+        build: (place, begun) => {
+            const [channels, height, width] = MODEL.before[0].shape, zoom = Math.max(1, Math.floor(224 / Math.max(height, width)));
+            const canvas = made("canvas", "drawing"), file = made("input"), clear = made("button", "plain", "Clear");
+            const data = new Uint8ClampedArray(channels * height * width);
+            FIELDS.picture = { shape: [channels, height, width], data };
+            canvas.width = width * zoom;
+            canvas.height = height * zoom;
+            canvas.tabIndex = 0;
+            canvas.setAttribute("role", "img");
+            canvas.setAttribute("aria-label", "Draw here with the pointer");
+            file.type = "file";
+            file.accept = "image/*";
+            file.setAttribute("aria-label", "A picture from a file");
+            const paint = () => {
+                const brush = canvas.getContext("2d");
+                for (let y = 0; y < height; y++)
+                    for (let x = 0; x < width; x++) {
+                        const of = (c) => data[(Math.min(c, channels - 1) * height + y) * width + x];
+                        brush.fillStyle = `rgb(${of(0)},${of(1)},${of(2)})`;
+                        brush.fillRect(x * zoom, y * zoom, zoom, zoom);
+                    }
+            };
+            const draw = (event) => {
+                if (!event.buttons) return;
+                const box = canvas.getBoundingClientRect(), size = Math.max(1, Math.round(width / 20));
+                const x0 = Math.floor((event.clientX - box.left) / box.width * width), y0 = Math.floor((event.clientY - box.top) / box.height * height);
+                for (let c = 0; c < channels; c++)
+                    for (let y = Math.max(0, y0 - size); y <= Math.min(height - 1, y0 + size); y++)
+                        for (let x = Math.max(0, x0 - size); x <= Math.min(width - 1, x0 + size); x++)
+                            data[(c * height + y) * width + x] = Math.max(data[(c * height + y) * width + x], x === x0 && y === y0 ? 255 : 150);
+                paint();
+                show();
+            };
+            canvas.addEventListener("pointerdown", draw);
+            canvas.addEventListener("pointermove", draw);
+            clear.type = "button";
+            clear.addEventListener("click", () => { data.fill(0); FIELDS.picture = { shape: [channels, height, width], data }; paint(); show(); });
+            file.addEventListener("change", async () => {
+                const bitmap = await createImageBitmap(file.files[0]), room = new OffscreenCanvas(bitmap.width, bitmap.height), brush = room.getContext("2d");
+                brush.drawImage(bitmap, 0, 0);
+                const pixels = brush.getImageData(0, 0, bitmap.width, bitmap.height).data, size = bitmap.width * bitmap.height;
+                const all = new Uint8ClampedArray(3 * size);
+                for (let k = 0; k < size; k++) for (let c = 0; c < 3; c++) all[c * size + k] = pixels[4 * k + c];
+                const values = { question: { shape: [3, bitmap.height, bitmap.width], data: all } };
+                STEPS.picture(values, MODEL.before[0]);
+                data.set(values.pictures.flat(2));
+                paint();
+                show();
+            });
+            if (begun) data.set(JSON.parse(begun).flat(3));
+            paint();
+            place.append(canvas, file, clear);
+        },
+        value: () => FIELDS.picture,
+    },
+};

@@ -1,0 +1,43 @@
+/* Steps before the network: from a question to the values of its inputs. Each reads and writes
+   values by name. */
+
+function cut(found, { max_length: most, cut: side }) {
+    if (most === null || found.length <= most) return found;
+    return side === "end" ? found.slice(0, most) : found.slice(found.length - most);
+}
+
+function prepared(text, how) {
+    if (how.nfc) text = text.normalize("NFC");
+    if (how.breaks === "space") text = text.replace(/<br\s*\/?>/gi, (found) => " ".repeat(found.length));
+    if (how.lower) text = text.toLowerCase();
+    return how.numbers === "digit" ? text.replace(/\p{Nd}/gu, "0") : text;
+}
+
+function tokenise(text, how) {
+    if (Array.isArray(text)) return text;
+    let found = prepared(text, how).match(new RegExp(how.javascript, how.flags)) || [];
+    if (how.numbers === "tag")
+        found = found.map((own) => (/^\p{Nd}+(?:[.,]\p{Nd}+)*$/u.test(own) ? "<number>" : own));
+    return cut(found, how);
+}
+
+const TABLES = new Map();
+function numbersOf(step) {
+    if (!TABLES.has(step)) {
+        const numbers = new Map(step.vocabulary.map((token, number) => [token, number]));
+        numbers.set(step.vocabulary[0], 1);
+        TABLES.set(step, numbers);
+    }
+    return TABLES.get(step);
+}
+const lookUp = (token, step) => numbersOf(step).get(token) ?? 1;
+
+const STEPS = {
+    tokenise: (values, step) => { values[step.to] = tokenise(values[step.from], step); },
+    join: (values, step) => { values[step.to] = values[step.from].join(step.between); },
+    "look up": (values, step) => { values[step.to] = values[step.from].map((token) => lookUp(token, step)); },
+    cut: (values, step) => { values[step.to] = cut(values[step.from], step); },
+    count: (values, step) => { values[step.to] = values[step.from].length; },
+    vectors: (values, step) => { values[step.to] = values[step.from]; },
+    pair: (values, step) => { [values[step.to[0]], values[step.to[1]]] = values[step.from]; },
+};

@@ -1,0 +1,180 @@
+"""A labeller for export: words or vectors in, the scores of each step's labels out. The best labels
+and their probabilities are found after it, from the chain that the scores are part of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ensue.metrics.spans import OUTSIDE
+from ensue.tasks.exported import (
+    BATCH,
+    LENGTHS,
+    TIME,
+    Exported,
+    Graph,
+    Input,
+    Step,
+    count_step,
+    refuse,
+    tokenise_step,
+)
+from ensue.tasks.label.chain_features import KIND_OF, OFFSETS
+from ensue.tasks.label.crf import CRF
+from ensue.tasks.label.linear_chain import LinearChain
+from ensue.tasks.label.mixture import ChainMixture
+from ensue.tasks.label.outputs import Stepwise
+from ensue.tasks.model import Model
+from ensue.tasks.rows.batch import SequenceBatch
+from ensue.tasks.rows.exported import ReadSteps, read_steps
+from ensue.tasks.settings import TextSettings
+
+if TYPE_CHECKING:
+    from ensue.tasks.label.learned import LearnedLabels
+    from ensue.tasks.label.settings import LabellerSettings
+
+PLAIN = {"characters_lengths": "characters.lengths", "characters_index": "characters.index"}
+DISTINCT, LETTERS, ENTRIES = "distinct", "letters", "entries"
+
+
+class StepScores(nn.Module):
+    """(members, time, batch, labels): what each label of a step adds to the score of its chain, by
+    each network and the linear chain, as the mixture weighs them."""
+
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        names: Sequence[str],
+        linear: LinearChain | None,
+        mixture: ChainMixture | None,
+    ) -> None:
+        super().__init__()
+        self.members, self.names, self.mixture = nn.ModuleList(members), list(names), mixture
+        self.linear: nn.Parameter | None = None
+        if linear is not None and mixture is not None:
+            padded = np.pad(linear.weights, ((1, 0), (0, 0)))  # 0 is no feature
+            self.linear = nn.Parameter(torch.from_numpy(padded))
+
+    def forward(self, *given: Tensor) -> Tensor:
+        named = dict(zip(self.names, given, strict=True))
+        lengths, columns = named.pop("lengths"), named.pop("chain_columns", None)
+        inputs = {PLAIN.get(name, name): value for name, value in named.items()}
+        batch = SequenceBatch(inputs, lengths)
+        found = torch.stack([self._scores(own, batch) for own in self.members])
+        if self.linear is None or self.mixture is None or columns is None:
+            return found
+        beside = self.linear[columns].sum(2)
+        return self.mixture.network * found + self.mixture.linear * beside
+
+    def _scores(self, network: Any, batch: SequenceBatch) -> Tensor:
+        y, _ = network.encoder(network.embed(batch.inputs), batch.lengths)
+        found: Tensor = network.output.scores(y)
+        return found.log_softmax(-1) if isinstance(network.output, Stepwise) else found
+
+
+def exported(model: Model[Any, Any, Any]) -> Exported:
+    learned: LearnedLabels = model.learned
+    if not all(isinstance(own.output, (Stepwise, CRF)) for own in model.networks):
+        raise refuse("previous label", "label")
+    if learned.inputs.words is None:
+        read, linear = read_steps(learned.inputs, model.text), None
+    else:
+        read = _word_steps(learned, model.text, model.model)
+        linear = None if learned.mixture is None else learned.linear
+    inputs, before = read
+    if linear is not None:
+        more = _chain_steps(linear)
+        inputs, before = (*inputs, *more.inputs), (*before, *more.steps)
+    names = [own.name for own in inputs]
+    network = StepScores(list(model.networks), names, linear, learned.mixture)
+    graph = Graph("model", network, inputs, ("scores",))
+    return Exported("label", (graph,), before, (_chain_step(model, linear),))
+
+
+def _word_steps(
+    learned: LearnedLabels, text: TextSettings, settings: LabellerSettings
+) -> ReadSteps:
+    words, known = learned.inputs.words, learned.parts.known
+    assert words is not None
+    inputs = [Input("words", (TIME, BATCH), len(words))]
+    if "letters" in known:
+        inputs += [
+            Input("characters", (LETTERS, DISTINCT), len(known["letters"])),
+            Input("characters_lengths", (DISTINCT,), steps_of=LETTERS),
+            Input("characters_index", (TIME, BATCH), DISTINCT),
+        ]
+    for part, name in (("prefixes", "prefix"), ("suffixes", "suffix")):
+        if part in known:
+            inputs.append(Input(name, (TIME, BATCH, settings.affixes), len(known[part])))
+    if "shapes" in known:
+        inputs.append(Input("shape", (TIME, BATCH), len(known["shapes"])))
+    step: Step = {
+        "step": "word parts",
+        "from": "tokens",
+        "lower": text.lower,
+        "numbers": text.numbers,
+        "words": list(words.tokens),
+        **{name: list(vocabulary.tokens) for name, vocabulary in known.items()},
+        "affixes": settings.affixes,
+        "digits": other_digits(),
+    }
+    tokenise = tokenise_step(learned.tokenisers.input)
+    return ReadSteps((*inputs, LENGTHS), (tokenise, step, count_step("tokens")))
+
+
+def _chain_steps(linear: LinearChain) -> ReadSteps:
+    """The rows of weights that a step sums over, one more than their numbers; 0 is none."""
+    features = linear.features
+    step: Step = {
+        "step": "chain features",
+        "from": "tokens",
+        "to": "chain_columns",
+        "known": {name: list(own.tokens) for name, own in features.known.items()},
+        "offsets": list(OFFSETS),
+        "kinds": [KIND_OF[offset] for offset in OFFSETS],
+        "digits": other_digits(),
+    }
+    given = Input("chain_columns", (TIME, BATCH, ENTRIES), features.rows + 1)
+    return ReadSteps((given,), (step,))
+
+
+def _chain_step(model: Model[Any, Any, Any], linear: LinearChain | None) -> Step:
+    """first, follow and last of each member's chain; `outside` is taken from the score of O when
+    labels are chosen. marginals: whether probabilities are those of the chain, or of each step."""
+    names, mixture = list(model.learned.labels.tokens), model.learned.mixture
+    mixed = linear is not None and mixture is not None
+    chains = [_links(own.output, linear, mixture if mixed else None) for own in model.networks]
+    outside = mixture.outside if mixed and mixture is not None else 0.0
+    crf = isinstance(model.networks[0].output, CRF)
+    return {
+        "step": "chain",
+        "labels": names,
+        "chains": chains,
+        "marginals": mixed or crf,
+        "outside": [names.index(OUTSIDE), outside] if outside else None,
+    }
+
+
+def _links(
+    output: Any, linear: LinearChain | None, mixture: ChainMixture | None
+) -> dict[str, list[Any]]:
+    found = {}
+    for name in ("first", "follow", "last"):
+        own = getattr(output.constraint, name)
+        if isinstance(output, CRF):
+            own = own + getattr(output, name)
+        values = own.detach().double().numpy()
+        if linear is not None and mixture is not None:
+            values = mixture.network * values + mixture.linear * getattr(linear, name)
+        found[name] = values.tolist()
+    return found
+
+
+def other_digits() -> str:
+    """Digits that are not decimal ones (², ①): other languages do not count them."""
+    signs = map(chr, range(0x20000))
+    return "".join(sign for sign in signs if sign.isdigit() and not sign.isdecimal())

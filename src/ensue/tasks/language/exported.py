@@ -1,0 +1,93 @@
+"""A language model for export: words and the state before them in, log p of what follows each and
+the state after them out. Fed one word at a time, it streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ensue.data.tokenise import TOKENISERS
+from ensue.data.vocabulary import END, END_NUMBER
+from ensue.tasks.exported import (
+    BATCH,
+    TIME,
+    Exported,
+    Graph,
+    Input,
+    look_up_step,
+    refuse,
+    tokenise_step,
+)
+from ensue.tasks.language.learned import NEVER
+from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.model import Model
+
+PAST = "past"  # the axis of what grows
+
+
+class NextWords(nn.Module):
+    """p is the mean of the members'. names: of what each member carries."""
+
+    def __init__(self, members: Sequence[nn.Module], names: Sequence[Sequence[str]]) -> None:
+        super().__init__()
+        self.members, self.names = nn.ModuleList(members), [list(own) for own in names]
+
+    def forward(self, words: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+        rest, logs, after = list(states), [], list[Tensor]()
+        for own, names in zip(self.members, self.names, strict=True):
+            carried = {name: rest.pop(0) for name in names}
+            y, new = own.run(words, carried)  # type: ignore[operator]
+            logs.append(own.output.log_probabilities(y))  # type: ignore[union-attr, operator]
+            after += [new[name] for name in names]
+        log = logs[0]
+        if len(logs) > 1:
+            log = torch.logsumexp(torch.stack(logs), 0) - math.log(len(logs))
+        return (log, *after)
+
+
+@torch.no_grad()
+def exported(model: Model[Any, Any, Any]) -> Exported:
+    learned = model.learned
+    members = [own for own in model.networks if isinstance(own, LanguageNetwork)]
+    if not members:
+        raise refuse("counted", "language")
+    carried = [own.eval().begin(1) for own in members]
+    twice = [own.begin(2) for own in members]
+    states, begun = list[Input](), dict[str, Any]()
+    for number, (parts, others) in enumerate(zip(carried, twice, strict=True)):
+        for k, (part, other) in enumerate(zip(parts.values(), others.values(), strict=True)):
+            name, axes = f"state_{number}_{k}", _axes(part, other)
+            count = 0 if part.is_floating_point() else len(learned.words)
+            states.append(Input(name, axes, count))
+            begun[name] = part.select(axes.index(BATCH), 0).tolist()
+    words = Input("words", (TIME, BATCH), len(learned.words))
+    network = NextWords(members, [list(parts) for parts in carried])
+    outputs = ("log_probabilities", *(f"next_{own.name}" for own in states))
+    kind = TOKENISERS[learned.tokeniser.name]
+    before = (
+        tokenise_step(learned.tokeniser),
+        look_up_step(learned.words.tokens, to="said"),
+        {"step": "begin", "from": "said", "to": "words", "first": members[0].first}
+        | {"states": begun},
+    )
+    assert kind is not None  # or the step before would have refused it
+    after = {
+        "step": "surprise",
+        "vocabulary": list(learned.words.tokens),
+        "end": END_NUMBER,
+        "ends": END,
+        "never": list(NEVER),
+        "between": kind.between,
+    }
+    graph = Graph("model", network, (words, *states), outputs)
+    return Exported("language", (graph,), before, (after,))
+
+
+def _axes(part: Tensor, other: Tensor) -> tuple[str | int, ...]:
+    """Of a state of one row, by that of two; an axis of no size grows."""
+    sizes = zip(part.shape, other.shape, strict=True)
+    return tuple(BATCH if a != b else a or PAST for a, b in sizes)

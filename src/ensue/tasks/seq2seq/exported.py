@@ -1,0 +1,177 @@
+"""Networks that say a text, for export: what reads a source, one step, and how a search goes on.
+
+    encode   source, lengths        → the state before the first word, and what every step looks at
+    step     word, state, memory    → log p of each word, the new state, where it looked
+
+A search has several hypotheses of a source; memory stands once for each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ensue.data.tokenise import TOKENISERS
+from ensue.data.vocabulary import END_NUMBER, START_NUMBER
+from ensue.decoding import Shared
+from ensue.tasks.exported import BATCH, LENGTHS, TIME, Graph, Input, Step, refuse
+from ensue.tasks.seq2seq.search import NEVER, Search
+from ensue.tasks.seq2seq.target import LearnedTarget
+
+PAST = "past"  # the axis of what grows with every step
+Tensors = list[Tensor]
+
+
+class Parts(NamedTuple):
+    """The tensors of a state: those that a step changes, and those that it looks at."""
+
+    changing: Tensors
+    shared: Tensors
+
+
+def parts_of(state: Any) -> Parts:
+    """Without masks: they follow from the lengths."""
+    found = Parts([], [])
+    _collect(state, found)
+    return found
+
+
+def _collect(state: Any, found: Parts) -> None:
+    if isinstance(state, Tensor):
+        found.changing.append(state)
+    elif isinstance(state, Shared):
+        if state.values.dtype != torch.bool:
+            found.shared.append(state.values)
+    elif isinstance(state, (tuple, list)):
+        for part in state:
+            _collect(part, found)
+
+
+def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
+    """A state of the same kind with other tensors, which are taken from the lists."""
+    if isinstance(like, Tensor):
+        return changing.pop(0)
+    if isinstance(like, Shared):
+        return Shared(real if like.values.dtype == torch.bool else shared.pop(0))
+    if isinstance(like, (tuple, list)):
+        found = [rebuilt(part, changing, shared, real) for part in like]
+        return type(like)(*found) if hasattr(like, "_fields") else type(like)(found)
+    return like
+
+
+class Encode(nn.Module):
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+        found: Tensors = []
+        for own in self.members:
+            parts = parts_of(own.begin(source, lengths))  # type: ignore[operator]
+            found += [*parts.changing, *parts.shared]
+        return tuple(found)
+
+
+class OneStep(nn.Module):
+    """p is the mean of the members'. positions: of the memory, where their number is fixed."""
+
+    def __init__(self, members: Sequence[Any], begun: Sequence[Any], positions: int) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.begun, self.positions = list(begun), positions
+
+    def forward(self, words: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        rest = list(given)
+        lengths = None if self.positions else rest.pop(0)
+        logs, states, looked = [], list[Tensor](), []
+        for own, like in zip(self.members, self.begun, strict=True):
+            count = parts_of(like)
+            changing = [rest.pop(0) for _ in count.changing]
+            shared = [rest.pop(0) for _ in count.shared]
+            real = self._real(words, lengths, shared)
+            log, state = own.step(words, rebuilt(like, changing, shared, real))  # type: ignore[operator]
+            weights = own.alignment(state)  # type: ignore[operator]
+            looked += [] if weights is None else [weights]
+            logs.append(log)
+            names = [name for name in ("weights", "looked") if hasattr(state, name)]
+            states += parts_of(state._replace(**dict.fromkeys(names))).changing
+        log = logs[0] if len(logs) == 1 else _mean(logs)
+        log = log.index_fill(1, NEVER, -torch.inf)
+        return (log, *states, *([torch.stack(looked).mean(0)] if looked else []))
+
+    def _real(self, words: Tensor, lengths: Tensor | None, shared: Tensors) -> Tensor:
+        if lengths is None:
+            return torch.ones(words.shape[0], self.positions, dtype=torch.bool)
+        time = shared[0].shape[1] if shared else 1
+        return torch.arange(time)[None] < lengths.clamp(min=1)[:, None]  # no row looks at nothing
+
+
+def _mean(logs: Sequence[Tensor]) -> Tensor:
+    return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
+
+
+@torch.no_grad()
+def generating_graphs(
+    members: Sequence[Any], source: Input, words: int, positions: int = 0
+) -> tuple[Graph, Graph]:
+    """encode and step. words: that are said."""
+    members = [own.eval() for own in members]
+    encode = Graph("encode", Encode(members), (source, LENGTHS), ())
+    begun = [own.begin(*encode.example().values()) for own in members]
+    states, memory = list[Input](), list[Input]()
+    order = list[str]()
+    for number, state in enumerate(begun):
+        parts = parts_of(state)
+        for k, part in enumerate(parts.changing):
+            states.append(Input(f"state_{number}_{k}", _axes(part, positions)))
+        for k, part in enumerate(parts.shared):
+            memory.append(Input(f"memory_{number}_{k}", _axes(part, positions)))
+        order += [own.name for own in (*states, *memory) if own.name.split("_")[1] == str(number)]
+    named = {own.name: own for own in (*states, *memory)}
+    lengths = () if positions else (LENGTHS,)
+    inputs = (Input("word", (BATCH,), words), *lengths, *(named[name] for name in order))
+    looks = bool(memory)
+    outputs = ["log_probabilities", *(f"next_{own.name}" for own in states)]
+    step = Graph(
+        "step", OneStep(members, begun, positions), inputs, (*outputs, *["alignment"] * looks)
+    )
+    return Graph("encode", encode.network, encode.inputs, tuple(order)), step
+
+
+def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
+    """Rows first. An axis of no size grows; of what is looked at, the second one is time."""
+    _, *rest = part.shape
+    axes: list[str | int] = [BATCH]
+    for k, size in enumerate(rest):
+        if size == 0:
+            axes.append(PAST)
+        elif k == 0 and len(rest) == 2:
+            axes.append(positions or TIME)
+        else:
+            axes.append(size)
+    return tuple(axes)
+
+
+def search_step(how: Search, target: LearnedTarget, steps: str | int) -> Step:
+    """How words are chosen. steps: of the source, which bound those of the answer: the name of a
+    value, or a number."""
+    kind = TOKENISERS[target.tokeniser.name]
+    if kind is None:
+        raise refuse("subwords")
+    return {
+        "step": "search",
+        "steps": steps,
+        "vocabulary": list(target.words.tokens),
+        "between": kind.between,
+        "start": START_NUMBER,
+        "end": END_NUMBER,
+        "width": how.width,
+        "penalty": how.length_penalty,
+        "alpha": how.alpha,
+        "factor": how.factor,
+        "extra": how.extra,
+    }

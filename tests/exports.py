@@ -1,0 +1,392 @@
+"""Small models of every task that can be exported, with questions and what Python answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ensue
+from ensue.export.model import TracedModel
+from ensue.export.programs import node_program
+
+TEXTS = [
+    "a fine, fine film",
+    "dull & long",
+    "great fun!",
+    "boring",
+    "the new one: 3.50",
+    "naïve <b>",
+]
+STRANGE = [
+    "",
+    "unknown words only",
+    "It's 3.50, isn't it? 1,000.5 l’été naïve",
+    "<script>alert(1)</script> </script> <b>bold</b>",
+    "日本語 のテキスト snake_case ½ ²",
+    "a\u0301e\u0301 combined \u0915\u094d\u0937",
+    "tabs\tand\nlines   spaces",
+    "fine " * 60,
+]
+LABELLED = [(text, "good" if k % 2 == 0 else "bad") for k, text in enumerate(TEXTS)] * 6
+PAIRS = [
+    (f"{a} {b} {c}", f"{c.upper()} {a.upper()}") for a in "xyz" for b in "pq" for c in "klm"
+] * 2
+SIDES = [(("it rains", "it is wet"), "yes"), (("it rains now", "it is dry"), "no")] * 10
+LINES = [f"the {who} {does}" for who in ("cat", "dog", "old cat") for does in ("sees", "runs")]
+QUICK = {"epochs": 2, "rate": 0.05}
+SMALL = {"hidden_size": 6, "embedding_size": 5}
+
+
+def classes(answer: Any) -> dict[str, Any]:
+    chosen = answer.label or list(answer.labels)
+    return {"label": chosen, "probabilities": dict(answer.probabilities)}
+
+
+def number(answer: Any) -> dict[str, Any]:
+    return {"value": answer.value, "low": answer.low, "high": answer.high}
+
+
+def tags(answer: Any) -> dict[str, Any]:
+    return {"labels": list(answer.labels), "probabilities": list(answer.probabilities)}
+
+
+def text(answer: Any) -> dict[str, Any]:
+    return {"text": answer.text}
+
+
+def bits(answer: Any) -> dict[str, Any]:
+    return {"tokens": list(answer.tokens), "bits": list(answer.bits)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """make: a fitted model; questions, of many kinds; answered: what is compared of an answer; ask:
+    how questions are asked one by one."""
+
+    make: Callable[[], Any]
+    questions: Sequence[Any]
+    answered: Callable[[Any], dict[str, Any]]
+    slow: bool = True
+    ask: Callable[[Any, Any], list[Any]] = lambda model, questions: model.predict(list(questions))
+
+
+def classifier(**model: Any) -> Any:
+    members = model.pop("members", 1)
+    own = ensue.Classifier(model={**SMALL, **model}, train=QUICK, members=members)
+    return own.fit(LABELLED)
+
+
+def _sentences() -> list[tuple[list[str], list[str]]]:
+    random = np.random.default_rng(1)
+    known = {"The": "O", "dog": "B-X", "barks": "O", "USA": "B-Y", "2026": "O", "l’été": "I-Y"}
+    known |= {"naïve": "O", "McDonald's": "B-X", "x²": "O", "CAT": "I-X", "A": "O"}
+    found = []
+    for _ in range(40):
+        words = [str(own) for own in random.choice(list(known), random.integers(1, 7))]
+        labels = [known[own] for own in words]
+        legal = [
+            own if own[0] != "I" or (k and labels[k - 1][1:] == own[1:]) else "B" + own[1:]
+            for k, own in enumerate(labels)
+        ]
+        found.append((words, legal))
+    return found
+
+
+SENTENCES = _sentences()
+ASKED = [words for words, _ in SENTENCES[:12]] + [[], ["unknown", "ǅ", "Ⅷ", "ﬁn"]]
+
+
+def labeller(members: int = 1, **model: Any) -> Any:
+    own = ensue.Labeller(model={**SMALL, **model}, train=QUICK, members=members)
+    return own.fit(SENTENCES)
+
+
+def _vectors() -> list[tuple[Any, str]]:
+    random = np.random.default_rng(0)
+    sizes = [int(n) for n in random.integers(1, 6, 30)]
+    return [
+        (random.normal(size=(n, 3)).astype(np.float32), "ab"[k % 2]) for k, n in enumerate(sizes)
+    ]
+
+
+VECTORS = _vectors()
+
+
+def _table(target: str) -> Any:
+    rows = [
+        {
+            "area": float(area) if area % 7 else None,
+            "town": ["Delft", "Gouda", "Leiden"][area % 3],
+            "price": 2.0 * area,
+            "kind": "large" if area > 60 else "small",
+        }
+        for area in range(40, 100)
+    ]
+    kept = [{k: v for k, v in row.items() if k in ("area", "town", target)} for row in rows]
+    model = ensue.TableModel(model={"missing": "indicator"}, train={"epochs": 3})
+    return model.fit(kept, target=target)
+
+
+TABLE = [{"area": 50.0, "town": "Delft"}, {"area": "", "town": "Rome"}, {"area": "93", "town": ""}]
+
+
+def _pictures() -> list[tuple[Any, str]]:
+    random = np.random.default_rng(0)
+    return [
+        (random.integers(0, 255 if k % 2 else 90, (8, 8), np.uint8), ["dark", "bright one"][k % 2])
+        for k in range(24)
+    ]
+
+
+PICTURES = _pictures()
+SHOWN = [*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)]
+
+
+def _image() -> Any:
+    return ensue.ImageModel(model={"blocks": "4 max", "batch_rows": 8}, train=QUICK).fit(PICTURES)
+
+
+def _captioner() -> Any:
+    model = {**SMALL, "blocks": "4 max"}
+    return ensue.Captioner(model=model, train=QUICK).fit(PICTURES, PICTURES)
+
+
+def translator(members: int = 1, **model: Any) -> Any:
+    own = {"hidden_size": 12, "embedding_size": 8, **model}
+    train = {"epochs": 8, "rate": 0.02}
+    return ensue.Translator(model=own, train=train, members=members).fit(PAIRS, PAIRS)
+
+
+def _language(**model: Any) -> Any:
+    own = {"hidden_size": 8, "embedding_size": 6, "family": "recurrent", **model}
+    return ensue.LanguageModel(model=own, train=QUICK).fit(LINES, LINES)
+
+
+def _regressor(**model: Any) -> Any:
+    rows = [(own, float(k)) for k, own in enumerate(TEXTS * 6)]
+    return ensue.Regressor(model={**SMALL, **model}, train=QUICK).fit(rows)
+
+
+def _matcher(**model: Any) -> Any:
+    return ensue.Matcher(model={"hidden_size": 6, **model}, train=QUICK).fit(SIDES)
+
+
+def _several() -> Any:
+    rows = [("a fine film", ["good", "short"]), ("dull and long", ["bad"]), ("so so", [])] * 8
+    return ensue.Classifier(model={**SMALL, "several": True}, train=QUICK).fit(rows)
+
+
+def _characters() -> Any:
+    own = ensue.Classifier(model=SMALL, text={"level": "characters"}, train=QUICK)
+    return own.fit(LABELLED)
+
+
+def _of_vectors() -> Any:
+    return ensue.Classifier(model=SMALL, train=QUICK).fit(VECTORS)
+
+
+SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
+
+
+def _forecaster(**model: Any) -> Any:
+    own = {"family": "direct", "horizon": 5, "look_back": 12, "hidden_size": 8, **model}
+    made = ensue.Forecaster(model={"output": "squared", **own}, train=QUICK)
+    return made.fit({"sales": SALES}, target="sales")
+
+
+def _noisy(kind: str) -> list[float]:
+    random, t = np.random.default_rng(0), np.arange(160)
+    if kind == "walk":
+        return [float(v) for v in np.cumsum(random.normal(0, 1, 160)) + 50]
+    season = 5 + 2 * np.sin(t * 2 * np.pi / 12)
+    return [float(v) for v in np.exp(0.01 * t) * season * np.exp(random.normal(0, 0.05, 160))]
+
+
+def _mixed(kind: str) -> Any:
+    model = {"family": "mixed", "horizon": 5, "look_back": 12, "hidden_size": 8}
+    made = ensue.Forecaster(model=model, train={"epochs": 1})
+    return made.fit({"sales": _noisy(kind)}, target="sales")
+
+
+def steps(answer: Any) -> dict[str, Any]:
+    every = [step.expected["sales"] for step in answer]
+    return {
+        key: {"sales": [getattr(own, key) for own in every]} for key in ("value", "low", "high")
+    }
+
+
+def values_alone(answer: Any) -> dict[str, Any]:
+    return {"value": steps(answer)["value"]}
+
+
+def each(model: Any, questions: Any) -> list[Any]:
+    return [model.predict(own) for own in questions]
+
+
+WORDS = [*TEXTS, *STRANGE]
+MATCHED = [("it rains", "is it dry?"), ("", "rains"), ("wet it is", "")]
+SAID = [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q"]
+SERIES = [{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)]
+SPOKEN = ["the dog runs", "", "cat the old unknown"]
+ROWS: dict[str, Row] = {
+    "classify": Row(lambda: classifier(pooling="max+last"), WORDS, classes, slow=False),
+    "classify, two": Row(lambda: classifier(members=2, pooling="mean"), WORDS, classes),
+    "label": Row(lambda: labeller(affixes=2, shapes=True), ASKED, tags),
+    "translate": Row(translator, SAID, text),
+    "classify, transformer": Row(
+        lambda: classifier(encoder="transformer", heads=2, pooling="attention"), WORDS, classes
+    ),
+    "classify, convolution": Row(lambda: classifier(encoder="convolution"), WORDS, classes),
+    "classify, plain": Row(lambda: classifier(encoder="plain", pooling="mean"), WORDS, classes),
+    "classify, both ways": Row(
+        lambda: classifier(bidirectional=True, cell="LayerNormLSTM", layers=2), WORDS, classes
+    ),
+    "classify, several": Row(_several, WORDS, classes),
+    "classify, characters": Row(_characters, WORDS, classes),
+    "classify, vectors": Row(_of_vectors, [own for own, _ in VECTORS[:5]], classes),
+    "regress": Row(_regressor, WORDS, number),
+    "regress, mixture": Row(
+        lambda: _regressor(distribution="mixture", linear="alone"), WORDS, number
+    ),
+    "match": Row(_matcher, MATCHED, classes),
+    "match, attention": Row(lambda: _matcher(compare="attention"), MATCHED, classes),
+    "table": Row(lambda: _table("kind"), TABLE, classes),
+    "table, number": Row(lambda: _table("price"), TABLE, number),
+    "image": Row(_image, SHOWN, classes),
+    "label, alone": Row(lambda: labeller(linear_share=0, output="stepwise"), ASKED, tags),
+    "label, two": Row(lambda: labeller(2, output="crf", character_size=4), ASKED, tags),
+    "language": Row(_language, SPOKEN, bits),
+    "language, convolution": Row(lambda: _language(family="convolution"), SPOKEN, bits),
+    "language, window": Row(lambda: _language(family="window"), SPOKEN, bits),
+    "language, transformer": Row(lambda: _language(family="transformer", heads=2), SPOKEN, bits),
+    "translate, two": Row(
+        lambda: translator(2, cell="LSTM", attention="general", input_feeding=True), SAID, text
+    ),
+    "translate, no attention": Row(lambda: translator(attention="none"), SAID, text),
+    "translate, transformer": Row(
+        lambda: translator(family="transformer", heads=2, hidden_size=8), SAID, text
+    ),
+    "caption": Row(_captioner, SHOWN, text),
+    "forecast": Row(_forecaster, SERIES, steps, ask=each),
+    "forecast, drawn paths": Row(
+        lambda: _forecaster(output="gaussian", normalise="last"), SERIES, values_alone, ask=each
+    ),
+    "forecast, step by step": Row(
+        lambda: _forecaster(family="recurrent", transform="log", difference=1),
+        SERIES,
+        steps,
+        ask=each,
+    ),
+    "forecast, mixed": Row(lambda: _mixed("season"), SERIES, steps, ask=each),
+    "forecast, mixed walk": Row(lambda: _mixed("walk"), SERIES, steps, ask=each),
+    "forecast, linear": Row(
+        lambda: _forecaster(family="linear", output="auto", difference=12), SERIES, steps, ask=each
+    ),
+    "forecast, segments": Row(
+        lambda: _forecaster(family="segment", segment=6), SERIES, steps, ask=each
+    ),
+}
+
+
+@dataclass
+class Made:
+    """A row's model, what is to be written of it, and what Python answers."""
+
+    model: Any
+    traced: TracedModel
+    wanted: list[dict[str, Any]] = field(default_factory=list)
+
+
+@cache
+def made(name: str) -> Made:
+    row = ROWS[name]
+    model = row.make()
+    wanted = [row.answered(own) for own in row.ask(model, row.questions)]
+    return Made(model, TracedModel(model.task.exported(model)), wanted)
+
+
+# --- asked in other processes --------------------------------------------------------------------
+
+# Neither torch nor Ensue can be imported.
+ALONE = """
+import sys
+sys.modules["torch"] = sys.modules["ensue"] = None
+sys.path.insert(0, sys.argv[1])
+import json, numpy, predict
+def question(own):
+    return numpy.array(own["data"]).reshape(own["shape"]) if "shape" in own else own
+asked = [question(own) if isinstance(own, dict) else own for own in json.load(sys.stdin)]
+print(json.dumps(predict.answers(sys.argv[2], asked)))
+"""
+ANSWERS = """
+import { readFileSync } from "node:fs";
+const { answer, MODEL } = await import(process.argv[2]);
+const [{ step, labels }] = MODEL.after;
+const found = JSON.parse(readFileSync(0, "utf8")).map((question) => {
+    const { values, seen, ...own } = answer(question);
+    const p = own.probabilities;
+    if (step === "labels") own.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
+    return { ...own, cut: values.tokens };
+});
+process.stdout.write(JSON.stringify(found));
+"""
+
+
+def as_json(questions: Sequence[Any]) -> str:
+    def plain(own: Any) -> Any:
+        if not isinstance(own, np.ndarray):
+            return own
+        if own.dtype == np.uint8:
+            return {"shape": list(own.shape), "data": own.ravel().tolist()}
+        return own.tolist()
+
+    return json.dumps([plain(own) for own in questions])
+
+
+def in_onnx(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(folder), str(folder / "model.onnx")],
+        input=as_json(questions),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def in_node(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
+    (folder / "main.mjs").write_text(ANSWERS)
+    (folder / "model.mjs").write_text((folder / "model.js").read_text())
+    done = subprocess.run(
+        [node_program(), str(folder / "main.mjs"), str(folder / "model.mjs")],
+        input=as_json(questions),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def check_answer(got: Any, wanted: Any) -> None:
+    """The same label or text; numbers within 1e-4, of their size where they are larger than 1."""
+    if isinstance(wanted, dict):
+        for key, value in wanted.items():
+            check_answer(got[key], value)
+    elif isinstance(wanted, list):
+        assert len(got) == len(wanted)
+        for one, other in zip(got, wanted, strict=True):
+            check_answer(one, other)
+    elif isinstance(wanted, float):
+        assert abs(got - wanted) <= 1e-4 * max(1.0, abs(wanted))
+    else:
+        assert got == wanted

@@ -1,0 +1,43 @@
+"""The bench of exported layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ensue import cli
+from ensue.bench import exported
+from ensue.bench.exported import Measured, markdown
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.mark.slow
+def test_every_form_is_measured(monkeypatch: Any, capsys: Any) -> None:
+    """Of one small cell; a form that nothing can run is told, and the others go on."""
+
+    def missing() -> str:
+        raise exported.NoProgram("node was not found")
+
+    monkeypatch.setattr(exported, "CELLS", {"GRU": exported.CELLS["GRU"]})
+    monkeypatch.setattr(exported, "SIZES", (4,))
+    monkeypatch.setattr(exported, "STEPS", 5)
+    monkeypatch.setattr(exported, "node_program", missing)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "export", "--runs", "1"])
+    assert not stop.value.code
+    told = capsys.readouterr()
+    head, _, row = told.out.strip().splitlines()
+    forms = [form.strip() for form in head.split("|")[2:-1]]
+    assert forms == ["native", "ONNX Runtime", "C99", "C99, int8", "torch.nn"]
+    assert row.startswith("| GRU, 4 |")
+    assert "JavaScript: node was not found" in told.err
+
+
+def test_a_form_that_is_missing_is_a_dash() -> None:
+    found = [Measured("a", 2, "C99", 1.5, 1000), Measured("b", 2, "torch.nn", 2.0, 0)]
+    assert markdown(found).splitlines()[2:] == [
+        "| a, 2 | 1.50 (1,000) | – |",
+        "| b, 2 | – | 2.00 |",
+    ]

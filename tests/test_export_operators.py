@@ -1,0 +1,134 @@
+"""Every operator of the JavaScript that networks are made of gives what ONNX Runtime gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_export_models import needs_node
+
+from ensue.export.graph_code import RUNTIME, graph_text, operator_names
+from ensue.export.javascript import DECODERS
+from ensue.export.module import ALWAYS, run_in_node
+
+pytest.importorskip("onnxruntime")
+ONNX_ONLY = {"Recurrence"}  # has no twin there; the grid has it
+X, PICTURE = (3, 4, 5), (2, 4, 7, 6)
+UNARY = ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Neg", "Reciprocal", "Relu", "Sigmoid")
+UNARY += ("Sign", "Sin", "Softplus", "Tanh", "Identity", "IsNaN", "IsInf", "Elu", "LeakyRelu")
+UNARY += ("Gelu", "Size")
+SUMS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2")
+SUMS += ("ReduceSumSquare", "ReduceLogSumExp")
+# operator, inputs: a shape of real numbers or a list of whole ones, and attributes
+CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
+    *(
+        (name, [X], {}) for name in UNARY
+    ),
+    ("Sqrt", [np.array([0.0, 2.0, 3.5], np.float32)], {}),
+    ("Log", [np.array([0.5, 2.0, 3.5], np.float32)], {}),
+    ("Gelu", [X], {"approximate": "tanh"}),
+    *((name, [X, (4, 1)], {}) for name in ("Add", "Sub", "Mul", "Div", "Min", "Max", "Sum")),
+    *((name, [X, (5,)], {}) for name in ("Less", "Greater", "LessOrEqual", "GreaterOrEqual")),
+    ("Equal", [[1, 2, 3], [1, 5, 3]], {}),
+    ("Div", [[7, -7, 9], [2, 2, -4]], {}),
+    ("Mod", [[7, -7, 9], [3, 3, -4]], {}),
+    ("Pow", [np.array([1.5, 2.0], np.float32), np.array([2.0, 0.5], np.float32)], {}),
+    *((name, [[True, False], [True, True]], {}) for name in ("And", "Or", "Xor")),
+    ("Not", [[True, False]], {}),
+    ("Where", [[[True], [False]], (3, 1, 4), (2, 1)], {}),
+    ("Clip", [X, np.float32(-0.5), np.float32(0.5)], {}),
+    ("Cast", [np.array([1.7, -1.7, 0.0], np.float32)], {"to": 7}),
+    ("Cast", [np.array([1.7, -1.7, 0.0], np.float32)], {"to": 9}),
+    ("CastLike", [[1, 0], (2,)], {}),
+    ("Shape", [X], {"start": 1}),
+    ("Reshape", [X, [0, -1, 2]], {}),
+    ("Expand", [(4, 1), [3, 1, 5]], {}),
+    ("Flatten", [PICTURE], {"axis": 2}),
+    ("Squeeze", [(1, 4, 1), [-1]], {}),
+    ("Unsqueeze", [X, [0, -1]], {}),
+    ("Transpose", [X], {"perm": [2, 0, 1]}),
+    ("Slice", [X, [-1, 0], [-99, 3], [2, 1], [-2, 2]], {}),
+    ("Concat", [X, (3, 2, 5)], {"axis": 1}),
+    ("Split", [X, [1, 3]], {"axis": 1}),
+    ("Pad", [X, [1, 0, 2, 0, 3, 1], np.float32(7.0)], {}),
+    ("Tile", [(2, 3), [2, 3]], {}),
+    ("Gather", [X, [[0, -1], [2, 1]]], {"axis": 1}),
+    ("GatherElements", [X, [[[0, -1, 1, 0, 2]]]], {"axis": 1}),
+    ("GatherND", [X, [[0, 1], [-1, 3]]], {}),
+    ("GatherND", [X, [[1], [0], [3]]], {"batch_dims": 1}),
+    ("ScatterND", [X, [[0, 1], [2, -1]], (2, 5)], {}),
+    ("Range", [np.int64(2), np.int64(11), np.int64(3)], {}),
+    ("ConstantOfShape", [[2, 3]], {}),
+    ("Einsum", [(3, 2, 4), (5, 2, 4)], {"equation": "tbw,sbw->tbs"}),
+    ("MatMul", [(2, 1, 3, 4), (5, 4, 2)], {}),
+    ("MatMul", [(4,), (4, 2)], {}),
+    ("Gemm", [(4, 3), (5, 4), (5,)], {"alpha": 0.5, "beta": 2.0, "transA": 1, "transB": 1}),
+    ("Conv", [PICTURE, (6, 2, 3, 2), (6,)], {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]}),
+    ("Conv", [(2, 3, 9), (4, 3, 3)], {"strides": [2], "auto_pad": "SAME_UPPER"}),
+    ("Conv", [(2, 3, 9), (4, 3, 3)], {"dilations": [2], "pads": [1, 2]}),
+    ("MaxPool", [PICTURE], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 0]}),
+    ("AveragePool", [PICTURE], {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0]}),
+    ("AveragePool", [PICTURE], {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0]}
+     | {"count_include_pad": 1}),
+    *(
+        (name, [X, [0, -1]], {"keepdims": 0}) for name in SUMS
+    ),
+    ("ReduceSum", [X], {}),
+    ("Softmax", [X], {"axis": 1}),
+    ("LogSoftmax", [X], {"axis": 0}),
+    ("LayerNormalization", [X, (4, 5), (4, 5)], {"axis": 1}),
+    ("BatchNormalization", [PICTURE, (4,), (4,), (4,), np.array([1, 2, 3, 4], np.float32)], {}),
+    ("ArgMax", [X], {"axis": 1, "keepdims": 0}),
+    ("TopK", [X, [2]], {"axis": 1}),
+    ("CumSum", [X, np.int64(1)], {}),
+    ("Trilu", [X, np.int64(1)], {"upper": 0}),
+]  # fmt: skip
+OUTPUTS = {"Split": 2, "TopK": 2}
+
+
+def one_node(operator: str, inputs: list[Any], attributes: dict[str, Any]) -> Any:
+    """A model of one node, whose real inputs are given and whose others are constants."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    given, constants, values = [], [], {}
+    random = np.random.default_rng(len(operator))
+    for k, own in enumerate(inputs):
+        name = f"in{k}"
+        if isinstance(own, tuple):
+            values[name] = torch.from_numpy(random.standard_normal(own).astype(np.float32))
+            given.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, own))
+        else:
+            constants.append(numpy_helper.from_array(np.asarray(own), name))
+    found = [f"out{k}" for k in range(OUTPUTS.get(operator, 1))]
+    node = helper.make_node(operator, [f"in{k}" for k in range(len(inputs))], found, **attributes)
+    ends = [helper.make_empty_tensor_value_info(name) for name in found]
+    graph = helper.make_graph([node], "one", given, ends, constants)
+    opset = 20 if operator == "Gelu" else 18
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10), values
+
+
+@needs_node
+def test_every_operator_gives_what_onnx_runtime_gives() -> None:
+    from ensue.export.onnx.run import session_of
+
+    made = [one_node(*case) for case in CASES]
+    graphs = ",\n".join(f"g{k}: {graph_text(own, 'float32')}" for k, (own, _) in enumerate(made))
+    runtime = [(RUNTIME / f"{name}.js").read_text() for name in ALWAYS]
+    source = "\n".join(
+        ["const MODEL = {};", *DECODERS.values(), *runtime, f"export const GRAPHS = {{{graphs}}};"]
+    )
+    found = run_in_node(source, [(f"g{k}", values) for k, (_, values) in enumerate(made)])
+    for (operator, *_), (model, values), got in zip(CASES, made, found, strict=True):
+        wanted = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
+        for one, other in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(
+                one, np.asarray(other, np.float32), rtol=1e-5, atol=2e-6, err_msg=operator
+            )
+
+
+def test_the_table_of_operators_is_covered() -> None:
+    elsewhere = ONNX_ONLY | {"SplitToSequence", "SequenceAt"}  # sequences are no outputs
+    assert {name for name, *_ in CASES} == operator_names() - elsewhere
