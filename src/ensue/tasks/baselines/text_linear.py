@@ -63,7 +63,7 @@ class TextLinear:
         if beside is None:
             return found
         weights = torch.from_numpy(self.weights[-beside.width :])
-        return found + beside.times(weights)[0].double().numpy()
+        return np.asarray(found + beside.times(weights)[0].double().numpy())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it is, to be stored by name."""
