@@ -205,6 +205,16 @@ TABLE = [
     Advice("no case has all words of", "bench LSTM.GRU", r"(--list)", "bench {0}"),
     Advice("expected a run folder, or --cell such as", "flow", r"(--cell) such as (\w+)",
            "flow {0} {1} --hidden-size 2 --steps 3"),
+    Advice("explain: expected one of {}, --file, got {}", "explain run", r" (--text) \(",
+           "explain run {0} 'a fine film'"),
+    Advice("which has no baseline, got {}",
+           "explain run --text 'a fine film' --baseline padding --method gradient",
+           r"with (--method) gradient", "explain run --text 'a fine film' --baseline padding {0} "
+           "integrated"),
+    Advice("--unfold: expected --picture FILE with it", "cell show GRU --unfold 3",
+           r"expected (--picture) FILE", "{typed} {0} unfolded.svg"),
+    Advice("--layers, --bidirectional: expected --unfold N with them", "cell show GRU --layers 2",
+           r"expected (--unfold) N", "{typed} {0} 2 --picture layers.svg"),
 ]  # fmt: skip
 # Runs that commands name, and what trains them.
 RUNS = {
@@ -221,6 +231,7 @@ EVALUATED = ("lab", "evaluated")
 
 # Messages that no row follows, with the reason.
 HELP, PAGE = "a screen of help, not a message", "a page or a file that is written, not a message"
+HEADS = "needs a Transformer, or a text of hundreds of words: test_heads.py has both"
 BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
 SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
 NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports what it advises"
@@ -254,6 +265,13 @@ ELSEWHERE: dict[str, str] = {
     "Put the file back, give others with --test": SEALED,
     "The model does not beat the": "a remark on scores: --best trains for hours",
     "this model has no attention": "test_cli_translate.py and test_caption_runs.py explain a run",
+    "choose one with --layer, or give a shorter text": HEADS,
+    "--attention: expected a Transformer, got {}": HEADS,
+    "--layer: expected it with --attention": HEADS,
+    "is explained by its attention alone; add --attention": HEADS,
+    "use --method integrated": "test_explain.py asks it of a text of a thousand steps",
+    "--second: expected the text that --text is matched with": "test_explain.py explains pairs of texts",
+    "reads them as categories)": "a remark on columns: test_table_features.py trains without them",
     "n-grams that were not seen need smoothing": "a remark on a text: test_language_runs.py",
     "(--unchecked)": "names the option that was given",
     "for `ensue fill`": HELP,
