@@ -270,7 +270,7 @@ ELSEWHERE: dict[str, str] = {
     "--layer: expected it with --attention": HEADS,
     "is explained by its attention alone; add --attention": HEADS,
     "use --method integrated": "test_explain.py asks it of a text of a thousand steps",
-    "--second: expected the text that --text is matched with": "test_explain.py explains pairs of texts",
+    "--second: expected the text that --text is matched with": "test_explain.py has pairs of texts",
     "reads them as categories)": "a remark on columns: test_table_features.py trains without them",
     "n-grams that were not seen need smoothing": "a remark on a text: test_language_runs.py",
     "(--unchecked)": "names the option that was given",

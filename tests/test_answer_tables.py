@@ -123,3 +123,16 @@ def test_what_cannot_be_written_is_told_first(ensue: Ensue, words: list[str], to
     code, _, err = ensue("predict", "run", "new.csv", *words)
     assert code == 2
     assert told in err
+
+
+@pytest.mark.parametrize("lost", ["new.csv", "train.csv", "link.csv"])
+def test_no_file_that_is_read_is_written_over(place: Path, ensue: Ensue, lost: str) -> None:
+    if lost == "link.csv" and not (place / lost).exists():
+        (place / lost).symlink_to("new.csv")
+    before = (place / lost).read_bytes()
+    code, out, err = ensue("predict", "run", "new.csv", "--skip-bad", "--out", lost)
+    assert (code, out) == (2, "")
+    assert f"--out: {lost} is a file that is read, and would be lost; use --out" in err
+    assert (place / lost).read_bytes() == before
+    advised = err.split("use ")[1].split()
+    assert ensue("predict", "run", "new.csv", "--skip-bad", *advised)[0] == 0

@@ -124,6 +124,23 @@ def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     assert sum(map(float, done.stdout.split())) == pytest.approx(1, abs=1e-4)
 
 
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    """predict.py and its like are names that nobody gave."""
+    mine = tmp_path / "predict.py"
+    mine.write_text("print('mine')")
+    with pytest.raises(OptionError, match=r"predict\.py is there already, and no export wrote it"):
+        write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
+    assert mine.read_text() == "print('mine')"
+    assert [own.name for own in tmp_path.iterdir()] == ["predict.py"]
+    mine.unlink()
+    for _ in range(2):  # what an export wrote, the next one replaces
+        write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
+    (tmp_path / "c.c").mkdir()
+    (tmp_path / "c.c" / "model.c").write_text("int main(void) { return 0; }")
+    with pytest.raises(OptionError, match=r"model\.c is there already"):
+        write_traced(made("classify").traced, tmp_path / "c.c", unchecked=True)
+
+
 @pytest.mark.slow
 @needs_c
 def test_too_little_memory_is_told(tmp_path: Path) -> None:

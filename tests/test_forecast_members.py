@@ -120,6 +120,26 @@ def test_missing_values_leave_forecasts_finite(name: str) -> None:
 # --- ARIMA ----------------------------------------------------------------------------------
 
 
+STRANGE = {
+    "a fall at the end": [*range(1, 21), 5],
+    "a fall, from zero": [*range(20), 5],
+    "one zero in each season": [20, 30, 40, 0] * 6,
+    "zeros, then values": [0] * 12 + [20, 30, 25, 35] * 3,
+    "one spike": [20.0] * 20 + [2000.0],
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_series_unlike_the_others_is_not_forecast_away(name: str, strange: str) -> None:
+    """One trough had divided a level by 1e-9: a forecast of 14 million after values of up to 20."""
+    member = learned(MEMBERS[name], ground_of(walk(60, 1)))
+    values = np.array(STRANGE[strange], float)
+    ground = ground_of(values)
+    found = member.forecasts(ground, np.array([len(values)]), HORIZON)
+    assert np.abs(found).max() < 10 * values.max()
+
+
 def drawn_airline(steps: int, theta: float, seasonal: float, seed: int = 1) -> Array:
     """y of w_t = e_t + θ·e_{t−1} + Θ·e_{t−m} + θΘ·e_{t−m−1}."""
     e = np.random.default_rng(seed).normal(size=steps)

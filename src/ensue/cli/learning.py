@@ -273,7 +273,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     says otherwise.
     """
     with shown_while(LOADING):
-        from ensue.runs.answer_table import check_table_file
+        from ensue.runs.answer_table import check_table_file, refuse_read_files
         from ensue.runs.load import open_run
         from ensue.runs.predict import Prediction
         from ensue.training import RunFolder
@@ -285,6 +285,8 @@ def predict(options: PredictOptions, given: Given) -> None:
         raise OptionError("--keep: it is for the table of --out FILE; add --out answers.csv")
     run = open_run(RunFolder(options.run), loading(options), teller())
     model, data = run.model, run.config.data.model_copy(update=options.as_data())
+    if options.out is not None:
+        refuse_read_files(options.out, [*(options.files or []), *run.config.data.all_files()])
     if options.picture is not None and model.task.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()

@@ -72,6 +72,10 @@ class DataSettings(Table):
         own = {"train": self.train, "validation": self.validation, "test": self.test}
         return own[part] or self.train
 
+    def all_files(self) -> list[str]:
+        """Those of every part."""
+        return [*self.train, *self.validation, *self.test]
+
     @property
     def has_test(self) -> bool:
         """Whether there is a test part: of its own files, or split off."""

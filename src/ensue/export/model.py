@@ -37,6 +37,7 @@ QUESTIONS = {  # what stands behind predict.py, by the first step that is done t
     "vectors": "'[[1.0, 2.0]]'",
     "scale": "'[[1.0, 2.0]]'",
 }
+BEGINNING = 12  # bytes that every file of a kind begins with
 FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
@@ -163,7 +164,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     files["predict.py"] = example_text(exported).encode()
     asked = QUESTIONS.get(exported.before[0]["step"], "'a text'")
     remark = f"try it: python predict.py {path.name} {asked}"
-    return _written(path.parent, files, unchecked, worst, remark)
+    return _written(path.parent, files, unchecked, worst, remark, path.name)
 
 
 def example_text(exported: Exported) -> str:
@@ -180,14 +181,16 @@ def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: b
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
     remark = f'import {{ answer }} from "./{path.name}"; answer(question)'
-    return _written(path.parent, {path.name: source.encode()}, unchecked, worst, remark)
+    files = {path.name: source.encode()}
+    return _written(path.parent, files, unchecked, worst, remark, path.name)
 
 
 def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
     files = {path.name: page_of(source, path.stem).encode()}
-    return _written(path.parent, files, unchecked, worst, f"open file://{path.resolve()}")
+    remark = f"open file://{path.resolve()}"
+    return _written(path.parent, files, unchecked, worst, remark, path.name)
 
 
 def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
@@ -215,12 +218,37 @@ def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
 
 
 def _written(
-    folder: Path, files: Mapping[str, bytes], unchecked: bool, worst: float, remark: str
+    folder: Path,
+    files: Mapping[str, bytes],
+    unchecked: bool,
+    worst: float,
+    remark: str,
+    given: str = "",
 ) -> Written:
+    """given: the name that a person gave; files of other names are ours to choose, and replace
+    none that an export did not write."""
+    ours = [name for name in files if name != given]
+    foreign = [name for name in ours if _of_somebody_else(folder / name, files[name])]
+    if foreign:
+        raise OptionError(
+            f"{folder / foreign[0]} is there already, and no export wrote it: not exported, for it "
+            "would be lost. Give a path in another folder, or move that file"
+        )
     for name, content in files.items():
         write_whole(folder / name, content)
     made = tuple(folder / name for name in files)
     return Written(made, 0 if unchecked else len(CASES), worst, (remark,))
+
+
+def _of_somebody_else(path: Path, content: bytes) -> bool:
+    """Whether there is a file that does not begin as what is written in its place."""
+    try:
+        with path.open("rb") as file:
+            return file.read(BEGINNING) != content[:BEGINNING]
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 Writer = Callable[[TracedModel, Path, str, bool], Written]

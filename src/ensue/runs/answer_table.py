@@ -162,6 +162,20 @@ def check_table_file(path: Path) -> None:
             ) from None
 
 
+def refuse_read_files(path: Path, read: Iterable[str]) -> None:
+    """OptionError where the table would take the place of a file that it is made from, or that the
+    model has learned from: texts and labels would be gone."""
+    if not path.exists():
+        return
+    for own in (side for files in read for side in sides_of(files)):
+        if Path(own).exists() and path.samefile(own):
+            beside = path.with_name(f"{path.stem}-answers{path.suffix}")
+            raise OptionError(
+                f"--out: {path} is a file that is read, and would be lost; use "
+                f"--out {in_shell(beside)}"
+            )
+
+
 def write_table(path: Path, rows: Rows) -> int:
     """How many rows were written; the file is whole or as it was before."""
     count = 0

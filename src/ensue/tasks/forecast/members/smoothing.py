@@ -38,6 +38,9 @@ TREND = ((0.0, 0.0), (0.02, 1.0), (0.1, 1.0), (0.3, 1.0), (0.02, 0.97), (0.1, 0.
 SEASON = (0.02, 0.1, 0.25, 0.5)
 FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
 LEAST = 1e-9  # of what is divided by
+FACTORS = (0.05, 20.0)  # of a season that multiplies: beyond, one trough would divide a level away
+LOWEST = 0.01  # of a level that a season multiplies, as a share of the mean
+HIGHEST = 3.0  # of a forecast that a season multiplies, as a share of the highest value so far
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class SmoothingMember:
         """(horizon, windows, targets) in the units of the data. Where a series has not seen two
         seasons yet, the last one is repeated."""
         series = ground.series
-        level, trend, seasonal = ground.once(self, lambda: self._states(ground))
+        level, trend, seasonal, highest = ground.once(self, lambda: self._states(ground))
         last = origins - 1
         phi = self._of(series)[series.owner[last], :, 3]
         steps = np.cumsum(phi[None] ** np.arange(1, horizon + 1)[:, None, None], 0)
@@ -81,7 +84,10 @@ class SmoothingMember:
         if self.season > 1:
             back = origins[None] - self.season + (np.arange(horizon) % self.season)[:, None]
             again = seasonal[np.maximum(back, 0)]
-            found = found * again if self.multiplies else found + again
+            if self.multiplies:
+                found = np.minimum(found * again, HIGHEST * highest[last])
+            else:
+                found = found + again
         values = ground.level(self.transform, self.floor)[ground.at]
         starts = series.starts[last]
         plain = repeated(values, origins, horizon, self.season, starts)
@@ -92,14 +98,16 @@ class SmoothingMember:
     def _of(self, series: Series) -> Array:
         return parameters_of(self.parameters, self.ids, series)
 
-    def _states(self, ground: Ground) -> tuple[Array, Array, Array]:
-        """Level, trend and season after each step, (steps, targets) each."""
+    def _states(self, ground: Ground) -> tuple[Array, Array, Array, Array]:
+        """Level, trend and season after each step, and the highest value until then, (steps,
+        targets) each."""
         series = ground.series
         y = side_by_side(ground, self.transform, self.floor)
         chosen = self._of(series)[..., None, :]  # (series, targets, 1, 4)
         states = _smoothed(y, chosen, self.season, self.multiplies, keep=True)[1]
         level, trend, seasonal = (by_steps(series, own[..., 0]) for own in states)
-        return level, trend, seasonal
+        highest = np.maximum.accumulate(np.nan_to_num(y, nan=0.0), 0)
+        return level, trend, seasonal, by_steps(series, highest)
 
     def arrays(self) -> dict[str, Array]:
         return {"floor": self.floor, "parameters": self.parameters}
@@ -133,7 +141,10 @@ def _begun(y: Array, season: int, multiplies: bool) -> tuple[Array, Array, Array
     rounds = [off[k::season].mean(0) for k in range(min(season, len(off)))]
     seasonal = np.stack([*rounds, *[none] * (season - len(rounds))])
     middles = seasonal.mean(0)
-    even = seasonal / np.maximum(middles, LEAST) if multiplies else seasonal - middles
+    if multiplies:
+        even = np.clip(seasonal / np.maximum(middles, LEAST), *FACTORS)
+    else:
+        even = seasonal - middles
     return first - trend * (middle + 1), trend, even
 
 
@@ -162,16 +173,17 @@ def _smoothed(
     there = np.isfinite(y)
     clean = np.nan_to_num(y)
     ab, gs = alpha * beta, gamma * (1 - alpha)
+    low = np.maximum(LOWEST * np.abs(_without_gaps(y).mean(0)), LEAST)[..., None]
     for step in range(len(y)):
         damped = phi * trend
         base = level + damped
         at = step % season
         own, here = clean[step][..., None], there[step][..., None]
         if multiplies:
-            base = np.maximum(base, LEAST)
-            error = np.where(here, own / np.maximum(ring[at], LEAST) - base, 0.0)
+            base = np.maximum(base, low)
+            error = np.where(here, own / ring[at] - base, 0.0)
             cost += (error * ring[at]) ** 2
-            ring[at] = np.maximum(ring[at] * (1 + gs * error / base), LEAST)
+            ring[at] = np.clip(ring[at] * (1 + gs * error / base), *FACTORS)
         else:
             error = np.where(here, own - base - ring[at], 0.0)
             cost += error * error
