@@ -659,3 +659,23 @@ def test_extras_are_followed_only_where_asked_for() -> None:
     assert "hypothesis" not in plain  # it stands in pytest's extra `dev`
     assert reachable(["ensue[dev]"]) >= {"hypothesis", "torch"}
     assert "hypothesis" not in reachable(["ensue"])
+
+
+# --- the repository -------------------------------------------------------------------------------
+
+AT_THE_ROOT = {
+    ".ci", ".editorconfig", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "README.md", "SECURITY.md", "benchmarks", "constraints.txt", "docs", "examples",
+    "pyproject.toml", "src", "tests",
+}  # fmt: skip
+
+
+def test_nothing_strange_stands_at_the_root() -> None:
+    """Documents that are run by hand leave runs and pictures where they are run."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone: nothing tells what belongs to the repository")
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
+    )
+    names = {name.split("/")[0] for name in listed.stdout.split("\0") if name}
+    assert names - AT_THE_ROOT == set()

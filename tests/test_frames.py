@@ -439,7 +439,8 @@ def test_what_is_not_told_and_cannot_be_guessed() -> None:
 def test_rows_in_a_list_have_no_columns(reviewed: Classifier) -> None:
     rows = [("dull", "bad"), ("fine", "good")] * 9
     assert refused(lambda: classifier().fit(rows, text="review")) == (
-        "text: rows in a list have no columns; give a data frame, or the name of a file"
+        "text: expected rows by column name, {…} each, a data frame, or the name of a file: other "
+        "rows in a list have no columns"
     )
     assert refused(lambda: reviewed.predict(["dull"], text="review")) == (
         "predict: text: inputs in a list have no columns"

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from commands import commands_in
 from numpy.typing import NDArray
 from torch.testing import assert_close
 
@@ -295,3 +296,17 @@ def test_vectors_and_tokens_have_a_level_too() -> None:
     model = Classifier(model=QUICK, train={"epochs": 1}).fit(rows)
     assert model.config()["text.level"] == "words"
     assert model.config()["model.linear"] == "alone"
+
+
+def test_an_evaluation_of_rows_that_the_linear_model_learned_from_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It learns from the validation part at the end, where every row is then right."""
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    rows = "".join(f"{'a fine' if k % 2 else 'a dull'} film {k},{k % 2}\n" for k in range(90))
+    (tmp_path / "films.csv").write_text("review,label\n" + rows)
+    small = ("--epochs", "1", "--hidden-size", "2", "--text", "review", "--label", "label")
+    assert ensue("train", "films.csv", "--run", "run", *small)[0] == 0
+    learned = "At the end the linear model learned from these rows, too"
+    assert learned in ensue("evaluate", "run", "--validation")[1]
+    assert learned not in ensue("evaluate", "run")[1]

@@ -82,6 +82,9 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     part = _part(folder, data, model, part_name, say)
     found = model.evaluate_part(part, request.asked)
     svg = ""
+    if part_name == "validation" and (what := model.task.learned_from_validation(model)):
+        note = f"At the end {what} learned from these rows, too: they are no test of the whole."
+        found = replace(found, notes=(*found.notes, note))
     if request.picture and model.task.draws is not None:
         svg = model.task.draws.evaluated(model, part)
     opening = None

@@ -351,6 +351,11 @@ class Task(ABC, Generic[S, P, L]):
         """The column that answers which are not those of rows begin with: their time."""
         return ""
 
+    def learned_from_validation(self, model: Model[S, P, L]) -> str:
+        """What of the model has learned from the rows of the validation part too, for those who
+        evaluate them; "" where nothing has."""
+        return ""
+
     @abstractmethod
     def evaluate(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Evaluation:
         """Evaluation against gold labels."""

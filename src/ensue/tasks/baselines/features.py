@@ -14,7 +14,9 @@ side by side, and is one itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations_with_replacement
+from operator import mul
 
 import torch
 from torch import Tensor, nn
@@ -90,7 +92,8 @@ class CrossPolynomial(Transform):
         self.width = len(self.terms)
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.stack([x[..., list(term)].prod(-1) for term in self.terms], -1)
+        columns = x.unbind(-1)
+        return torch.stack([reduce(mul, (columns[k] for k in term)) for term in self.terms], -1)
 
 
 class MonthDistance(Transform):

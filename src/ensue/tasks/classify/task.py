@@ -190,6 +190,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             return several_answers(probabilities, decision)
         return class_answers(probabilities, decided_of(probabilities, model), decision)
 
+    def learned_from_validation(self, model: ClassifierModel) -> str:
+        return "" if model.learned.text_linear is None else "the linear model"
+
     def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
         learned, seed = model.learned, model.train.seed
         names = with_unknown(part, learned.labels)

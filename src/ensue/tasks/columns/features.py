@@ -200,6 +200,11 @@ class FeatureColumns:
 NO_FEATURES = FeatureColumns()
 
 
+def _columns(x: Tensor, places: Sequence[int]) -> Tensor:
+    """(rows, places)."""
+    return torch.cat([x[:, :0], *(x[:, k : k + 1] for k in places)], -1)
+
+
 class TableFeatures(Transform):
     """(rows, readings) → (rows, width): the features side by side, 0 where a cell that they read is
     empty; then, for each reading that may be empty, 1 where it is."""
@@ -215,10 +220,10 @@ class TableFeatures(Transform):
     def forward(self, x: Tensor) -> Tensor:
         gone, known = x.isnan(), x.nan_to_num()
         found = [
-            part(known).masked_fill(gone[:, places].any(-1, keepdim=True), 0.0)
+            part(known).masked_fill(_columns(gone, places).any(-1, keepdim=True), 0.0)
             for part, places in zip(self.parts, self.places, strict=True)
         ]
-        return torch.cat([*found, gone[:, self.marked].to(x.dtype)], -1)
+        return torch.cat([*found, _columns(gone, self.marked).to(x.dtype)], -1)
 
     def learned_months(self) -> dict[str, float]:
         """α of each feature that learns it, by the feature's text."""

@@ -10,7 +10,7 @@ EXPLAINED = Option(
 METHOD = Option(
     "--method",
     "method",
-    "occlusion (the default), gradient (× input) or integrated (gradients).",
+    "How: occlusion (the default), gradient (× input) or integrated (gradients).",
     verbs=(EXPLAIN,),
 )
 BASELINE = Option(

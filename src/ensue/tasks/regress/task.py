@@ -146,6 +146,9 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
             mixed_outputs(outputs, model.learned.baselines(part), model)
         )
 
+    def learned_from_validation(self, model: RegressorModel) -> str:
+        return "" if model.learned.text_linear is None else "the linear model"
+
     def evaluate(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> Evaluation:
         columns = model.learned.columns(part, model.text)
         outputs = [network_outputs(network, columns, model) for network in model.networks]
