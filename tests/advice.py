@@ -205,6 +205,8 @@ TABLE = [
     Advice("no case has all words of", "bench LSTM.GRU", r"(--list)", "bench {0}"),
     Advice("expected a run folder, or --cell such as", "flow", r"(--cell) such as (\w+)",
            "flow {0} {1} --hidden-size 2 --steps 3"),
+    Advice("is a file that is read, and would be lost", "predict run films.csv --out films.csv",
+           r"use (--out \S+)", "predict run films.csv {0}"),
     Advice("explain: expected one of {}, --file, got {}", "explain run", r" (--text) \(",
            "explain run {0} 'a fine film'"),
     Advice("which has no baseline, got {}",
