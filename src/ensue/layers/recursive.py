@@ -39,7 +39,7 @@ def heights(parents: Tensor) -> Tensor:
         above = parents[ready]
         above = above[above >= 0]
         waiting.index_add_(0, above, torch.full_like(above, -1, dtype=waiting.dtype))
-        ready = above[waiting[above] == 0].unique()
+        ready = torch.unique(above[waiting[above] == 0])
     if seen < count:
         raise ShapeError("parents: the nodes form a cycle; every node must lead to a root (−1)")
     return height
@@ -93,14 +93,16 @@ class Recursive(nn.Module):
         levels = _Levels.of(parents.long())
         found: list[tuple[Tensor, ...]] = []  # y and the state parts of each level
         sent: list[list[State]] = [[] for _ in levels.sizes]
-        for level, entering in enumerate(x[levels.order].split(levels.sizes)):
+        for level, entering in enumerate(x[levels.order].split_with_sizes(levels.sizes)):
             below = self.inner.start(entering[None])
             if level:
                 arrived = [torch.cat(parts) for parts in zip(*sent[level], strict=True)]
                 below = self._combined(levels.below[level], arrived, len(entering))
             y, new = one_step(bound, entering, below, self.output_size)
             found.append((y, *new))
-            pieces = zip(*(part.split(levels.counts[level]) for part in new), strict=True)
+            pieces = zip(
+                *(part.split_with_sizes(levels.counts[level]) for part in new), strict=True
+            )
             for above, piece in zip(levels.above[level], pieces, strict=True):
                 sent[above].append(piece)
         whole = [torch.cat(parts)[levels.rank] for parts in zip(*found, strict=True)]
@@ -176,7 +178,7 @@ class _Levels(NamedTuple):
         rank[order] = torch.arange(len(order), device=order.device)
         levels: list[list[int]] = [[] for _ in sizes]
         counts: list[list[int]] = [[] for _ in sizes]
-        moves, many = move[order].unique_consecutive(return_counts=True)
+        moves, many = torch.unique_consecutive(move[order], return_counts=True)
         for own, count in zip(moves.tolist(), many.tolist(), strict=True):
             levels[own // len(sizes)].append(own % len(sizes))
             counts[own // len(sizes)].append(count)
@@ -184,7 +186,7 @@ class _Levels(NamedTuple):
         position = rank - (sizes.cumsum(0) - sizes)[height]  # in its level
         into, place = position[parents[arriving]], _places(parents)[arriving]
         arrivals = torch.bincount(above, minlength=len(sizes)).tolist()
-        pairs = zip(into.split(arrivals), place.split(arrivals), strict=True)
+        pairs = zip(into.split_with_sizes(arrivals), place.split_with_sizes(arrivals), strict=True)
         below = [_Children(*pair) for pair in pairs]
         return cls(order, rank, sizes.tolist(), levels, counts, below)
 
