@@ -22,7 +22,7 @@ from ensue.data.read import read
 from ensue.data.rows import Problem, Row
 from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError, TrainingError
-from ensue.files.caps import COLUMNS, LAYER_WIDTH, LAYERS, TYPED_LINE
+from ensue.files.caps import COLUMNS, LAYER_WIDTH, LAYERS, TREE_DEPTH, TREE_LENGTH, TYPED_LINE
 from ensue.training import processes
 
 MANY = 2_000_000
@@ -76,6 +76,16 @@ BOMBS: dict[str, tuple[str, Callable[[], str], str]] = {
     "deep lines": ("a.jsonl", lambda: f'{{"a": {DEEP}}}', "nested too deeply"),
     "deep list": ("a.json", lambda: f'[{{"a": {DEEP}}}]', "nested too deeply"),
     "digits": ("a.jsonl", lambda: f'{{"a": {DIGITS}}}', "a number with too many digits"),
+    "deep tree": (
+        "a.trees",
+        lambda: "(T not " * 100_000 + "(T T)" + ")" * 100_000,
+        f"expected brackets nested at most {TREE_DEPTH} deep, got 100,001; split the tree, or",
+    ),
+    "long tree": (
+        "a.trees",
+        lambda: "(S\n" + f" {'a' * 999}\n" * 1100,
+        f"expected a tree of at most {TREE_LENGTH:,} characters, got 1,100,002; split the tree, or",
+    ),
     "digits in a list": ("a.json", lambda: f'[{{"a": {DIGITS}}}]', "a number with too many digits"),
 }
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ensue.cells import GRU, LSTM, Cell, Residual, SimpleRNN
 from ensue.errors import OptionError, ShapeError
@@ -72,11 +73,13 @@ def test_children_are_summed_or_averaged(combine: str, share: float) -> None:
     assert_close(y, h, **TIGHT)
 
 
+@pytest.mark.parametrize("combine", ["sum", "mean", "ordered"])
 @pytest.mark.parametrize("cell", [SimpleRNN(), LSTM(), GRU()], ids=["rnn", "lstm", "gru"])
-def test_ordered_children_have_a_matrix_for_their_place(cell: Cell) -> None:
-    """By a walk over the tree in plain Python: first, between and last; an only child is first."""
-    tree = randomised(Recursive(cell, INPUT, HIDDEN, combine="ordered"))
-    parents = [-1, 0, 0, 0, 0, 2, 2, 5, 4]
+def test_a_forest_is_a_walk_over_its_nodes(cell: Cell, combine: str) -> None:
+    """In plain Python. Ordered children have a matrix for their place: first, between and last; an
+    only child is first. Children are at many heights, and come before and after their parents."""
+    tree = randomised(Recursive(cell, INPUT, HIDDEN, combine=combine))
+    parents = [-1, 0, 0, 0, 0, 2, 2, 5, 4, 11, 9, 5, -1, 12, 12, -1]
     x = torch.randn(len(parents), INPUT, requires_grad=True)
     step = cell.on_tensors(dict(tree.inner.way().parameters)).step
 
@@ -84,21 +87,62 @@ def test_ordered_children_have_a_matrix_for_their_place(cell: Cell) -> None:
         below = [state(k) for k, parent in enumerate(parents) if parent == node]
         parts = [torch.zeros(1, HIDDEN) for _ in cell.parts]
         for k, child in enumerate(below):
-            place = 0 if k == 0 else 2 if k == len(below) - 1 else 1
-            parts[0] = parts[0] + child[0] @ tree.places[place].T
-            parts[1:] = [old + new for old, new in zip(parts[1:], child[1:], strict=True)]
+            share = 1 / len(below) if combine == "mean" else 1.0
+            parts = [old + share * new for old, new in zip(parts, child, strict=True)]
+            if combine == "ordered":
+                place = 0 if k == 0 else 2 if k == len(below) - 1 else 1
+                parts[0] = parts[0] - child[0] + child[0] @ tree.places[place].T
         new = step(x[node : node + 1], *parts)
         return new if isinstance(new, tuple) else (new,)
 
-    y, _ = tree(x, torch.tensor(parents))
-    wanted = torch.cat([state(node)[0] for node in range(len(parents))])
-    assert_close(y, wanted, **TIGHT)
+    y, found = tree(x, torch.tensor(parents))
+    wanted = [torch.cat(parts) for parts in zip(*map(state, range(len(parents))), strict=True)]
+    assert_close(y, wanted[0], **TIGHT)
+    assert_close(list(found), wanted, **TIGHT)
     inputs = [x, *tree.parameters()]
     assert_close(
         torch.autograd.grad(y.square().sum(), inputs),
-        torch.autograd.grad(wanted.square().sum(), inputs),
+        torch.autograd.grad(wanted[0].square().sum(), inputs),
         **TIGHT,
     )
+
+
+class Made(TorchDispatchMode):
+    """Counts the numbers of all new tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if not func.is_view and not func._schema.is_mutable:
+            many = found if isinstance(found, tuple | list) else [found]
+            self.count += sum(own.numel() for own in many if isinstance(own, Tensor))
+        return found
+
+
+def right_branching(count: int) -> Tensor:
+    """Each inner node has a leaf and the next inner node."""
+    return torch.tensor([-1, *(k - k % 2 for k in range(count - 1))])
+
+
+@pytest.mark.parametrize("parents", [chain, right_branching])
+def test_work_is_linear_in_the_nodes(parents: Callable[[int], Tensor]) -> None:
+    """Whatever the depth, forward and backward."""
+    tree = Recursive(LSTM(), INPUT, HIDDEN, combine="ordered")
+    counts = []
+    for nodes in (21, 41, 81):
+        x = torch.randn(nodes, INPUT, requires_grad=True)
+        with Made() as made:
+            tree(x, parents(nodes))[0].sum().backward()
+        counts.append(made.count)
+    assert counts[2] - counts[1] < 2.1 * (counts[1] - counts[0])
+
+
+def test_a_forest_without_nodes() -> None:
+    y, state = Recursive(LSTM(), INPUT, HIDDEN)(torch.zeros(0, INPUT), torch.zeros(0).long())
+    assert [part.shape for part in (y, *state)] == [(0, HIDDEN)] * 3
 
 
 def test_the_gradient_over_a_forest_is_that_of_finite_differences() -> None:

@@ -14,11 +14,15 @@ import torch
 from commands import commands_in
 
 from ensue import TreeClassifier
+from ensue.data.formats import trees
 from ensue.data.formats.trees import recognised
+from ensue.data.options import ReadOptions
+from ensue.data.rows import Problem
 from ensue.data.tasks.expressions import EXPRESSIONS, expressions
-from ensue.data.trees.tree import looks_like_trees, read_tree
+from ensue.data.trees.tree import Node, balance, looks_like_trees, read_tree
 from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
+from ensue.files.caps import TREE_DEPTH, TREE_LENGTH
 from ensue.tasks.tree.content import labels_of, tokens_of, tree_of
 
 SST = "(3 (2 It) (4 (2 's) (4 (3 really) good)))"
@@ -59,7 +63,9 @@ def test_labels_and_words() -> None:
 def test_a_deep_tree_is_no_recursion() -> None:
     depth = 20_000
     text = "(a " * depth + "word" + ")" * depth
-    tree = read_tree(text)
+    tree = Node("a", "word")
+    for _ in range(depth - 1):
+        tree = Node("a", children=[tree])
     assert tree.as_text() == text
     assert tree_of(tokens_of(tree, False), labels_of(tree) or []).as_text() == text
 
@@ -81,6 +87,62 @@ def test_what_is_no_tree_is_told_with_its_place(text: str, told: str) -> None:
     with pytest.raises(Unfit) as wrong:
         read_tree(text)
     assert told in str(wrong.value)
+
+
+def nested(depth: int) -> str:
+    return "(T not " * (depth - 1) + "(T T)" + ")" * (depth - 1)
+
+
+TOO_DEEP = f"expected brackets nested at most {TREE_DEPTH} deep, got {TREE_DEPTH + 1}; split the"
+
+
+def test_a_tree_may_be_so_deep_and_so_long() -> None:
+    assert read_tree(nested(TREE_DEPTH)).as_text() == nested(TREE_DEPTH)
+    wide = f"(S {'(A a) ' * 2 * TREE_DEPTH})"  # many brackets, but not inside of each other
+    assert len(read_tree(wide).children) == 2 * TREE_DEPTH
+    for text in (nested(TREE_DEPTH + 1), "(T " * (TREE_DEPTH + 1)):  # with or without an end
+        with pytest.raises(Unfit) as wrong:
+            read_tree(text)
+        assert TOO_DEEP in str(wrong.value)
+    with pytest.raises(Unfit, match=f"at most {TREE_LENGTH:,} characters, got {TREE_LENGTH + 1:,}"):
+        read_tree(f"(A {'a' * (TREE_LENGTH - 3)})")
+
+
+def read_lines(place: Path, text: str) -> tuple[list[Any], list[Problem]]:
+    problems: list[Problem] = []
+    place.write_text(text)
+    rows = trees.read(place, ReadOptions(), problems.append)
+    return [(row.place.line, row.fields["tree"]) for row in rows], problems
+
+
+def test_a_file_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brackets are counted once in each line, however many lines a tree has."""
+    counted: list[int] = []
+
+    def counting(text: str) -> int:
+        counted.append(len(text))
+        return balance(text)
+
+    monkeypatch.setattr(trees, "balance", counting)
+    text = "(S\n" + " (A a)\n" * 1000 + " )\n(B b)\n\n(C\n\n(D d)\n"
+    rows, (problem,) = read_lines(tmp_path / "a.trees", text)
+    assert rows == [(1, f"(S {' '.join(['(A a)'] * 1000)})"), (1003, "(B b)"), (1007, "(D d)")]
+    assert str(problem) == f"{tmp_path / 'a.trees'}:1005: expected a tree in brackets, got 1 " + (
+        "closing bracket missing"
+    )
+    assert sum(counted) <= len(text)
+
+
+def test_a_tree_that_is_too_long_is_one_problem(tmp_path: Path) -> None:
+    """Its lines are no trees of their own, and the next tree is read."""
+    text = "(S\n" + f" {'a' * 1023}\n" * 1100 + " (A a)\n )\n(B b)\n"
+    rows, (problem,) = read_lines(tmp_path / "a.trees", text)
+    assert rows == [(1104, "(B b)")]
+    assert (problem.place.line, problem.rejects) == (1, 1)
+    assert problem.reason == (
+        f"expected a tree of at most {TREE_LENGTH:,} characters, got {2 + 1100 * 1024 + 6 + 2:,}; "
+        "split the tree, or leave it out"
+    )
 
 
 def test_texts_that_are_trees() -> None:
@@ -246,6 +308,10 @@ def test_mistakes_are_named() -> None:
         fitted.predict(SST)
     with pytest.raises(DataError, match="row:1: expected one tree"):
         fitted.predict(["(a b) (c d)"])
+    with pytest.raises(DataError, match=f"row:2: {TOO_DEEP}"):
+        model.fit([SST, nested(TREE_DEPTH + 1)])
+    with pytest.raises(DataError, match=f"row:2: {TOO_DEEP}"):
+        fitted.predict([SST, nested(TREE_DEPTH + 1)])
 
 
 def test_labels_stand_where_they_did_in_training(model: TreeClassifier) -> None:
@@ -282,3 +348,10 @@ def test_commands(
     code, _, err = ensue("explain", "run", "--tree", "((1) - (4)")
     assert code == 2
     assert "1 closing bracket missing" in err
+    code, _, err = ensue("explain", "run", "--tree", nested(TREE_DEPTH + 1))
+    assert (code, f"row:1: {TOO_DEEP}" in err) == (2, True)
+    code, _, err = ensue("predict", "run", stdin=f"((1) - (4))\n{nested(501)}\n".encode())
+    assert (code, f"row:2: {TOO_DEEP}" in err) == (2, True)
+    (tmp_path / "table.csv").write_text(f"tree\n((1) - (4))\n{nested(501)}\n")
+    code, _, err = ensue("predict", "run", "table.csv")
+    assert (code, f"table.csv:3: tree: {TOO_DEEP}" in err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -30,13 +31,16 @@ def heights(parents: Tensor) -> Tensor:
         raise ShapeError(
             f"parents[{k}] = {int(parents[k])}: expected −1 (a root) or 0 to {count - 1}"
         )
-    inner = parents >= 0
-    for _ in range(count):
-        raised = height.scatter_reduce(0, parents[inner], height[inner] + 1, "amax")
-        if torch.equal(raised, height):
-            return height
-        height = raised
-    if count:
+    waiting = torch.bincount(parents[parents >= 0], minlength=count)  # for so many children
+    ready, seen, level = (waiting == 0).nonzero()[:, 0], 0, 0
+    while len(ready):
+        height[ready] = level
+        seen, level = seen + len(ready), level + 1
+        above = parents[ready]
+        above = above[above >= 0]
+        waiting.index_add_(0, above, torch.full_like(above, -1, dtype=waiting.dtype))
+        ready = torch.unique(above[waiting[above] == 0])
+    if seen < count:
         raise ShapeError("parents: the nodes form a cycle; every node must lead to a root (−1)")
     return height
 
@@ -86,33 +90,37 @@ class Recursive(nn.Module):
         self._check(x, parents)
         cell, parameters = self.inner.way()
         bound = cell.on_tensors(parameters)
-        y = x.new_zeros(len(x), self.output_size)
-        state = self.inner.start(x[None])
-        for level, nodes in enumerate(_levels(parents)):
-            below = tuple(s[nodes] for s in state)
+        levels = _Levels.of(parents.long())
+        found: list[tuple[Tensor, ...]] = []  # y and the state parts of each level
+        sent: list[list[State]] = [[] for _ in levels.sizes]
+        for level, entering in enumerate(x[levels.order].split_with_sizes(levels.sizes)):
+            below = self.inner.start(entering[None])
             if level:
-                below = self._combined(nodes, _children(nodes, parents), state)
-            y_here, new = one_step(bound, x[nodes], below, self.output_size)
-            y = y.index_copy(0, nodes, y_here)
-            state = tuple(s.index_copy(0, nodes, n) for s, n in zip(state, new, strict=True))
-        return y, state
+                arrived = [torch.cat(parts) for parts in zip(*sent[level], strict=True)]
+                below = self._combined(levels.below[level], arrived, len(entering))
+            y, new = one_step(bound, entering, below, self.output_size)
+            found.append((y, *new))
+            pieces = zip(
+                *(part.split_with_sizes(levels.counts[level]) for part in new), strict=True
+            )
+            for above, piece in zip(levels.above[level], pieces, strict=True):
+                sent[above].append(piece)
+        whole = [torch.cat(parts)[levels.rank] for parts in zip(*found, strict=True)]
+        return whole[0], tuple(whole[1:])
 
-    def _combined(self, nodes: Tensor, below: _Children, state: State) -> State:
-        """The combined states of the children of nodes."""
+    def _combined(self, below: _Children, parts: Sequence[Tensor], nodes: int) -> State:
+        """parts (children, features): their states. Returns (nodes, features), combined."""
         found = []
-        for number, part in enumerate(state):
-            own = part[below.child]
+        for number, own in enumerate(parts):
+            total = own.new_zeros(nodes, own.shape[1])
             if self.combine == "ordered" and not number:
-                matrices = torch.stack(list(self.places))
-                maps = own.new_zeros(len(own), own.shape[1])
-                for place, matrix in enumerate(matrices):
+                for place, matrix in enumerate(self.places):
                     here = (below.place == place).nonzero()[:, 0]
-                    maps = maps.index_copy(0, here, own[here] @ matrix.T)
-                own = maps
-            total = own.new_zeros(len(nodes), own.shape[1]).index_add(0, below.into, own)
+                    total = total.index_add(0, below.into[here], own[here] @ matrix.T)
+            else:
+                total = total.index_add(0, below.into, own)
             if self.combine == "mean":
-                count = torch.bincount(below.into, minlength=len(nodes))
-                total = total / count[:, None]
+                total = total / torch.bincount(below.into, minlength=nodes)[:, None]
             found.append(total)
         return tuple(found)
 
@@ -136,35 +144,64 @@ class Recursive(nn.Module):
 
 
 class _Children(NamedTuple):
-    """The children of some nodes: their numbers, which of the nodes is the parent of each, and
-    the place of each among its siblings, a number of PLACES."""
+    """The children of the nodes of a level: which of these is the parent of each, and the place
+    of each among its siblings, a number of PLACES."""
 
-    child: Tensor
     into: Tensor
     place: Tensor
 
 
-def _levels(parents: Tensor) -> list[Tensor]:
-    """The nodes of each height, leaves first; one level without nodes, where there are none."""
-    height = heights(parents)
-    ends = torch.bincount(height).cumsum(0)[:-1]
-    return list(height.argsort(stable=True).tensor_split(ends.cpu()))
+class _Levels(NamedTuple):
+    """The nodes of a forest by their height. A state is copied twice, to the level of its parent
+    and to the end: time and memory grow with the nodes, not with the nodes times the levels.
+
+    order: the nodes, those of height 0 first, in a level those whose parents are lower first, roots
+    before them; rank: where each node stands there; sizes: nodes of each level; above, counts: of
+    each level, the levels that its states go to, and how many (a root's to level 0, where nothing
+    is combined); below: the children of each level, as their states arrive there."""
+
+    order: Tensor
+    rank: Tensor
+    sizes: list[int]
+    above: list[list[int]]
+    counts: list[list[int]]
+    below: list[_Children]
+
+    @classmethod
+    def of(cls, parents: Tensor) -> _Levels:
+        height = heights(parents)
+        above = torch.where(parents < 0, 0, height[parents])
+        sizes = torch.bincount(height, minlength=1)
+        move = height * len(sizes) + above
+        order = move.argsort(stable=True)
+        rank = torch.empty_like(order)
+        rank[order] = torch.arange(len(order), device=order.device)
+        levels: list[list[int]] = [[] for _ in sizes]
+        counts: list[list[int]] = [[] for _ in sizes]
+        moves, many = torch.unique_consecutive(move[order], return_counts=True)
+        for own, count in zip(moves.tolist(), many.tolist(), strict=True):
+            levels[own // len(sizes)].append(own % len(sizes))
+            counts[own // len(sizes)].append(count)
+        arriving = order[above[order].argsort(stable=True)]
+        position = rank - (sizes.cumsum(0) - sizes)[height]  # in its level
+        into, place = position[parents[arriving]], _places(parents)[arriving]
+        arrivals = torch.bincount(above, minlength=len(sizes)).tolist()
+        pairs = zip(into.split_with_sizes(arrivals), place.split_with_sizes(arrivals), strict=True)
+        below = [_Children(*pair) for pair in pairs]
+        return cls(order, rank, sizes.tolist(), levels, counts, below)
 
 
-def _children(nodes: Tensor, parents: Tensor) -> _Children:
-    number = torch.full((len(parents) + 1,), -1, dtype=torch.int64, device=parents.device)
-    number[nodes] = torch.arange(len(nodes), device=parents.device)
-    into = number[parents]  # of a root, whose parent is −1: the last one, which is no node
-    child = (into >= 0).nonzero()[:, 0]
-    into = into[child]
-    before = into.argsort(stable=True)  # siblings side by side, in their order
-    child, into = child[before], into[before]
-    begins = torch.ones_like(into, dtype=torch.bool)
-    begins[1:] = into[1:] != into[:-1]
+def _places(parents: Tensor) -> Tensor:
+    """The place of each node among its siblings, a number of PLACES."""
+    siblings = parents.argsort(stable=True)  # side by side, in their order
+    parent = parents[siblings]
+    begins = torch.ones_like(parent, dtype=torch.bool)
+    begins[1:] = parent[1:] != parent[:-1]
     ends = torch.ones_like(begins)
     ends[:-1] = begins[1:]
-    place = torch.where(begins, 0, torch.where(ends, 2, 1))
-    return _Children(child, into, place)
+    place = torch.empty_like(parent)
+    place[siblings] = torch.where(begins, 0, torch.where(ends, 2, 1))
+    return place
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 from ensue.data.decode import lines
 from ensue.data.options import ReadOptions, needed_columns, require
 from ensue.data.rows import Place, Problem, Row, Tell
-from ensue.data.trees.tree import balance, looks_like_trees, read_tree
+from ensue.data.trees.tree import balance, looks_like_trees, read_tree, too_long
 from ensue.data.values import Unfit
+from ensue.files.caps import TREE_LENGTH
 
 ENDINGS = (".trees", ".tree", ".mrg", ".ptb")
 COLUMNS = ("tree", "text", "label")
-LONGEST = 1 << 20  # characters of a tree
 
 
 def recognised(first: Sequence[str]) -> bool:
@@ -32,31 +32,51 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     the line where it begins."""
     name = str(path)
     require(needed_columns(options), COLUMNS, Place(name, 1))
-    begun, text, torn = 1, "", False
+    tree = _Lines(Place(name, 1))
     for number, line, fault in lines(path, options):
+        begins = line.startswith("(") or not line.strip()
+        if tree.length and begins:  # the next one: this one is over
+            yield from tree.row(on_bad_row)
+            tree = _Lines(Place(name, number))
+        if not tree.length:
+            tree.place = Place(name, number)
         if fault:
-            on_bad_row(Problem(Place(name, number), fault, rejects=int(not torn)))
-            torn = True
-        if text and (line.startswith("(") or not line.strip()):  # the next one: this one is over
-            yield from _row(Place(name, begun), text, torn and not fault, on_bad_row)
-            text, torn = "", bool(fault)
-        if not text:
-            begun = number
-        text = f"{text} {line.strip()}".strip()
-        if balance(text) <= 0 or len(text) > LONGEST:
-            yield from _row(Place(name, begun), text, torn, on_bad_row)
-            text, torn = "", False
-    yield from _row(Place(name, begun), text, torn, on_bad_row)
+            on_bad_row(Problem(Place(name, number), fault, rejects=int(not tree.torn)))
+        tree.add(line.strip(), bool(fault))
+        if tree.open <= 0:
+            yield from tree.row(on_bad_row)
+            tree = _Lines(Place(name, number))
+    yield from tree.row(on_bad_row)
 
 
-def _row(place: Place, text: str, torn: bool, on_bad_row: Tell) -> Iterator[Row]:
-    """torn: a fault of one of its lines was told."""
-    if not text or torn:
-        return
-    try:
-        tree = read_tree(text)
-    except Unfit as unfit:
-        on_bad_row(Problem(place, str(unfit)))
-        return
-    fields = dict(zip(COLUMNS, (tree.as_text(), " ".join(tree.words), tree.label), strict=True))
-    yield Row(place, {name: own for name, own in fields.items() if own or name != "label"})
+class _Lines:
+    """The lines of one tree, from the place where it begins. length: its characters, also of those
+    that are not kept because they are too many; open: its open brackets; torn: a fault of one of
+    its lines was told."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.kept: list[str] = []
+        self.length = self.open = 0
+        self.torn = False
+
+    def add(self, line: str, torn: bool) -> None:
+        self.length += len(line) + (self.length > 0)  # with a space between
+        self.open += balance(line)
+        self.torn |= torn
+        if self.length <= TREE_LENGTH:
+            self.kept.append(line)
+
+    def row(self, on_bad_row: Tell) -> Iterator[Row]:
+        if not self.length or self.torn:
+            return
+        try:
+            if self.length > TREE_LENGTH:
+                raise too_long(self.length)
+            tree = read_tree(" ".join(self.kept))
+        except Unfit as unfit:
+            on_bad_row(Problem(self.place, str(unfit)))
+            return
+        values = (tree.as_text(), " ".join(tree.words), tree.label)
+        fields = dict(zip(COLUMNS, values, strict=True))
+        yield Row(self.place, {name: own for name, own in fields.items() if own or name != "label"})

@@ -11,10 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ensue.data.values import Unfit
+from ensue.files.caps import TREE_DEPTH, TREE_LENGTH
 
 SYMBOL = re.compile(r"[()]|[^\s()]+")
+BRACKET = re.compile(r"[()]")
 
 
 @dataclass
@@ -58,12 +61,20 @@ class Node:
 
 
 def read_tree(text: str) -> Node:
-    """The tree of a text; `Unfit` where its brackets are none.
+    """The tree of a text; `Unfit` where its brackets are none, or where it is longer or deeper than
+    a tree may be.
 
     >>> tree = read_tree("(S (NP the cat) (VP sat))")
     >>> tree.label, tree.words, tree.as_text()
     ('S', ['the', 'cat', 'sat'], '(S (NP the cat) (VP sat))')
     """
+    if len(text) > TREE_LENGTH:
+        raise too_long(len(text))
+    if text.count("(") > TREE_DEPTH and (deepest := depth(text)) > TREE_DEPTH:
+        raise Unfit(
+            f"expected brackets nested at most {TREE_DEPTH:,} deep, got {deepest:,}; "
+            "split the tree, or leave it out"
+        )
     open_nodes: list[Node] = []
     done: Node | None = None
     fresh = False  # a bracket has just been opened: a label may follow
@@ -115,6 +126,23 @@ def _without_outer(tree: Node) -> Node:
 def balance(text: str) -> int:
     """Brackets that are open at the end of a text; negative where more are closed."""
     return text.count("(") - text.count(")")
+
+
+def depth(text: str) -> int:
+    """The most brackets that are open at once.
+
+    >>> depth("(S (NP the cat) (VP sat))")
+    2
+    """
+    steps = (1 if bracket == "(" else -1 for bracket in BRACKET.findall(text))
+    return max(accumulate(steps), default=0)
+
+
+def too_long(length: int) -> Unfit:
+    return Unfit(
+        f"expected a tree of at most {TREE_LENGTH:,} characters, got {length:,}; "
+        "split the tree, or leave it out"
+    )
 
 
 def looks_like_trees(texts: Iterable[str]) -> bool:
