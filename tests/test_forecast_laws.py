@@ -16,7 +16,7 @@ from ensue.tasks.forecast.networks import WindowBatch
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.task import Forecaster
 from ensue.tasks.saved import read_model
-from ensue.training import Stopped, Update
+from ensue.training import Finished, Said, Stopped, Update
 
 STEPS, TRAIN, VALIDATION = 90, 60, 80
 QUICK = {"epochs": 1, "most_updates": 2, "patience": 5}
@@ -347,6 +347,22 @@ def test_a_refit_learns_from_the_validation_part_too(case: str, tmp_path: Path) 
     assert answers[0] == answers[1] == answers[2] != ahead(plain, columns, VALIDATION)
     np.testing.assert_array_equal(found[0].learned.scale.mean, plain.learned.scale.mean)
     np.testing.assert_array_equal(found[0].learned.widening, plain.learned.widening)
+
+
+def test_what_is_computed_after_the_last_update_is_said() -> None:
+    columns, heard = table(), list[Any]()
+    settings = {**model_of("direct").model.table(), "refit": True}
+    model = Forecaster(model=settings, train=QUICK)
+    model.fit(
+        between(columns, 0, TRAIN), between(columns, TRAIN, VALIDATION), watchers=[heard.append]
+    )
+    ends = [k for k, row in enumerate(heard) if isinstance(row, Finished)]
+    first, last = ends
+    said = [row for row in heard[first:last] if isinstance(row, Said) and row.progress]
+    assert said[0].text == "fitting shares and intervals on the validation part"
+    assert said[1].text.startswith("training again, with the validation part: ")
+    updates = sum(isinstance(row, Update) for row in heard[first:last])
+    assert said[1].text.endswith(f" {updates} updates")
 
 
 def test_members_answer_with_their_mean(tmp_path: Path) -> None:

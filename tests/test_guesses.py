@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
+import tomllib
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -309,6 +310,24 @@ TAKEN = [
         {"label": "price"},
     ),
     Taken(
+        "counts_of_bits.jsonl",  # few different numbers, and none that names a class
+        jsonl(lambda m, k: {"features": [[m.one_of(0.0, 1.0)]] * 6, "label": (k % 6 + 1) / 7}),
+        "regress",
+        {"text": "features", "label": "label"},
+    ),
+    Taken(
+        "nested_and_unused.jsonl",
+        jsonl(lambda m, k: {"review": m.text(), "stars": m.one_of("a", "b"), "meta": {"id": [k]}}),
+        "classify",
+        {"text": "review", "label": "stars"},
+    ),
+    Taken(
+        "month_first.csv",
+        csv("day,sales", lambda m, k: (f"{DAYS[k]:%m/%d/%Y}", m.number())),
+        "forecast",
+        {"time": "day", "dates": "month-first", "targets": ["sales"]},
+    ),
+    Taken(
         "series_said.csv",
         csv("date,sales", lambda m, k: (DAYS[k], m.number())),
         "forecast",
@@ -362,7 +381,11 @@ ASKED = [
                 m.draw.randrange(1, 80),
             ),
         ),
-        {"--task classify --text Name", "--task table"},
+        {
+            "--task classify --text Name",
+            "--task classify --text Name --columns class_of,Age",
+            "--task table",
+        },
         {"label": "alive"},
     ),
     Asked(
@@ -431,6 +454,22 @@ def test_every_answer_can_be_pasted(own: Asked, tmp_path: Path, ensue: Ensue) ->
         code, out, err = ensue(*shlex.split(command)[1:])
         assert code == 0, err
         assert 'task = "' in out
+
+
+def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensue) -> None:
+    """No time column where it is said to be none, and series by the column that tells them."""
+    shops = csv("day,shop,sales", lambda m, k: (DAYS[k // 2], "ab"[k % 2], m.number()))
+    written(tmp_path, "shops.csv", shops)
+    written(tmp_path, "sales.csv", csv("day,sales", lambda m, k: (DAYS[k], m.number())))
+    asked = ("--task", "forecast", "--target", "sales", "--horizon", "3", "--dry-run")
+    for words, key, value in (
+        (("sales.csv",), "time", "day"),
+        (("sales.csv", "--time", ""), "time", ""),
+        (("shops.csv", "--group", "shop"), "ids", ["shop"]),
+    ):
+        code, out, err = ensue("train", *words, *asked)
+        assert code == 0, err
+        assert tomllib.loads(out)["model"][key] == value
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:

@@ -286,6 +286,29 @@ def test_a_cell_that_reads_the_labels_before_is_searched_by_beam() -> None:
     assert model.evaluate(rows).baselines["linear chain"] > 0.8
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "unsaid"),
+    [
+        ({}, ["a CRF", "mixed with a linear chain"], []),
+        ({"output": "previous"}, ["mixed with a linear chain"], ["CRF"]),
+        ({"output": "previous", "previous_cell": "GRU"}, ["as a baseline"], ["CRF", "mixed"]),
+        ({"linear_share": 0.0}, ["a CRF"], ["chain"]),
+        ({"search": "exact"}, [], ["CRF", "chain"]),
+    ],
+)
+def test_what_is_said_to_be_built_is_built(
+    told: dict[str, Any], said: list[str], unsaid: list[str]
+) -> None:
+    heard: list[str] = []
+    model = Labeller(model={**TINY, **told}, train={"epochs": 1})
+    model.fit(PEOPLE, PEOPLE, watchers=[lambda row: heard.append(getattr(row, "text", ""))])
+    (line,) = (own for own in heard if "judged by span F1" in own or "epochs" in own)
+    assert all(own in line for own in said)
+    assert not any(own in line for own in unsaid)
+    assert ("CRF" in line) == (model.model.output == "crf")
+    assert ("mixed" in line) == (model.learned.mixture is not None)
+
+
 # --- evaluated ---------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ensue.data.split import (
     part_of,
     part_of_line,
 )
+from ensue.runs.infer import infer
 
 ROWS = 40_000  # one percent of these is five standard deviations of a share of 0.8
 UNEVEN = {"train": 0.7, "validation": 0.2, "test": 0.1}
@@ -75,3 +77,20 @@ def test_every_way_has_the_same_seed_where_none_is_given() -> None:
     assert all(part_of_line(int(k)) == part for part in lines for k in lines[part])
     assert by_share(200)["test"].tolist() == by_share(200, seed=0)["test"].tolist()
     assert fraction("text") == fraction("text", 0)
+
+
+def test_blank_texts_are_in_every_part(tmp_path: Path) -> None:
+    """By their content they would all fall into one, whose scores would tell of nothing else."""
+    rows = [f"{'a film ' + str(k) if k % 2 else ' '},{'yn'[k % 3 == 0]}" for k in range(800)]
+    (tmp_path / "r.csv").write_text("\n".join(["review,good", *rows]), "utf-8")
+    said = {"train": [str(tmp_path / "r.csv")], "text": "review", "label": "good"}
+    config, _ = infer(said, "classify", [])
+    model = config.new_model()
+    files = model.task.files(config.data, model)
+    blanks = {}
+    for name, share in SHARES.items():
+        part = files.part(name)
+        blanks[name] = int((part.inputs.lengths == 0).sum())
+        assert blanks[name] / 400 == pytest.approx(share, abs=0.06)  # four standard deviations
+        assert blanks[name] / len(part) == pytest.approx(0.5, abs=0.2)
+    assert sum(blanks.values()) == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,3 +107,21 @@ def test_numbers_from_generated_files(
         assert code == 0, err
         code, out, _ = ensue("predict", "run", "k.jsonl")
         assert len(out.splitlines()) == 40
+
+
+def test_a_file_that_was_there_is_kept_where_making_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    (tmp_path / "k.jsonl").write_text("mine\n")
+
+    def broken(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    asked = ("data", "make", "counting", "k.jsonl", "--rows", "40")
+    code, _, err = ensue(*asked, "--steps", "2")
+    assert (code, err) == (2, "OptionError: steps: expected a number ≥ 4, got 2\n")
+    monkeypatch.setattr(json, "dumps", broken)
+    assert ensue(*asked)[0] == 2
+    assert (tmp_path / "k.jsonl").read_text() == "mine\n"
+    assert [own.name for own in tmp_path.iterdir()] == ["k.jsonl"]

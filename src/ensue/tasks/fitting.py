@@ -47,6 +47,11 @@ class Fitting:
         for watcher in self.watchers:
             watcher(Said(text))
 
+    def show(self, text: str) -> None:
+        """What is being computed; left out with --quiet."""
+        for watcher in self.watchers:
+            watcher(Said(text, progress=True))
+
     @contextmanager
     def attempt(self) -> Iterator[Fitting]:
         """What is done inside is fitting in this way. If it fails before anything was learned, the

@@ -174,6 +174,8 @@ class Model(Generic[S, P, L, A]):
             for text in task.remarks(train, validation, self):
                 how.say(text)
             outcomes = self._trained(train, validation, how)
+            if task.calibrating:
+                how.show(task.calibrating)
             self._learned = task.calibrate(validation, self)
             self._refit(train, validation, outcomes, how)
         except BaseException:
@@ -245,7 +247,8 @@ class Model(Generic[S, P, L, A]):
             if how.folder is not None:
                 place = how.folder.refit(member + 1)
             source = self.task.source(whole, self, settings.seed)
-            fit(network, source, None, settings, place, config=config)
+            how.show(f"training again, with the validation part: {outcome.best_update} updates")
+            fit(network, source, None, settings, place, how.watchers, config=config)
             self.networks[member] = network.eval()
 
     def fresh(self, seed: int) -> nn.Module:

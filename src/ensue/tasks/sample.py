@@ -41,6 +41,7 @@ LOOKED_AT = 200  # rows
 MOST_CLASSES = 50  # of numbers that are names of classes
 FEW_CLASSES = 20  # whole numbers that are hardly anything else
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
+CLASS_DIGITS = 2  # decimals at most of numbers that may be classes
 FEWEST_BESIDE = 2  # columns beside a short text that are a table
 
 
@@ -161,7 +162,7 @@ class Sample:
 
     def number_kind(self, column: str) -> NumberKind:
         """What the numbers of a column are, if it is to be predicted: few whole ones are classes,
-        those that hardly repeat or have decimals are a quantity."""
+        those that hardly repeat or have many decimals are a quantity."""
         found = self.kinds[column]
         if not all(is_number(value) for value in self.values(column)):
             return NumberKind.CLASSES
@@ -169,7 +170,9 @@ class Sample:
             return NumberKind.QUANTITY
         if found.whole:
             return NumberKind.CLASSES if found.different <= FEW_CLASSES else NumberKind.EITHER
-        return NumberKind.QUANTITY if found.different > FEW_DECIMALS else NumberKind.EITHER
+        digits = max(len(str(value).partition(".")[2]) for value in self.values(column))
+        many = found.different > FEW_DECIMALS or digits > CLASS_DIGITS
+        return NumberKind.QUANTITY if many else NumberKind.EITHER
 
     @cached_property
     def roles(self) -> Roles:

@@ -211,6 +211,7 @@ class Task(ABC, Generic[S, P, L]):
         return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
+    calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
 
     def moves_with_files(self, data: DataSettings) -> bool:
         """Whether a row's part depends on its place in the file, not on its content."""

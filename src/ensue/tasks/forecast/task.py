@@ -117,6 +117,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
+    calibrating = "fitting shares and intervals on the validation part"
     settings = ForecastSettings
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
     metrics = METRICS

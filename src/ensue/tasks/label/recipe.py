@@ -68,10 +68,14 @@ def label_recipe(train: Part, settings: LabellerSettings, told: frozenset[str]) 
         if not told & NOT_OF_CRF:
             legal = all(illegal_step(row, scheme) is None for row in tags)
             model |= {"output": "crf", "legal_only": legal}
-            why.append(f"spans ({scheme}): a CRF, judged by span F1")
+            built = "" if "output" in told and settings.output != "crf" else "a CRF, "
+            why.append(f"spans ({scheme}): {built}judged by span F1")
     if train.texts and not told & SEARCH:
         model["linear_share"] = "fitted"
-        why.append("mixed with a linear chain of word features")
+        if "linear_share" not in told:
+            mixed = settings.search == "exact"  # a beam has no chain to be mixed
+            beside = "mixed with a linear chain" if mixed else "with, as a baseline, a linear chain"
+            why.append(f"{beside} of word features")
     many = f"{len(train):,} row{'s' * (len(train) != 1)} to learn from"
     return Recipe({"model": model, "train": training}, f"{many}: {'; '.join(why)}" if why else "")
 

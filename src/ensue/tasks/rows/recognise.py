@@ -143,6 +143,14 @@ def as_guess(readings: Sequence[RowRoles], read: Callable[[RowRoles], Guess]) ->
     return replace(first, others=tuple(others))
 
 
+def _with_columns(sample: Sample, roles: RowRoles) -> list[RowRoles]:
+    """The text and the columns beside it together, where it may be one column of a table."""
+    if roles.by_step or sample.data.columns or not sample.table_instead(roles.text):
+        return []
+    beside = sample.features({roles.text, roles.label})
+    return [roles._replace(data={**roles.data, "columns": beside}, others=())]
+
+
 def recognised(
     sample: Sample, wanted: Callable[[RowRoles], bool], read: Callable[[RowRoles], Guess]
 ) -> Guess | None:
@@ -153,6 +161,7 @@ def recognised(
     if roles is None or not found:
         return None
     sure = len(roles.readings) == 1 and not sample.table_instead(roles.text)
+    found += _with_columns(sample, found[0])
     return replace(as_guess(found, read), sure=sure and not doubtful_number(sample, roles))
 
 
