@@ -12,35 +12,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from export_questions import (
+    ASKED,
+    LINES,
+    MATCHED,
+    PAIRS,
+    PICTURES,
+    SAID,
+    SALES,
+    SENTENCES,
+    SERIES,
+    SHOWN,
+    SIDES,
+    SPOKEN,
+    STEPS,
+    TABLE,
+    TEXTS,
+    VECTORS,
+    WORDS,
+    Asked,
+)
 
 import ensue
 from ensue.export.model import TracedModel
 from ensue.export.programs import node_program
 
-TEXTS = [
-    "a fine, fine film",
-    "dull & long",
-    "great fun!",
-    "boring",
-    "the new one: 3.50",
-    "naïve <b>",
-]
-STRANGE = [
-    "",
-    "unknown words only",
-    "It's 3.50, isn't it? 1,000.5 l’été naïve",
-    "<script>alert(1)</script> </script> <b>bold</b>",
-    "日本語 のテキスト snake_case ½ ²",
-    "a\u0301e\u0301 combined \u0915\u094d\u0937",
-    "tabs\tand\nlines   spaces",
-    "fine " * 60,
-]
 LABELLED = [(text, "good" if k % 2 == 0 else "bad") for k, text in enumerate(TEXTS)] * 6
-PAIRS = [
-    (f"{a} {b} {c}", f"{c.upper()} {a.upper()}") for a in "xyz" for b in "pq" for c in "klm"
-] * 2
-SIDES = [(("it rains", "it is wet"), "yes"), (("it rains now", "it is dry"), "no")] * 10
-LINES = [f"the {who} {does}" for who in ("cat", "dog", "old cat") for does in ("sees", "runs")]
 QUICK = {"epochs": 2, "rate": 0.05}
 SMALL = {"hidden_size": 6, "embedding_size": 5}
 
@@ -68,14 +65,22 @@ def bits(answer: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """make: a fitted model; questions, of many kinds; answered: what is compared of an answer; ask:
-    how questions are asked one by one."""
+    """make: a fitted model; answered: what is compared of an answer; ask: how questions are asked
+    one by one."""
 
     make: Callable[[], Any]
-    questions: Sequence[Any]
+    asked: Asked
     answered: Callable[[Any], dict[str, Any]]
     slow: bool = True
     ask: Callable[[Any, Any], list[Any]] = lambda model, questions: model.predict(list(questions))
+
+    @property
+    def questions(self) -> Sequence[Any]:
+        return self.asked.chosen
+
+    def wanted(self, model: Any, questions: Sequence[Any]) -> list[dict[str, Any]]:
+        """What Python answers."""
+        return [self.answered(own) for own in self.ask(model, questions)]
 
 
 def classifier(**model: Any) -> Any:
@@ -84,40 +89,9 @@ def classifier(**model: Any) -> Any:
     return own.fit(LABELLED)
 
 
-def _sentences() -> list[tuple[list[str], list[str]]]:
-    random = np.random.default_rng(1)
-    known = {"The": "O", "dog": "B-X", "barks": "O", "USA": "B-Y", "2026": "O", "l’été": "I-Y"}
-    known |= {"naïve": "O", "McDonald's": "B-X", "x²": "O", "CAT": "I-X", "A": "O"}
-    found = []
-    for _ in range(40):
-        words = [str(own) for own in random.choice(list(known), random.integers(1, 7))]
-        labels = [known[own] for own in words]
-        legal = [
-            own if own[0] != "I" or (k and labels[k - 1][1:] == own[1:]) else "B" + own[1:]
-            for k, own in enumerate(labels)
-        ]
-        found.append((words, legal))
-    return found
-
-
-SENTENCES = _sentences()
-ASKED = [words for words, _ in SENTENCES[:12]] + [[], ["unknown", "ǅ", "Ⅷ", "ﬁn"]]
-
-
 def labeller(members: int = 1, **model: Any) -> Any:
     own = ensue.Labeller(model={**SMALL, **model}, train=QUICK, members=members)
     return own.fit(SENTENCES)
-
-
-def _vectors() -> list[tuple[Any, str]]:
-    random = np.random.default_rng(0)
-    sizes = [int(n) for n in random.integers(1, 6, 30)]
-    return [
-        (random.normal(size=(n, 3)).astype(np.float32), "ab"[k % 2]) for k, n in enumerate(sizes)
-    ]
-
-
-VECTORS = _vectors()
 
 
 def _table(target: str) -> Any:
@@ -133,21 +107,6 @@ def _table(target: str) -> Any:
     kept = [{k: v for k, v in row.items() if k in ("area", "town", target)} for row in rows]
     model = ensue.TableModel(model={"missing": "indicator"}, train={"epochs": 3})
     return model.fit(kept, target=target)
-
-
-TABLE = [{"area": 50.0, "town": "Delft"}, {"area": "", "town": "Rome"}, {"area": "93", "town": ""}]
-
-
-def _pictures() -> list[tuple[Any, str]]:
-    random = np.random.default_rng(0)
-    return [
-        (random.integers(0, 255 if k % 2 else 90, (8, 8), np.uint8), ["dark", "bright one"][k % 2])
-        for k in range(24)
-    ]
-
-
-PICTURES = _pictures()
-SHOWN = [*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)]
 
 
 def _image() -> Any:
@@ -193,9 +152,6 @@ def _of_vectors() -> Any:
     return ensue.Classifier(model=SMALL, train=QUICK).fit(VECTORS)
 
 
-SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
-
-
 def _forecaster(**model: Any) -> Any:
     own = {"family": "direct", "horizon": 5, "look_back": 12, "hidden_size": 8, **model}
     made = ensue.Forecaster(model={"output": "squared", **own}, train=QUICK)
@@ -231,11 +187,6 @@ def each(model: Any, questions: Any) -> list[Any]:
     return [model.predict(own) for own in questions]
 
 
-WORDS = [*TEXTS, *STRANGE]
-MATCHED = [("it rains", "is it dry?"), ("", "rains"), ("wet it is", "")]
-SAID = [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q"]
-SERIES = [{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)]
-SPOKEN = ["the dog runs", "", "cat the old unknown"]
 ROWS: dict[str, Row] = {
     "classify": Row(lambda: classifier(pooling="max+last"), WORDS, classes, slow=False),
     "classify, two": Row(lambda: classifier(members=2, pooling="mean"), WORDS, classes),
@@ -251,7 +202,7 @@ ROWS: dict[str, Row] = {
     ),
     "classify, several": Row(_several, WORDS, classes),
     "classify, characters": Row(_characters, WORDS, classes),
-    "classify, vectors": Row(_of_vectors, [own for own, _ in VECTORS[:5]], classes),
+    "classify, vectors": Row(_of_vectors, STEPS, classes),
     "regress": Row(_regressor, WORDS, number),
     "regress, mixture": Row(
         lambda: _regressor(distribution="mixture", linear="alone"), WORDS, number
@@ -309,7 +260,7 @@ class Made:
 def made(name: str) -> Made:
     row = ROWS[name]
     model = row.make()
-    wanted = [row.answered(own) for own in row.ask(model, row.questions)]
+    wanted = row.wanted(model, row.questions)
     return Made(model, TracedModel(model.task.exported(model)), wanted)
 
 
@@ -377,16 +328,17 @@ def in_node(folder: Path, questions: Sequence[Any]) -> list[dict[str, Any]]:
     return found
 
 
-def check_answer(got: Any, wanted: Any) -> None:
-    """The same label or text; numbers within 1e-4, of their size where they are larger than 1."""
+def check_answer(got: Any, wanted: Any) -> float:
+    """The same label or text; numbers within 1e-4, of their size where they are larger than 1.
+    Gives the largest difference."""
     if isinstance(wanted, dict):
-        for key, value in wanted.items():
-            check_answer(got[key], value)
-    elif isinstance(wanted, list):
+        return max((check_answer(got[key], value) for key, value in wanted.items()), default=0.0)
+    if isinstance(wanted, list):
         assert len(got) == len(wanted)
-        for one, other in zip(got, wanted, strict=True):
-            check_answer(one, other)
-    elif isinstance(wanted, float):
-        assert abs(got - wanted) <= 1e-4 * max(1.0, abs(wanted))
-    else:
+        return max((check_answer(*both) for both in zip(got, wanted, strict=True)), default=0.0)
+    if not isinstance(wanted, float):
         assert got == wanted
+        return 0.0
+    difference = abs(got - wanted) / max(1.0, abs(wanted))
+    assert difference <= 1e-4
+    return difference

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import torch
-from exports import ROWS, SALES, TEXTS, check_answer, classifier, in_node, in_onnx, labeller, made
+from export_questions import SALES, TEXTS
+from exports import ROWS, check_answer, classifier, in_node, in_onnx, labeller, made
 
 import ensue
 from ensue import cli
@@ -82,6 +83,21 @@ def test_javascript_answers_like_predict(name: str, tmp_path: Path) -> None:
     if name == "classify":  # cut as Python cuts
         tokeniser = own.model.learned.tokenisers.input
         assert [got["cut"] for got in found] == [tokeniser(t) for t in ROWS[name].questions]
+
+
+@pytest.mark.slow
+@needs_node
+@pytest.mark.parametrize("name", ROWS)
+def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> None:
+    """ONNX without torch, and JavaScript. What is measured is printed (pytest -s)."""
+    row, own = ROWS[name], made(name)
+    asked = row.asked.many(200)
+    wanted = row.wanted(own.model, asked)
+    for target, run in (("model.onnx", in_onnx), ("model.js", in_node)):
+        write_traced(own.traced, tmp_path / target)
+        found = run(tmp_path, asked)
+        largest = max(check_answer(*both) for both in zip(found, wanted, strict=True))
+        print(f"{name}: {target}: {len(found)} answers, largest difference {largest:.1e}")
 
 
 WITH_LINEAR = ("label", "regress", "table")

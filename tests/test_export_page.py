@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from exports import ROWS, STRANGE, TEXTS, as_json, check_answer, made
+from browser import browser
+from export_questions import MARKUP, STRANGE, TEXTS
+from exports import ROWS, as_json, check_answer, made
 from test_export_models import needs_node, no_node
 
 from ensue.export.grid import ExportMismatch
@@ -25,9 +27,7 @@ from ensue.export.programs import node_program
 pytestmark = pytest.mark.skipif(no_node(), reason="no Node.js")
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium")
 PAGES = [
-    pytest.param(name, marks=[] if name == "classify" else [pytest.mark.slow])
-    for name in ROWS
-    if "," not in name
+    pytest.param(name, marks=[] if name == "classify" else [pytest.mark.slow]) for name in ROWS
 ]
 
 
@@ -70,30 +70,73 @@ def opened(page: Path, question: str) -> Any:
     return json.loads(html.unescape(found)), done.stdout
 
 
+def typed(question: Any) -> Any:
+    """What can be typed: words are a text."""
+    return " ".join(question) if isinstance(question, list) else question
+
+
 def in_address(question: Any) -> str:
     """A question as it stands behind # in the address of a page."""
     if isinstance(question, str):
         return question
-    if isinstance(question, list):
-        return " ".join(question)
-    return json.dumps(question.tolist() if isinstance(question, np.ndarray) else question)
+    if not isinstance(question, np.ndarray):
+        return json.dumps(question)
+    if question.dtype == np.uint8:
+        return json.dumps(question.tolist())
+    return "\n".join(" ".join(map(str, step)) for step in question.tolist())
+
+
+def by_place(wanted: dict[str, Any], labels: list[str]) -> dict[str, Any]:
+    """As a page gives it: the probabilities of classes in their order."""
+    if "label" not in wanted:
+        return wanted
+    return {**wanted, "probabilities": [wanted["probabilities"][own] for own in labels]}
+
+
+# Each question is put behind # in turn; what is in the page that only markup of a question can be?
+ASK_ALL = """(async () => {
+    const found = [];
+    for (const question of %s) {
+        const heard = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+        const before = location.hash;
+        location.hash = encodeURIComponent(question);
+        if (location.hash === before) dispatchEvent(new HashChangeEvent("hashchange"));
+        await heard;
+        const foreign = document.querySelectorAll("main script, main b, main img").length;
+        const written = [...document.querySelectorAll("main textarea, main select, main input")];
+        const shown = written.map((own) => own.value).join(" ");
+        found.push([document.documentElement.dataset.answer, foreign, shown]);
+    }
+    return found;
+})()"""
 
 
 @needs_chromium
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
-    own = made(name)
-    write_traced(own.traced, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text()
-    assert not re.search(r"(src|href)\s*=|https?://|import\s*\(|fetch\(", page)
-    assert "default-src 'none'" in page
-    assert page.count("</script>") == 1
-    answer, _ = opened(tmp_path / "page.html", in_address(ROWS[name].questions[0]))
-    wanted = dict(own.wanted[0])
-    if "label" in wanted:
-        names = own.traced.exported.after[0]["labels"]
-        wanted["probabilities"] = [wanted["probabilities"][label] for label in names]
-    check_answer(answer, wanted)
+    """A hundred questions, one page: nothing is said to the console or asked for, and what is typed
+    is no markup."""
+    row, own, page = ROWS[name], made(name), tmp_path / "page.html"
+    asked = [typed(question) for question in row.asked.many(100)]
+    write_traced(own.traced, page)
+    text = page.read_text()
+    assert not re.search(r"(src|href)\s*=|https?://|import\s*\(|fetch\(", text)
+    assert "default-src 'none'" in text
+    assert text.count("</script>") == 1
+    with browser(tmp_path / "profile") as chromium:
+        chromium.open(page)
+        found = chromium.value(ASK_ALL % json.dumps([*map(in_address, asked)]))
+    assert chromium.said == []
+    assert [address.split("#")[0] for address in chromium.requests] == [page.as_uri()]
+    labels = own.traced.exported.after[0].get("labels", [])
+    largest = 0.0
+    for question, (answer, foreign, shown), wanted in zip(
+        asked, found, row.wanted(own.model, asked), strict=True
+    ):
+        largest = max(largest, check_answer(json.loads(answer), by_place(wanted, labels)))
+        assert foreign == 0
+        assert MARKUP not in in_address(question) or MARKUP in shown
+    print(f"{name}: page: {len(found)} answers, largest difference {largest:.1e}")
 
 
 @needs_chromium

@@ -123,6 +123,23 @@ def test_a_chain_is_the_sum_over_all_its_labels() -> None:
         assert_close(found, scores.max(), **TIGHT)
 
 
+def test_long_chains_have_exact_marginals() -> None:
+    """Of scores that sum to thousands, too: those of float32 are those of float64."""
+    torch.manual_seed(3)
+    steps, labels = 200, 12
+    emissions, follow = 8 * torch.randn(steps, 1, labels), torch.randn(labels, labels)
+
+    def marginals(dtype: torch.dtype) -> Tensor:
+        e, links = emissions.to(dtype), follow.to(dtype)
+        start, end = e[0], e.new_zeros(labels)
+        own = Chain(start, lambda t: links + e[t][:, None], end, torch.tensor([steps]), steps)
+        return own.log_marginals().exp()
+
+    found = marginals(torch.float32)
+    assert found.dtype == torch.float32
+    assert (found.double() - marginals(torch.float64)).abs().max() < 1e-5
+
+
 def test_the_gradient_of_a_chain() -> None:
     lengths = torch.tensor([3, 0, 2])
 

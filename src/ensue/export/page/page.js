@@ -151,6 +151,7 @@ function show() {
         now = answer(question.value());
     } catch (error) {
         byId("answer").replaceChildren(made("p", "hint", error.message));
+        delete document.documentElement.dataset.answer;
         return;
     }
     now.steps = now.values.words && MODEL.after[0].step === "surprise" ? ["(before the text)", ...now.values.tokens] : now.values.tokens;
@@ -164,8 +165,6 @@ function show() {
 byId("title").textContent = document.title;
 const QUESTION = QUESTIONS[MODEL.before[0].step];
 byId("question-title").textContent = QUESTION.title;
-const begun = location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : null;
-QUESTION.build(byId("question"), begun);
 byId("part").addEventListener("change", map);
 byId("map").addEventListener("mousemove", (event) => {
     const box = event.target.getBoundingClientRect(), { wide, high } = event.target.dataset;
@@ -179,4 +178,18 @@ byId("map").addEventListener("keydown", (event) => {
     read(hovered ? [hovered[0] + move[0], hovered[1] + move[1]] : [0, 0]);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-show();
+
+/* The question in the address, also when that changes; what cannot be read there is no question. */
+function begin() {
+    const place = byId("question"), written = location.hash.slice(1);
+    place.replaceChildren();
+    try {
+        QUESTION.build(place, written ? decodeURIComponent(written) : null);
+    } catch {
+        place.replaceChildren();
+        QUESTION.build(place, null);
+    }
+    show();
+}
+addEventListener("hashchange", begin);
+begin();

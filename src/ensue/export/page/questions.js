@@ -93,6 +93,11 @@ const QUESTIONS = {
                         brush.fillRect(x * zoom, y * zoom, zoom, zoom);
                     }
             };
+            const fill = (shape, bytes) => {
+                const step = MODEL.before[0], values = { [step.from]: { shape, data: bytes } };
+                STEPS.picture(values, step);
+                data.set(values[step.to].flat(2));
+            };
             const draw = (event) => {
                 if (!event.buttons) return;
                 const box = canvas.getBoundingClientRect(), size = Math.max(1, Math.round(width / 20));
@@ -114,13 +119,11 @@ const QUESTIONS = {
                 const pixels = brush.getImageData(0, 0, bitmap.width, bitmap.height).data, size = bitmap.width * bitmap.height;
                 const all = new Uint8ClampedArray(3 * size);
                 for (let k = 0; k < size; k++) for (let c = 0; c < 3; c++) all[c * size + k] = pixels[4 * k + c];
-                const values = { question: { shape: [3, bitmap.height, bitmap.width], data: all } };
-                STEPS.picture(values, MODEL.before[0]);
-                data.set(values.pictures.flat(2));
+                fill([3, bitmap.height, bitmap.width], all);
                 paint();
                 show();
             });
-            if (begun) data.set(JSON.parse(begun).flat(3));
+            if (begun) fill(shapeOf(JSON.parse(begun)), JSON.parse(begun).flat(2));
             paint();
             place.append(canvas, file, clear);
         },

@@ -57,29 +57,44 @@ class Chain:
         """log p(l_t), (time, batch, labels); zero at padding."""
         if not self.time:
             return self.first.new_zeros(0, *self.first.shape)
-        alphas = self._ahead()
-        end = self.last.expand_as(self.first)
+        own = self._double()
+        alphas = own._ahead()
+        end = own.last.expand_as(own.first)
         betas = [end]
-        for t in reversed(range(1, self.time)):
-            new = torch.logsumexp(self.pair(t) + betas[-1][:, None, :], 2)
-            betas.append(torch.where(self._alive(t), new, end))
-        logs = torch.stack(alphas) + torch.stack(betas[::-1]) - self._end(alphas[-1])[:, None]
-        return torch.where(step_mask(self.lengths, self.time)[..., None], logs, 0)
+        for t in reversed(range(1, own.time)):
+            new = torch.logsumexp(own.pair(t) + betas[-1][:, None, :], 2)
+            betas.append(torch.where(own._alive(t), new, end))
+        logs = torch.stack(alphas) + torch.stack(betas[::-1]) - own._end(alphas[-1])[:, None]
+        real = step_mask(self.lengths, self.time)[..., None]
+        return torch.where(real, logs, 0).to(self.first.dtype)
+
+    def _double(self) -> Chain:
+        """The same chain in float64. Sums grow with the steps, and what is left of them at a step
+        is their small difference: in float32, whose steps are 6e-5 at 1,000, it would be wrong by
+        as much."""
+        return Chain(
+            self.first.double(),
+            lambda t: self.pair(t).double(),
+            self.last.double(),
+            self.lengths,
+            self.time,
+        )
 
     def best(self) -> tuple[Tensor, Tensor]:
         """The best chain (time, batch), 0 at padding, and its score (batch,) — Viterbi."""
         batch, labels = self.first.shape
         if not self.time:
             return self.lengths.new_zeros(0, batch), self.first.new_zeros(batch)
-        score, came_from = self.first, []
+        own = self._double()
+        score, came_from = own.first, []
         stay = torch.arange(labels, device=score.device).expand(batch, -1)
         for t in range(1, self.time):
-            value, parent = (score[:, :, None] + self.pair(t)).max(1)
+            value, parent = (score[:, :, None] + own.pair(t)).max(1)
             score = torch.where(self._alive(t), value, score)
             came_from.append(torch.where(self._alive(t), parent, stay))
-        highest, label = (score + self.last).max(1)
+        highest, label = (score + own.last).max(1)
         path = [label]
         for parent in reversed(came_from):
             path.append(parent.gather(1, path[-1][:, None])[:, 0])
         found = torch.stack(path[::-1]) * step_mask(self.lengths, self.time)
-        return found, torch.where(self.lengths > 0, highest, 0)
+        return found, torch.where(self.lengths > 0, highest, 0).to(self.first.dtype)

@@ -1,0 +1,172 @@
+"""Questions to exported models: some that are strange, and as many others as are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+
+@dataclass(frozen=True)
+class Asked:
+    """chosen: questions of many kinds; drawn: another one by chance."""
+
+    chosen: Sequence[Any]
+    drawn: Callable[[Generator], Any]
+
+    def many(self, count: int) -> list[Any]:
+        """The chosen ones, and others up to that many."""
+        random = np.random.default_rng(21)
+        return [*self.chosen, *(self.drawn(random) for _ in range(count - len(self.chosen)))]
+
+
+def _some(random: Generator, words: Sequence[str], most: int) -> list[str]:
+    return [str(own) for own in random.choice(list(words), random.integers(0, most + 1))]
+
+
+TEXTS = [
+    "a fine, fine film",
+    "dull & long",
+    "great fun!",
+    "boring",
+    "the new one: 3.50",
+    "naïve <b>",
+]
+MARKUP = "<script>alert(1)</script> </script> <b>bold</b> <img/src='x'onerror='alert(1)'>"
+STRANGE = [
+    "",
+    "unknown words only",
+    "It's 3.50, isn't it? 1,000.5 l’été naïve",
+    MARKUP,
+    "日本語 のテキスト snake_case ½ ²",
+    "a\u0301e\u0301 combined \u0915\u094d\u0937",
+    "tabs\tand\nlines   spaces",
+    "fine " * 60,
+]
+
+
+def _text(random: Generator) -> str:
+    known = " ".join([*TEXTS, *STRANGE[:6]]).split()
+    return " ".join(_some(random, known, 25))
+
+
+WORDS = Asked([*TEXTS, *STRANGE], _text)
+
+PAIRS = [
+    (f"{a} {b} {c}", f"{c.upper()} {a.upper()}") for a in "xyz" for b in "pq" for c in "klm"
+] * 2
+SIDES = [(("it rains", "it is wet"), "yes"), (("it rains now", "it is dry"), "no")] * 10
+LINES = [f"the {who} {does}" for who in ("cat", "dog", "old cat") for does in ("sees", "runs")]
+SAID = Asked(
+    [*(source for source, _ in PAIRS[:8]), "", "x", "k k k k unknown q", MARKUP],
+    lambda random: " ".join(_some(random, [*"xyzpqklm", "unknown"], 6)),
+)
+
+
+def _two_texts(random: Generator) -> tuple[str, str]:
+    known = ["it", "rains", "now", "is", "wet", "dry", "?", "<b>", "unknown"]
+    return " ".join(_some(random, known, 8)), " ".join(_some(random, known, 8))
+
+
+MATCHED = Asked(
+    [("it rains", "is it dry?"), ("", "rains"), ("wet it is", ""), (MARKUP, MARKUP)], _two_texts
+)
+SPOKEN = Asked(
+    ["the dog runs", "", "cat the old unknown", MARKUP],
+    lambda random: " ".join(
+        _some(random, ["the", "cat", "dog", "old", "sees", "runs", "unknown"], 15)
+    ),
+)
+
+
+def _sentences() -> list[tuple[list[str], list[str]]]:
+    random = np.random.default_rng(1)
+    known = {"The": "O", "dog": "B-X", "barks": "O", "USA": "B-Y", "2026": "O", "l’été": "I-Y"}
+    known |= {"naïve": "O", "McDonald's": "B-X", "x²": "O", "CAT": "I-X", "A": "O"}
+    found = []
+    for _ in range(40):
+        words = [str(own) for own in random.choice(list(known), random.integers(1, 7))]
+        labels = [known[own] for own in words]
+        legal = [
+            own if own[0] != "I" or (k and labels[k - 1][1:] == own[1:]) else "B" + own[1:]
+            for k, own in enumerate(labels)
+        ]
+        found.append((words, legal))
+    return found
+
+
+SENTENCES = _sentences()
+STRANGE_WORDS = ["unknown", "ǅ", "Ⅷ", "ﬁn", *MARKUP.split()]
+
+
+def _sentence(random: Generator) -> list[str]:
+    return _some(random, [*(word for words, _ in SENTENCES for word in words), *STRANGE_WORDS], 30)
+
+
+ASKED = Asked([*(words for words, _ in SENTENCES[:12]), [], STRANGE_WORDS], _sentence)
+
+
+def _vectors() -> list[tuple[Any, str]]:
+    random = np.random.default_rng(0)
+    sizes = [int(n) for n in random.integers(1, 6, 30)]
+    return [
+        (random.normal(size=(n, 3)).astype(np.float32), "ab"[k % 2]) for k, n in enumerate(sizes)
+    ]
+
+
+VECTORS = _vectors()
+
+
+def _steps(random: Generator) -> Any:
+    return random.normal(size=(random.integers(1, 20), 3)).astype(np.float32)
+
+
+STEPS = Asked([own for own, _ in VECTORS[:5]], _steps)
+
+
+def _row(random: Generator) -> dict[str, Any]:
+    area, town = random.uniform(30, 110), random.choice(["Delft", "Gouda", "Leiden", "Rome", ""])
+    return {"area": "" if random.random() < 0.1 else float(area), "town": str(town)}
+
+
+TABLE = Asked(
+    [
+        {"area": 50.0, "town": "Delft"},
+        {"area": "", "town": "Rome"},
+        {"area": "93", "town": ""},
+        {"area": 70.0, "town": MARKUP},
+    ],
+    _row,
+)
+
+
+def _pictures() -> list[tuple[Any, str]]:
+    random = np.random.default_rng(0)
+    return [
+        (random.integers(0, 255 if k % 2 else 90, (8, 8), np.uint8), ["dark", "bright one"][k % 2])
+        for k in range(24)
+    ]
+
+
+PICTURES = _pictures()
+
+
+def _picture(random: Generator) -> Any:
+    size = (8, 8) if random.random() < 0.5 else tuple(random.integers(3, 20, 2))
+    return random.integers(0, random.integers(2, 256), size, np.uint8)
+
+
+SHOWN = Asked([*(own for own, _ in PICTURES[:3]), np.full((3, 13, 9), 77, np.uint8)], _picture)
+SALES = [10 + 3 * np.sin(t / 3) + 0.05 * t + t * 7919 % 13 / 20 for t in range(150)]
+
+
+def _series(random: Generator) -> dict[str, list[float]]:
+    steps = random.integers(40, 151)
+    wave = random.uniform(5, 15) + random.uniform(0, 3) * np.sin(np.arange(steps) / 3)
+    return {"sales": [float(v) for v in wave + random.normal(0, 0.5, steps)]}
+
+
+SERIES = Asked([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
