@@ -6,6 +6,7 @@ import json
 import math
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,20 @@ def test_a_minibatch_ends_with_the_update_of_every_weight() -> None:
     assert "the mean over a minibatch of 3" in text
     assert all(f"W1[{i},{j}]" in text for i in (1, 2, 3) for j in (1, 2))
     assert "One update" in as_page(found)
+
+
+@pytest.mark.parametrize("widths", [[2, 4, 4, 1], [3, 4, 2], [4, 4, 4]])
+def test_no_number_of_the_picture_covers_another(widths: list[int]) -> None:
+    from ensue.study.foundations.backprop_page import HIGH, network_picture
+
+    svg = ElementTree.fromstring(network_picture(walk_through(widths, seed=1)))
+    named = (own.attrib for own in svg.iter() if own.tag.endswith("rect"))
+    boxes = [[float(own[key]) for key in ("x", "y", "width")] for own in named
+             if own["height"] == str(HIGH)]  # fmt: skip
+    assert len(boxes) == sum(a * b for a, b in pairwise(widths))
+    for (x, y, wide), (other_x, other_y, other_wide) in combinations(boxes, 2):
+        apart = x + wide <= other_x or other_x + other_wide <= x
+        assert apart or abs(y - other_y) >= HIGH
 
 
 def test_the_drawing_has_its_biases() -> None:

@@ -187,10 +187,10 @@ def _shortcuts(drawing: Drawing, flow: Flow, at: Point) -> None:
 def _map(drawing: Drawing, passage: PassageFlow, at: Point) -> None:
     squares = pooled(passage.map, MOST_SQUARES)
     most = max((v for row in squares for v in row if math.isfinite(v)), default=0.0)
-    words = "what it read held fixed" if passage.in_turn else f"darkest {number(most)}"
+    words = "what it read held fixed" if passage.in_turn else f"strongest {number(most)}"
     _titled(drawing, at, f"What an output depends on: {passage.name}", [])
     drawing.words(
-        (at[0], at[1] + 34), f"‖∂L_t/∂x_k‖₂, each tenth paler; {words}", 12.5, QUIET, "start"
+        (at[0], at[1] + 34), f"‖∂L_t/∂x_k‖₂, each tenth fainter; {words}", 12.5, QUIET, "start"
     )
     size = HIGH / len(squares)
     left, top = at[0] + AXIS, at[1] + HEAD

@@ -22,7 +22,9 @@ from ensue.study.foundations.backprop_text import (
 
 ACROSS, DOWN, RADIUS = 250.0, 128.0, 31.0
 MARGIN = 60.0
-MOST_EDGES, NEAR = 40, 0.26  # with their numbers on them, and where on the way
+MOST_EDGES = 40  # with their numbers on them
+HIGH = 17  # of a number on a line
+SHARES = (0.26, 0.34, 0.42, 0.48, 0.54, 0.62, 0.7, 0.78, 0.15, 0.86)  # of a line, where numbers go
 PLUS, MINUS = "#0f766e", "#be185d"
 DELTA = Colour("#b45309", "#fff6e5")
 
@@ -219,7 +221,7 @@ def _bias(drawing: Drawing, at: Point, layer: LayerTrace, unit: int) -> None:
 def _edges(
     drawing: Drawing, before: Sequence[Point], after: Sequence[Point], layer: LayerTrace
 ) -> None:
-    """Lines first, and their numbers over all of them, near where each begins."""
+    """Lines first, and their numbers over all of them, where they cover none of the others."""
     strongest = max(float(layer.weight.abs().max()), 1e-9)
     pairs = [(i, j) for i in range(len(after)) for j in range(len(before))]
     ends = {
@@ -236,9 +238,28 @@ def _edges(
         thick = 0.8 + 2.2 * abs(weight) / strongest
         drawing.corners(ends[i, j], colours[i, j], thick=thick, radius=0, arrow=False)
         drawing.end()
+    taken: list[tuple[Point, float]] = []
     for i, j in pairs if len(pairs) <= MOST_EDGES else ():
-        (x, y), (to_x, to_y) = ends[i, j]
-        at = (x + NEAR * (to_x - x), y + NEAR * (to_y - y))
         text = signed(f"{float(layer.weight[i, j]):.3g}")
-        drawing.rectangle(at, 9 + 7.5 * len(text), 17, 4, Colour(PAPER, PAPER))
+        wide = 9 + 7.5 * len(text)
+        at = _free_place(ends[i, j], wide, taken)
+        taken.append((at, wide))
+        drawing.rectangle(at, wide, HIGH, 4, Colour(PAPER, PAPER))
         drawing.words(at, text, 12, colours[i, j], weight=600)
+
+
+def _free_place(line: Sequence[Point], wide: float, taken: Sequence[tuple[Point, float]]) -> Point:
+    """Where on its line a number of this width covers no other, near the beginning if it can; else
+    where it covers least of them."""
+    (x, y), (to_x, to_y) = line
+
+    def covered(at: Point) -> float:
+        found = 0.0
+        for (other_x, other_y), other_wide in taken:
+            across = (wide + other_wide) / 2 - abs(at[0] - other_x)
+            down = HIGH - abs(at[1] - other_y)
+            found += max(across, 0.0) * max(down, 0.0)
+        return found
+
+    places = [(x + share * (to_x - x), y + share * (to_y - y)) for share in SHARES]
+    return min(places, key=covered)
