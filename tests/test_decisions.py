@@ -188,7 +188,11 @@ def test_commands_leave_doubtful_answers_empty_and_count_them(
     code, out, err = ensue("predict", "r", "films.csv", "--threshold", "good=0", "--json")
     assert (code, "answered with 'good' from probability 0.00 on" in err) == (0, True)
     assert {json.loads(line)["label"] for line in out.splitlines()} == {"good"}
-    code, out, _ = ensue("evaluate", "r", "--abstain-below", "0.99")
+    assert ensue("evaluate", "r")[0] == 0
+    kept = (run / "r" / "evaluation.json").read_bytes()
+    code, out, err = ensue("evaluate", "r", "--abstain-below", "0.99")
+    assert "not kept in r: scores by --abstain-below are of this try alone" in err
+    assert (run / "r" / "evaluation.json").read_bytes() == kept, "the model's own scores stay"
     assert (code, "coverage" in out) == (0, True)
     code, _, err = ensue("predict", "r", "films.csv", "--threshold", "0.7")
     assert (code, "which of the 2 classes" in err) == (2, True)

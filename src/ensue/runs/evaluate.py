@@ -31,7 +31,7 @@ from ensue.tasks.evaluation.openings import record_opening
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
 from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
-from ensue.tasks.options import EVALUATE
+from ensue.tasks.options import DECISIONS, EVALUATE
 from ensue.training import RunFolder
 
 HELD_OUT = PARTS[1:]  # parts that can be evaluated
@@ -156,7 +156,12 @@ def _evaluated(
 
 def _keep(folder: RunFolder, kept: Evaluated, say: Say) -> EnsueError | None:
     """Writes an evaluation into the folder and the card; what went wrong is for the caller to
-    tell, after the scores."""
+    tell, after the scores. What thresholds of one command give is not the model's own score."""
+    tried = [own.flag for own in DECISIONS if own.key in kept.asked]
+    if tried:
+        by = " and ".join(tried)
+        say(Message(f"not kept in {folder.path.name}: scores by {by} are of this try alone"))
+        return None
     try:
         keep_evaluation(folder, kept)
         add_evaluations(folder, say)

@@ -207,8 +207,8 @@ class Model(Generic[S, P, L, A]):
             settings = self.train.model_copy(update={"seed": self.train.seed + member})
             network = self.fresh(settings.seed)
             place = how.folder
-            if member and how.folder is not None:
-                place = how.folder.member(member + 1)
+            if member and place is not None:
+                place = place.member(member + 1)
             source = self.task.source(train, self, settings.seed)
             scored = self.task.validation(network, validation, self)
             outcomes.append(
@@ -243,9 +243,7 @@ class Model(Generic[S, P, L, A]):
             changed = {"seed": self.train.seed + member, "most_updates": outcome.best_update}
             settings = self.train.model_copy(update={**changed, "patience": None})
             network = self.fresh(settings.seed)
-            place = None
-            if how.folder is not None:
-                place = how.folder.refit(member + 1)
+            place = None if how.folder is None else how.folder.refit(member + 1)
             source = self.task.source(whole, self, settings.seed)
             how.show(f"training again, with the validation part: {outcome.best_update} updates")
             fit(network, source, None, settings, place, how.watchers, config=config)
