@@ -6,8 +6,10 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from export_questions import SALES, TEXTS
@@ -31,6 +33,7 @@ from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
+from ensue.tasks.forecast.members.exported import _mixed
 from ensue.tasks.rows import exported as rows_exported
 
 pytest.importorskip("onnxruntime")
@@ -170,6 +173,17 @@ def test_too_little_memory_is_told(tmp_path: Path) -> None:
     compile_c([str(tmp_path / "example.c"), str(tmp_path / "model.c")], program, SANITIZERS)
     done = subprocess.run([program, "2", "3"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "the room is too small\n")
+
+
+@pytest.mark.parametrize("kind", ["arima", "autoregression", "smoothing"])
+def test_members_that_no_target_has_are_refused_by_name(kind: str) -> None:
+    """An export had been written whose example ended with KeyError: 'arima'."""
+    member = SimpleNamespace(kind=kind, facts=lambda: {"multiplies": True}, arrays=dict)
+    mixture = SimpleNamespace(weights=np.ones(1), members=(member,))
+    settings = SimpleNamespace(columns=["y"], targets=["y"])
+    model = SimpleNamespace(model=settings, learned=SimpleNamespace(mixture=mixture))
+    with pytest.raises(OptionError, match="with an ARIMA, an autoregressive or a multiplied"):
+        _mixed(model)  # type: ignore[arg-type]
 
 
 def test_every_task_is_exported_or_refused_by_name() -> None:

@@ -196,6 +196,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a mixed forecast that reads the time of the year",
         "train with --set model.family=direct",
     ),
+    "member": (
+        "a mixed forecast with an ARIMA, an autoregressive or a multiplied seasonal member",
+        "train with --set model.family=direct",
+    ),
     "ahead": (
         "a forecast that reads what is known ahead: columns, calendar or facts of a series",
         "train on the series alone",

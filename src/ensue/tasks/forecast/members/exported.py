@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ensue.tasks.forecast.forecasts import ForecastModel
 
 
+WRITTEN = ("repeated", "ridge", "smoothing")  # kinds that the example and JavaScript have
+
+
 class Ahead(nn.Module):
     """The mean of the members' expected steps (horizon, batch, targets), as they see numbers."""
 
@@ -53,6 +56,8 @@ def _mixed(model: ForecastModel) -> Step:
     members = []
     for weight, own in zip(mixture.weights.tolist(), mixture.members, strict=True):
         facts = {**own.facts(), **{name: values.tolist() for name, values in own.arrays().items()}}
+        if weight > 0 and (own.kind not in WRITTEN or facts.get("multiplies")):
+            raise refuse("member", "forecast")
         if facts.get("form", {}).get("periods") and weight > 0:
             raise refuse("clock", "forecast")
         members.append({"kind": own.kind, "share": weight, **facts})
