@@ -24,6 +24,8 @@ from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.usual import usual_space
 from ensue.training import Source, Validation
 
 if TYPE_CHECKING:
@@ -174,6 +176,8 @@ class Task(ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
+    ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
     inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
@@ -291,6 +295,10 @@ class Task(ABC, Generic[S, P, L]):
         """Defaults for a training part like this one: of its size, its lengths, its classes. What
         a person gave stays as it is; the rest is taken over, and stands in the configuration."""
         return Recipe()
+
+    def search_space(self, train: P, model: Model[S, P, L]) -> Space:
+        """What `select` searches for a training part like this one, around the model's settings."""
+        return {**usual_space(self), **self.ranges}
 
     # ------------------------------------------------------------- learned
     @abstractmethod

@@ -51,6 +51,7 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
@@ -66,6 +67,11 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.character_hidden": Searched(Sizes(1, 8)),
+        "model.affixes": Searched(Choice((0, 2, 3, 4, 5), ordered=True)),
+        "model.once_dropout": Searched(Between(0.0, 0.6)),
+    }
     estimators = ("SequenceLabeller",)
     classes = True
     adapts = True
