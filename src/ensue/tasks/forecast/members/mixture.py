@@ -155,7 +155,8 @@ class Mixture:
             "scores": checks.by_name(checks.number()),
         }
         kept = checks.record(plain)(facts, "mixture")
-        sizes = MixtureSizes.of(settings, kept["room"], season)
+        columns = (settings.targets, settings.covariates, settings.known)
+        sizes = MixtureSizes(*map(len, columns), settings.horizon, kept["room"], season)
         members = [
             _member(own, arrays, sizes, f"mixture.{k}") for k, own in enumerate(kept["members"])
         ]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ensue.tasks import checks
 from ensue.tasks.checks import Array, Check
-from ensue.tasks.forecast.settings import ForecastSettings
 
 LONGEST_LOOK_BACK = 512  # steps that a member looks back
 MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
@@ -25,11 +24,6 @@ class MixtureSizes(NamedTuple):
     horizon: int
     room: int
     season: int
-
-    @classmethod
-    def of(cls, settings: ForecastSettings, room: int, season: int) -> MixtureSizes:
-        beside, known = len(settings.covariates), len(settings.known)
-        return cls(len(settings.targets), beside, known, settings.horizon, room, season)
 
     @property
     def floor(self) -> Check[Array]:
