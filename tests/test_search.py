@@ -159,16 +159,8 @@ def scored(proposer: Proposer, begin: int, proposed: Sequence[dict[str, Any]]) -
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
-    return configured(
-        of("table"),
-        tmp_path,
-        monkeypatch,
-        "--set",
-        "train.epochs=3",
-        "--set",
-        "model.batch_rows=16",
-        small=False,
-    )
+    given = ("--set", "train.epochs=3", "--set", "model.batch_rows=16")
+    return configured(of("table"), tmp_path, monkeypatch, *given, small=False)
 
 
 def test_proposals_follow_from_the_seed_and_the_scores(tables: RunConfig) -> None:
@@ -281,11 +273,9 @@ def test_the_same_table_after_interruptions(tables: RunConfig, tmp_path: Path) -
     whole = search(tables, tmp_path / "whole", SearchRequest(6))
     assert any(row.stopped for row in whole.rows)  # so that bars count
     place = tmp_path / "s"
-    for at, inside in ((0, True), (2, False), (1, True)):
+    for dying in (Interrupting(0, True), Interrupting(2, False), Interrupting(1, True)):
         with pytest.raises(KeyboardInterrupt):
-            search(
-                tables, place, SearchRequest(6), pool=pool_that(lambda: Interrupting(at, inside))
-            )
+            search(tables, place, SearchRequest(6), pool=pool_that(dying))
     found = search(tables, place, SearchRequest(6))
     assert results(found) == results(whole)
     heard: list[str] = []

@@ -17,6 +17,11 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
 from ensue.metrics.table import Metric
 from ensue.settings import Table
+from ensue.tasks.abilities import NOTHING as NOTHING
+from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import Draws as Draws
+from ensue.tasks.abilities import Explains as Explains
+from ensue.tasks.abilities import Explanation as Explanation
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
@@ -31,8 +36,6 @@ from ensue.training import Source, Validation
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
-Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
-NOTHING: Asked = {}
 HELD_OUT = 0.1  # of the rows, where no validation is given
 
 
@@ -121,39 +124,6 @@ class Family(ABC, Generic[S]):
     @abstractmethod
     def describe(self, settings: S) -> str:
         """In a few words: "2 × LSTM of 200"."""
-
-
-class Explains(Protocol):
-    """Where an answer comes from: an ability of some tasks."""
-
-    option: Option  # how the command line is given what is to be explained
-
-    def explain(self, model: Any, given: Any, asked: Asked = NOTHING) -> Explanation:
-        """asked: the task's further words of `explain`."""
-        ...
-
-
-class Explanation(Protocol):
-    """found: a dataclass, the answer with its reasons."""
-
-    @property
-    def found(self) -> Any: ...
-
-    def as_text(self, width: int, colour: bool) -> str: ...
-
-    def as_svg(self) -> str: ...
-
-
-class Draws(Protocol):
-    """Answers as a picture: an ability of some tasks."""
-
-    def answers(self, model: Any, part: Any, asked: Asked) -> str:
-        """What was asked for, as SVG."""
-        ...
-
-    def evaluated(self, model: Any, part: Any) -> str:
-        """The end of a part beside what came, as SVG."""
-        ...
 
 
 class Task(ABC, Generic[S, P, L]):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ensue.metrics.table import METRICS
 from ensue.training import Update
 from ensue.training.rows import Row
+
+if TYPE_CHECKING:
+    from ensue.runs.train import Trained
+    from ensue.training import RunFolder
 
 SEALED = 2  # format of the file
 TRIAL = "trial-"
@@ -139,3 +144,22 @@ class Pace:
     @property
     def speed(self) -> float | None:
         return self._tokens / self._seconds if self._tokens and self._seconds else None
+
+
+def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
+    """What became of a training that came to its end. The score is that of the networks' best
+    weights, of an ensemble the mean."""
+    weights = [p for network in trained.model.networks for p in network.parameters()]
+    scores = [(own.scores or {}).get(measure, math.nan) for own in trained.outcomes]
+    size = sum(own.numel() * own.element_size() for own in weights)
+    score = sum(scores) / len(scores)
+    if not math.isfinite(score):
+        return replace(entry, failure=f"{measure} on validation is not a finite number")
+    return replace(
+        entry,
+        what=trained.model.summary().splitlines()[0].partition(": ")[2],
+        parameters=sum(own.numel() for own in weights) or None,
+        size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
+        score=score,
+        epochs=max(own.epochs for own in trained.outcomes),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ class TrialJob:
     settings: Mapping[str, Any] = field(default_factory=dict)
     bars: Mapping[str, float] = field(default_factory=dict)
     threads: int = 1
-    until: float = math.inf
+    until: float | None = None
     updates: int | None = None
 
     def entry(self) -> Entry:

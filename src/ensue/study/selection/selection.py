@@ -13,9 +13,8 @@ from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import attempted, complete, settle, train_run
 from ensue.study.selection.candidates import Candidate, candidates_of
-from ensue.study.selection.entries import Entry, Pace, Selection
+from ensue.study.selection.entries import Entry, Pace, Selection, entry_of
 from ensue.study.selection.kept import begun, read, tested, write
-from ensue.study.selection.trial import entry_of
 from ensue.training import RunFolder, Watcher
 
 

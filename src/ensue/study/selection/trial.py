@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
-from ensue.study.selection.entries import Entry, Pace
+from ensue.study.selection.entries import Entry, Pace, entry_of
 from ensue.study.selection.halving import Dropped, Halving, best_of
 from ensue.study.selection.job import TrialJob
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Watcher
@@ -30,7 +29,7 @@ class TrainingSpan:
     """A watcher that knows when updates were made, and stops the training when its time is over:
     as a signal does, after the update and with a checkpoint."""
 
-    def __init__(self, until: float) -> None:
+    def __init__(self, until: float | None) -> None:
         self.until, self.over, self.update = until, False, 0
         self._first = self._last = time.monotonic()
 
@@ -40,7 +39,7 @@ class TrainingSpan:
             self._first = self._last
         elif isinstance(row, Update):
             self.update = row.update
-            if time.time() > self.until and not self.over:
+            if self.until is not None and time.time() > self.until and not self.over:
                 self.over = True
                 signal.raise_signal(signal.SIGTERM)
 
@@ -87,25 +86,6 @@ def _wait_for(folder: RunFolder) -> None:
     until = time.monotonic() + PATIENCE
     while folder.holder() and time.monotonic() < until:
         time.sleep(PAUSE)
-
-
-def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """What became of a training that came to its end. The score is that of the networks' best
-    weights, of an ensemble the mean."""
-    weights = [p for network in trained.model.networks for p in network.parameters()]
-    scores = [(own.scores or {}).get(measure, math.nan) for own in trained.outcomes]
-    size = sum(own.numel() * own.element_size() for own in weights)
-    score = sum(scores) / len(scores)
-    if not math.isfinite(score):
-        return replace(entry, failure=f"{measure} on validation is not a finite number")
-    return replace(
-        entry,
-        what=trained.model.summary().splitlines()[0].partition(": ")[2],
-        parameters=sum(own.numel() for own in weights) or None,
-        size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
-        score=score,
-        epochs=max(own.epochs for own in trained.outcomes),
-    )
 
 
 @contextmanager
