@@ -83,10 +83,11 @@ def test_the_future_changes_no_forecast(name: str) -> None:
     before = member.forecasts(ground_of(values), origins, HORIZON)
     assert np.isfinite(before).all()
     for k, origin in enumerate(origins):
-        other = values.copy()
-        other[origin:] = 7.0
-        after = member.forecasts(ground_of(other), origins[k : k + 1], HORIZON)
-        np.testing.assert_allclose(after[:, 0], before[:, k], rtol=1e-9)
+        for future in (7.0, 1e6):
+            other = values.copy()
+            other[origin:] = future
+            after = member.forecasts(ground_of(other), origins[k : k + 1], HORIZON)
+            np.testing.assert_allclose(after[:, 0], before[:, k], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
