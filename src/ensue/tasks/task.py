@@ -15,6 +15,7 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
+from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.evaluation.report import Evaluation
@@ -194,6 +195,10 @@ class Task(ABC, Generic[S, P, L]):
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
         """Whether the data look like this task, and why; None where they do not."""
+        return None
+
+    def problem(self, sample: Sample) -> DataError | None:
+        """What keeps data from this task that are hardly for any other; None where nothing does."""
         return None
 
     @abstractmethod
