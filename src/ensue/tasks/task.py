@@ -307,6 +307,11 @@ class Task(ABC, Generic[S, P, L]):
         """What a user should know of the training part, if there is anything."""
         return []
 
+    def is_solved(self, settings: S) -> bool:
+        """Whether nothing is trained: its family is found in one go."""
+        family = self.family(settings)
+        return family is not None and family.solved
+
     def family(self, settings: S) -> Family[S] | None:
         name = getattr(settings, "family", None)
         return self.families.get(name) if name is not None else None

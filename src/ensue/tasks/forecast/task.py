@@ -29,12 +29,12 @@ from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
     forecasts,
-    levels_asked,
     next_window,
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.members.exported import exported
+from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
