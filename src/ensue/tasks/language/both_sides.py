@@ -74,7 +74,7 @@ class BothSidesLanguage(RecurrentLanguage):
             right,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
-            softmax=softmax_of(settings, words),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

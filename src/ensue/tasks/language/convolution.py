@@ -65,7 +65,7 @@ class ConvolutionLanguage(LanguageNetwork):
             dilated=settings.dilated,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
-            softmax=softmax_of(settings, words),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

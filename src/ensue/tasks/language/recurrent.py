@@ -53,7 +53,7 @@ class RecurrentLanguage(LanguageNetwork):
             layers,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
-            softmax=softmax_of(settings, words),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from ensue.tasks.blocks.adaptive_softmax import AdaptiveOutput, ClusteredTable, Start
 from ensue.tasks.blocks.softmax_output import Output
-from ensue.tasks.language.settings import LanguageSettings
 
 CUTS = (600, 6_000)  # where none are given: benchmarks/softmax_words.py compares others
 WordTable: TypeAlias = nn.Embedding | ClusteredTable
@@ -87,9 +86,9 @@ SOFTMAXES: dict[str, Callable[[tuple[int, ...], int], Softmax]] = {
 }
 
 
-def softmax_of(settings: LanguageSettings, words: int) -> Softmax:
-    """As the settings say, for a vocabulary of so many words."""
-    return SOFTMAXES[settings.softmax](tuple(settings.softmax_cuts), words)
+def softmax_of(name: str, cuts: Sequence[int], words: int) -> Softmax:
+    """As `model.softmax` and `model.softmax_cuts` say, for a vocabulary of so many words."""
+    return SOFTMAXES[name](tuple(cuts), words)
 
 
 def default_cuts(words: int) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ class TransformerLanguage(LanguageNetwork):
             norm=settings.norm,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
-            softmax=softmax_of(settings, words),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

@@ -64,7 +64,7 @@ class WindowLanguage(LanguageNetwork):
             tied=settings.tied and not settings.one_hot,
             one_hot=settings.one_hot,
             rates=DropoutRates.of(settings),
-            softmax=softmax_of(settings, words),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod
