@@ -33,6 +33,11 @@ class DataSettings(Table):
         description="Decimal sign of the numbers in CSV and TSV files; with a comma, points stand "
         "between thousands.",
     )
+    marked: list[str] = Field(
+        [],
+        description="Columns of numbers such as €12.50, 45 % or 1 234,5, which are read without "
+        "their marks.",
+    )
     header: list[str] = Field(
         [], description="Names of the columns, where no line of the file has them."
     )
@@ -109,6 +114,7 @@ class DataSettings(Table):
             delimiter=self.delimiter or None,
             quote=False if self.no_quote else None,
             decimal=self.decimal,
+            marked=tuple(self.marked),
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
             empty=tuple(self.columns),
