@@ -250,6 +250,9 @@ ROWS: dict[str, Row] = {
     "label, two": Row(lambda: labeller(2, output="crf", character_size=4), ASKED, tags),
     "language": Row(_language, SPOKEN, bits),
     "language, convolution": Row(lambda: _language(family="convolution"), SPOKEN, bits),
+    "language, clusters of words": Row(
+        lambda: _language(softmax="adaptive", softmax_cuts=[5, 9]), SPOKEN, bits
+    ),
     "language, window": Row(lambda: _language(family="window"), SPOKEN, bits),
     "language, transformer": Row(lambda: _language(family="transformer", heads=2), SPOKEN, bits),
     "translate, two": Row(

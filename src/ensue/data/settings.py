@@ -95,6 +95,15 @@ class DataSettings(Table):
             shares["train"] += shares.pop("test")
         return shares
 
+    def split_line(self, unit: str) -> str:
+        """By what the files are split, as a line for the person who reads it. unit: whose hash."""
+        by = f"the hash of {self.group or unit}"
+        if not self.validation and not self.test:
+            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
+        if not self.validation:
+            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
+        return "" if self.test else "split: no test part; give one to `ensue evaluate --test`"
+
     def read_options(
         self, by_line: bool = False, grouped: bool = True, others: bool = False
     ) -> ReadOptions:

@@ -208,12 +208,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
-        by = f"the hash of {data.group or self.unit}"
-        if not data.validation and not data.test:
-            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
-        if not data.validation:
-            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
-        return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
+        return data.split_line(self.unit)
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
