@@ -15,6 +15,7 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
+from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.abilities import NOTHING as NOTHING
@@ -170,6 +171,10 @@ class Task(ABC, Generic[S, P, L]):
         """Whether the data look like this task, and why; None where they do not."""
         return None
 
+    def problem(self, sample: Sample) -> DataError | None:
+        """What keeps data from this task that are hardly for any other; None where nothing does."""
+        return None
+
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
         """The task was named: what of its columns and settings the data tell. An error names what
@@ -177,12 +182,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
-        by = f"the hash of {data.group or self.unit}"
-        if not data.validation and not data.test:
-            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
-        if not data.validation:
-            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
-        return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
+        return data.split_line(self.unit)
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
