@@ -247,7 +247,7 @@ class Interrupting(Here):
 
     def _watchers(self, job: TrialJob) -> list[Any]:
         def watch(row: Any) -> None:
-            if self.inside and not self.left and isinstance(row, Update) and row.update == 5:
+            if self.inside and self.left == -1 and isinstance(row, Update) and row.update == 5:
                 raise KeyboardInterrupt
 
         return [watch]
