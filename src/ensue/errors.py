@@ -63,6 +63,10 @@ class TrainingError(EnsueError):
     """A training that cannot go on: numbers that are not finite, a batch that does not fit."""
 
 
+class JobError(EnsueError):
+    """A job whose process was killed, or that ended in a mistake which is not the caller's."""
+
+
 class OutOfMemory(EnsueError, MemoryError):
     """More memory is needed than there is."""
 

@@ -21,8 +21,7 @@ P = TypeVar("P", bound="AnyPart")
 
 
 def refuse_members(model: Model[Any, Any, Any]) -> None:
-    family = model.task.family(model.model)
-    if family is not None and family.solved and model.members > 1:
+    if model.task.is_solved(model.model) and model.members > 1:
         raise OptionError(
             f"members: expected 1 with model.family = {model.family_name}, which is "
             f"solved and has no seed, got {model.members}"
@@ -33,8 +32,7 @@ def trained(
     model: Model[Any, P, Any], train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
     """Each member with a seed of its own; a family that is solved has one."""
-    family = model.task.family(model.model)
-    if family is not None and family.solved:
+    if model.task.is_solved(model.model):
         solved = model.task.solve(train, validation, model)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
     watchers = how.watchers
@@ -78,8 +76,7 @@ def trained_again(
     whole = model.task.refit(train, validation, model)
     if whole is None:
         return None
-    family = model.task.family(model.model)
-    if family is not None and family.solved:
+    if model.task.is_solved(model.model):
         return model.task.solve(whole, validation, model).networks
     networks = []
     for member, outcome in enumerate(outcomes):

@@ -231,8 +231,7 @@ class Model(Generic[S, P, L, A]):
 
     def find_rate(self, train: P) -> RateCurve:
         """Tries ever higher learning rates on a fresh network, and suggests one."""
-        family = self.task.family(self.model)
-        if family is not None and family.solved:
+        if self.task.is_solved(self.model):
             raise OptionError(
                 f"find-rate: model.family = {self.family_name} is solved and has no learning rate"
             )
@@ -325,9 +324,10 @@ class Model(Generic[S, P, L, A]):
             found = cls(
                 facts["text"], settings, facts["train"], base=base, members=facts["members"]
             )
-            found.roles, found.label_type = facts.get("roles", {}), facts.get("label_type", "")
+            found.roles, found.label_type = saved.roles, saved.label_type
             found._learned = cls.task.unpack(saved, found)
-            found.networks = networks_of(saved, lambda: cls.task.build(found))
+            count = None if cls.task.is_solved(found.model) else found.members
+            found.networks = networks_of(saved, lambda: cls.task.build(found), count)
         return found.to(device)
 
     def settings_facts(self) -> dict[str, Any]:

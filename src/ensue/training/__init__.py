@@ -1,6 +1,7 @@
 """The loop, its optimisers, its checkpoints: what every model is trained by."""
 
 from ensue.files.run_folder import RunFolder
+from ensue.signals import Stopped
 from ensue.training.display import Display
 from ensue.training.facts import RunSettings
 from ensue.training.finder import RateCurve, find_rate
@@ -19,7 +20,6 @@ from ensue.training.rows import (
 )
 from ensue.training.run import Outcome, fit
 from ensue.training.settings import TrainSettings
-from ensue.training.signals import Stopped
 from ensue.training.trainee import Carried, Fingerprinted, Sampled, Source, Trainee, Validation
 
 __all__ = [

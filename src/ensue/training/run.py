@@ -13,6 +13,7 @@ from ensue.files.atomic_folder import Damaged
 from ensue.files.checkpoint_state import present
 from ensue.files.run_folder import RunFolder
 from ensue.files.unfinished import sweep
+from ensue.signals import Interrupted, Signals, Stopped
 from ensue.training import checkpoint, processes
 from ensue.training.facts import RunSettings, check_allowed, check_same, facts
 from ensue.training.history import History, Timing
@@ -21,7 +22,6 @@ from ensue.training.preflight import rehearse
 from ensue.training.progress import Progress
 from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Watcher
 from ensue.training.settings import TrainSettings
-from ensue.training.signals import Interrupted, Signals, Stopped
 from ensue.training.trainee import Source, Trainee, Validation
 
 

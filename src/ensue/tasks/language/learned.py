@@ -9,6 +9,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, PAD, START, TEXT_SPECIALS, UNKNOWN, Vocabulary
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.language.ngram import NgramModel, NgramSymbols, arrays_of, model_of
 from ensue.tasks.rows.inputs import vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
@@ -75,8 +76,10 @@ class LearnedLanguage:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedLanguage:
-        return cls(
-            Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
-            Vocabulary.from_dict(saved.vocabularies["words"]),
-            model_of(saved.part("ngrams")),
-        )
+        known, ngrams = saved.vocabularies, model_of(saved.part("ngrams"))
+        words = checks.text_words(known.get("words"), "words")
+        if ngrams.symbols.size != len(words):
+            raise checks.Unfit(
+                f"ngrams: expected those of {len(words):,} words, got {ngrams.symbols.size:,}"
+            )
+        return cls(Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])), words, ngrams)

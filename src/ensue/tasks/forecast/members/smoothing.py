@@ -12,6 +12,7 @@ ahead.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -19,15 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.per_series import (
     LONGEST,
     by_steps,
     least,
+    of_each,
     outward,
     parameters_of,
     side_by_side,
 )
+from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Series, Steps
 
@@ -116,6 +120,14 @@ class SmoothingMember:
         found = {"transform": self.transform, "season": self.season, "trend": self.trend}
         found |= {"multiplies": self.multiplies}
         return found | {"ids": [list(own) for own in self.ids]}
+
+    @classmethod
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+    ) -> SmoothingMember:
+        return cls(
+            **of_each(facts, arrays, sizes, name, {"trend": checks.flag, "multiplies": checks.flag})
+        )
 
 
 def _needed(season: int) -> int:

@@ -13,11 +13,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):
-    """A signal has ended the run; the same command continues it. code: for the shell."""
+    """A signal has ended the run; the same command continues it. update: the last one, None where
+    several runs were stopped; code: for the shell."""
 
-    def __init__(self, number: int, update: int) -> None:
+    def __init__(self, number: int, update: int | None = None) -> None:
         name = signal.Signals(number).name
-        super().__init__(f"stopped by {name} after update {update}; the same command continues it")
+        after = "" if update is None else f" after update {update}"
+        super().__init__(f"stopped by {name}{after}; the same command continues it")
         self.signal, self.update, self.code = number, update, 128 + number
 
 
@@ -66,3 +68,9 @@ class Signals:
             yield
         finally:
             self._harmless = False
+
+
+def noted() -> bool:
+    """Whether a signal has come that is acted on when the update at hand is finished."""
+    handler = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return isinstance(handler, Signals) and bool(handler.number)

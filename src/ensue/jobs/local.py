@@ -1,0 +1,180 @@
+"""`Local`: jobs on processes of this machine.
+
+A worker is a Python process that is started afresh, not forked: torch's threads are its own. A
+socket connects it with this process, and each ends when the other does. A worker that is killed is
+replaced, and its jobs are started again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+
+from ensue.errors import JobError, OptionError
+from ensue.jobs.job import Job, JobResult, of_json, problem_of
+from ensue.jobs.run import OnProgress
+
+START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
+RESTARTS = 5  # of a job whose process was killed
+PATIENCE = 60.0  # seconds that a worker has for its checkpoint once it is told to stop
+# Libraries that read how many threads they may start, and what torchrun says of this process.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+OF_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+@dataclass(frozen=True)
+class Local:
+    """workers: how many processes; threads: of each, on which the last bits of a result may
+    depend; restarts: of a job whose process was killed, before it is an error."""
+
+    workers: int = 2
+    threads: int = 1
+    restarts: int = RESTARTS
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "threads"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name}: expected at least 1, got {getattr(self, name)}")
+
+    @contextmanager
+    def pool(self, on_progress: OnProgress, queued: int) -> Iterator[LocalPool]:
+        found = LocalPool(self, on_progress, queued)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@dataclass
+class Begun:
+    """A job that a worker has, and how often it was started before."""
+
+    number: int
+    job: Job
+    restarts: int = 0
+
+
+class Worker:
+    """A process, and the jobs that it has, the one it works on first."""
+
+    def __init__(self, threads: int) -> None:
+        ours, its = Pipe()
+        with its:
+            environment = {k: v for k, v in os.environ.items() if k not in OF_TORCHRUN}
+            environment |= dict.fromkeys(THREADS, str(threads))
+            path = [os.path.abspath(own) for own in sys.path]
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-c", START, str(its.fileno()), *path],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sys.__stderr__.fileno() if sys.__stderr__ else subprocess.DEVNULL,
+                pass_fds=[its.fileno()],
+            )
+        self.connection: Connection[bytes, bytes] = ours
+        self.jobs: list[Begun] = []
+
+    def take(self, begun: Begun) -> None:
+        self.jobs.append(begun)
+        with suppress(OSError):  # it is gone: `wait` finds that out
+            self.connection.send_bytes(begun.job.as_message())
+
+    def stop(self) -> None:
+        """Tells it to end: at its next checkpoint, or at once where it has no job."""
+        self.connection.close()
+
+    def gone(self, until: float) -> None:
+        """Waits for its end; killed where it takes too long."""
+        try:
+            self.process.wait(max(0.0, until - time.monotonic()))
+        except BaseException as problem:
+            self.process.kill()
+            self.process.wait()
+            if not isinstance(problem, subprocess.TimeoutExpired):
+                raise
+
+    def how_it_ended(self) -> str:
+        code = self.process.wait()
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+class LocalPool:
+    """Workers are started when there is a job for them."""
+
+    def __init__(self, on: Local, on_progress: OnProgress, queued: int) -> None:
+        self._on, self._on_progress, self._at_once = on, on_progress, 1 + queued
+        self._workers: list[Worker] = []
+
+    def room(self) -> int:
+        taken = sum(len(own.jobs) for own in self._workers)
+        return self._on.workers * self._at_once - taken
+
+    def begin(self, number: int, job: Job) -> None:
+        self._give(Begun(number, job))
+
+    def _give(self, begun: Begun) -> None:
+        """To the worker with the fewest jobs; a new one where all have some and more may be."""
+        free = min(self._workers, key=lambda own: len(own.jobs), default=None)
+        if free is None or (free.jobs and len(self._workers) < self._on.workers):
+            free = Worker(self._on.threads)
+            self._workers.append(free)
+        free.take(begun)
+
+    def wait(self) -> list[tuple[int, JobResult]]:
+        found: list[tuple[int, JobResult]] = []
+        while not found:
+            by_connection = {own.connection: own for own in self._workers if own.jobs}
+            for ready in wait(list(by_connection)):
+                worker = by_connection[ready]  # type: ignore[index]
+                try:
+                    message = worker.connection.recv_bytes()
+                except (EOFError, OSError):
+                    found += self._replaced(worker)
+                else:
+                    found += self._heard(worker, of_json(message))
+        return found
+
+    def _heard(self, worker: Worker, message: dict[str, object]) -> list[tuple[int, JobResult]]:
+        begun = worker.jobs[0]
+        if "progress" in message:
+            self._on_progress(begun.job, message["progress"])
+            return []
+        worker.jobs.pop(0)
+        error = problem_of(begun.job, message["error"]) if "error" in message else None  # type: ignore[arg-type]
+        result = JobResult(begun.job, message.get("value"), error, begun.restarts)
+        return [(begun.number, result)]
+
+    def _replaced(self, worker: Worker) -> list[tuple[int, JobResult]]:
+        """Its jobs go to others. Only the first can be to blame: the rest had not begun."""
+        self._workers.remove(worker)
+        worker.connection.close()
+        ended = worker.how_it_ended()
+        first, *rest = worker.jobs
+        first.restarts += 1
+        failed: list[tuple[int, JobResult]] = []
+        if first.restarts > self._on.restarts:
+            error = JobError(
+                f"{first.job.name}: its process was {ended}, {first.restarts} times. Next: see "
+                "whether there is enough memory for so many processes, and take fewer workers"
+            )
+            failed.append((first.number, JobResult(first.job, None, error, first.restarts - 1)))
+        else:
+            rest.insert(0, first)
+        for begun in rest:
+            self._give(begun)
+        return failed
+
+    def close(self) -> None:
+        """Everything that still runs stops at its next checkpoint."""
+        until = time.monotonic() + PATIENCE
+        for worker in self._workers:
+            worker.stop()
+        while self._workers:
+            self._workers.pop().gone(until)

@@ -1,0 +1,64 @@
+"""The process that works on jobs, one after the other, until whoever started it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+from ensue.jobs.job import as_json, called
+from ensue.signals import Stopped, noted
+
+PATIENCE = 60.0  # seconds that a job has for its checkpoint when nobody waits for it any more
+STOPPED = 128 + signal.SIGTERM
+
+
+class Inbox:
+    """The jobs that have come. When the other side is gone, a job that is being worked on is told
+    to stop, as by SIGTERM."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._working = connection, False
+        self._jobs: SimpleQueue[bytes | None] = SimpleQueue()
+        threading.Thread(target=self._receive, daemon=True).start()
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                self._jobs.put(self._connection.recv_bytes())
+        except (EOFError, OSError):
+            pass
+        self._jobs.put(None)
+        if self._working:
+            if not noted():  # a second signal would not wait for the checkpoint
+                os.kill(os.getpid(), signal.SIGTERM)
+            threading.Timer(PATIENCE, os._exit, [STOPPED]).start()
+
+    def next(self) -> bytes | None:
+        """None: there will be no further one."""
+        self._working = False
+        found = self._jobs.get()
+        self._working = True
+        return found
+
+
+def main() -> None:
+    """The number of the connection stands on the command line. Ctrl-C and SIGHUP are for whoever
+    started it, who says what becomes of the jobs."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    connection: Connection[Any, Any] = Connection(int(sys.argv[1]))
+    inbox = Inbox(connection)
+
+    def tell(progress: Any) -> None:
+        connection.send_bytes(as_json({"progress": progress}))
+
+    try:
+        while (message := inbox.next()) is not None:
+            connection.send_bytes(as_json(called(message, tell)))
+    except (Stopped, OSError):  # an OSError of the connection: nobody is there any more
+        os._exit(STOPPED)
