@@ -38,7 +38,7 @@ class LanguageTransfers(Transfers):
             learned.tokeniser,
             {key: getattr(model.text, key) for key in TEXT},
             learned.words,
-            network.table.weight.detach().cpu().clone(),
+            cast(nn.Embedding, network.table).weight.detach().cpu().clone(),
             encoder=own,
             settings={key: table[key] for key in keys},
             weights=of_all(network.state_dict(), network.encoder_weights),
