@@ -181,8 +181,7 @@ class Run:
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
-            together = [{"scores": own} for own in [ended.get("answer")] if own]
-            return together or list(ended.get("networks", []))
+            return list([{"scores": ended["answer"]}] if "answer" in ended else ended["networks"])
         rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]

@@ -205,8 +205,7 @@ class Task(ABC, Generic[S, P, L]):
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what of its columns and settings the data tell. An error names what
-        they do not."""
+        """The task was named: what the data tell of its settings; an error names what is not."""
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
