@@ -32,6 +32,7 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.usual import usual_space
+from ensue.tasks.transfer.ability import Refuses, Transfers
 from ensue.training import Source, Validation
 
 if TYPE_CHECKING:
@@ -159,6 +160,7 @@ class Task(ABC, Generic[S, P, L]):
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None
+    transfers: ClassVar[Transfers] = Refuses()  # its encoder, to other models and from them
 
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
 
@@ -177,8 +179,7 @@ class Task(ABC, Generic[S, P, L]):
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what of its columns and settings the data tell. An error names what
-        they do not."""
+        """The task was named: what the data tell of its settings; an error names what is not."""
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
@@ -282,8 +283,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def is_solved(self, settings: S) -> bool:
         """Whether nothing is trained: its family is found in one go."""
-        family = self.family(settings)
-        return family is not None and family.solved
+        return (family := self.family(settings)) is not None and family.solved
 
     def family(self, settings: S) -> Family[S] | None:
         name = getattr(settings, "family", None)
@@ -308,9 +308,12 @@ class Task(ABC, Generic[S, P, L]):
         raise AssertionError(f"{self.name}: a family is called solved, and no solve says how")
 
     def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
-        """What was learned, with what is fitted to the validation part by the trained networks:
-        temperature, mixture with the baseline, widths of intervals."""
+        """What was learned, with mixture and widths of intervals fitted to the validation part."""
         return model.learned
+
+    def answer_scores(self, validation: P, model: Model[S, P, L]) -> Mapping[str, float]:
+        """Scores of what answers, where other models are mixed in; {} for networks alone."""
+        return {}
 
     def refit(self, train: P, validation: P, model: Model[S, P, L]) -> P | None:
         """What the networks learn anew from at the end, as long as was best; None: they stay."""

@@ -55,6 +55,7 @@ from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.transfer.rows import RowTransfers
 
 FEW = 4  # rows of a trial evaluation
 
@@ -81,6 +82,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     }
     explains = ExplainPair()
     heads = EncoderHeads(run_network, both_sides)
+    transfers = RowTransfers(pooled=True)
     content = MatchContent()
     unit = "each pair"
 
@@ -151,7 +153,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: MatcherModel) -> LearnedMatch:
-        return LearnedMatch.learn(train, validation, model.text, model.model)
+        return LearnedMatch.learn(train, validation, model.text, model.model, model.beginning)
 
     def build(self, model: MatcherModel) -> nn.Module:
         settings, learned = model.model, model.learned
