@@ -205,8 +205,7 @@ class Task(ABC, Generic[S, P, L]):
 
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what of its columns and settings the data tell. An error names what
-        they do not."""
+        """The task was named: what the data tell of its settings; an error names what is not."""
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
@@ -306,8 +305,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def is_solved(self, settings: S) -> bool:
         """Whether nothing is trained: its family is found in one go."""
-        family = self.family(settings)
-        return family is not None and family.solved
+        return (family := self.family(settings)) is not None and family.solved
 
     def family(self, settings: S) -> Family[S] | None:
         name = getattr(settings, "family", None)
@@ -332,9 +330,12 @@ class Task(ABC, Generic[S, P, L]):
         raise AssertionError(f"{self.name}: a family is called solved, and no solve says how")
 
     def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
-        """What was learned, with what is fitted to the validation part by the trained networks:
-        temperature, mixture with the baseline, widths of intervals."""
+        """What was learned, with mixture and widths of intervals fitted to the validation part."""
         return model.learned
+
+    def answer_scores(self, validation: P, model: Model[S, P, L]) -> Mapping[str, float]:
+        """Scores of what answers, where other models are mixed in; {} for networks alone."""
+        return {}
 
     def refit(self, train: P, validation: P, model: Model[S, P, L]) -> P | None:
         """What the networks learn anew from at the end, as long as was best; None: they stay."""

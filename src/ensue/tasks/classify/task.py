@@ -150,13 +150,17 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         def score(columns: Columns) -> dict[str, float]:
             scores = [network_scores(network, columns, model)]
             linear = None if columns.ngrams is None else linear_scores(columns, model)
-            probabilities = probabilities_of(scores, linear, model)
-            assert isinstance(columns.targets, np.ndarray)
-            decided = decided_of(probabilities, model)
-            answers = ClassAnswers(columns.targets, decided, probabilities)
-            return scores_of(self.metrics, answers, model.train.watch)
+            return self._scores(probabilities_of(scores, linear, model), columns, model)
 
         return ColumnScores(score, columns_of(part, model))
+
+    def _scores(
+        self, probabilities: Floats, columns: Columns, model: ClassifierModel
+    ) -> dict[str, float]:
+        assert isinstance(columns.targets, np.ndarray)
+        decided = decided_of(probabilities, model)
+        answers = ClassAnswers(columns.targets, decided, probabilities)
+        return scores_of(self.metrics, answers, model.train.watch)
 
     def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
         learned = model.learned
@@ -170,6 +174,15 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         linear = linear_scores(columns, model) if learned.held is None else learned.held
         fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
         return replace(learned, mixture=fitted)
+
+    @torch.no_grad()
+    def answer_scores(self, validation: Part, model: ClassifierModel) -> dict[str, float]:
+        """By scores of the linear model for rows that it had not learned from then."""
+        if model.learned.held is None:
+            return {}
+        columns = columns_of(validation, model)
+        scores = [network_scores(network, columns, model) for network in model.networks]
+        return self._scores(probabilities_of(scores, model.learned.held, model), columns, model)
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:

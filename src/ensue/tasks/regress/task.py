@@ -132,6 +132,16 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         fitted = fitted_numbers(outputs, learned.held, torch.as_tensor(columns.targets))
         return replace(learned, mixture=fitted)
 
+    def answer_scores(self, validation: Part, model: RegressorModel) -> dict[str, float]:
+        """By numbers of the linear model for rows that it had not learned from then."""
+        learned = model.learned
+        if learned.held is None or len(model.networks) > 1:
+            return {}
+        columns = learned.columns(validation, model.text)
+        outputs = [network_outputs(network, columns, model) for network in model.networks]
+        (mixed,) = mixed_outputs(outputs, {"linear": learned.held}, model)
+        return learned.target.score(mixed, torch.as_tensor(columns.targets), model.train.watch)
+
     # ------------------------------------------------------------- asked
     def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
         return model.learned.target.answer_names

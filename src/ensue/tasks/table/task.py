@@ -17,7 +17,8 @@ from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.metrics.answers import ClassAnswers
+from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS, scores_of
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, texts_of
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.exported import Exported, Rounding
@@ -39,7 +40,7 @@ from ensue.tasks.table.recipe import table_recipe
 from ensue.tasks.table.recognise import table_guess, targets_of
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.targets.answers import Classified, Estimated
-from ensue.tasks.targets.classes import SeveralTarget
+from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
@@ -166,6 +167,18 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         width = model.learned.target.width
         outputs = [_outputs(network, arrays, width) for network in model.networks]
         return model.learned.calibrated(outputs, arrays, model.model)
+
+    @torch.no_grad()
+    def answer_scores(self, validation: Part, model: RowModel) -> dict[str, float]:
+        """Of classes, with the linear model, which learned from the training part alone."""
+        learned = model.learned
+        if learned.mixture is None or not isinstance(learned.target, ClassTarget):
+            return {}
+        arrays = learned.arrays(validation, model.model)
+        outputs = [_outputs(own, arrays, learned.target.width) for own in model.networks]
+        p = learned.target.probabilities(learned.mixed(outputs, arrays))
+        answers = ClassAnswers(arrays["targets"], learned.target.decided(p), p)
+        return scores_of(learned.target.metrics, answers, model.train.watch)
 
     # ------------------------------------------------------------- asked
     def decision_lines(self, asked: Asked, model: RowModel) -> list[str]:
