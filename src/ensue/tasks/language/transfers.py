@@ -54,7 +54,8 @@ class LanguageTransfers(Transfers):
 
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
         raise OptionError(
-            f"base: a language model cannot begin from {own.called}: it learns all of its layers anew"
+            f"base: a language model cannot begin from {own.called}: it learns "
+            "all of its layers anew"
         )
 
     def names(self, network: nn.Module) -> EncoderNames:
