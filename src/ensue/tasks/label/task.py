@@ -41,6 +41,7 @@ from ensue.tasks.label.outputs import legal_scheme
 from ensue.tasks.label.predicted import answering_of, columns_of
 from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
+from ensue.tasks.label.transfers import LabelTransfers
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import UNKNOWN, Columns
@@ -53,7 +54,6 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
-from ensue.tasks.transfer.rows import RowTransfers
 from ensue.tasks.transfer.takeover import text_of
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
@@ -79,7 +79,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     adapts = True
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
-    transfers = RowTransfers()
+    transfers = LabelTransfers()
     evaluation_class = LabelEvaluation
     content = StepContent()
 
