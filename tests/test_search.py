@@ -36,7 +36,7 @@ from ensue.study.selection.pool import Here
 from ensue.study.selection.proposals import Proposer
 from ensue.study.selection.search import SearchRequest, search
 from ensue.study.selection.space import OpenSpace
-from ensue.study.selection.storage import storage_url
+from ensue.study.selection.storage import opened, storage_url
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.tasks.search.ranges import Finite
 from ensue.training import RunFolder, Update
@@ -362,8 +362,9 @@ def test_without_optuna_the_command_is_named(
 def stored(url: str) -> list[tuple[str, str]]:
     import optuna
 
-    (study,) = optuna.get_all_study_summaries(url)
-    trials = optuna.load_study(study_name=study.study_name, storage=url).trials
+    with opened(url) as storage:
+        (study,) = optuna.get_all_study_summaries(storage)
+        trials = optuna.load_study(study_name=study.study_name, storage=storage).trials
     return [(own.user_attrs["trial"], own.state.name) for own in trials]
 
 
@@ -405,12 +406,8 @@ def postgresql(folder: Path) -> Iterator[str]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         home, bin_ = f"{place}/data", found[-1].parent
-        log = {
-            "check": True,
-            "stdout": subprocess.DEVNULL,
-            "stderr": subprocess.DEVNULL,
-            "cwd": "/",
-        }
+        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        log: dict[str, Any] = {"check": True, "cwd": "/", **quiet}
         subprocess.run([*by, bin_ / "initdb", "-D", home, "-U", "me", "-A", "trust"], **log)
         options = f"-p {port} -h 127.0.0.1 -k {place} -c fsync=off"
         server = [*by, bin_ / "pg_ctl", "-D", home, "-w"]
