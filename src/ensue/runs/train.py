@@ -26,7 +26,7 @@ from ensue.files.seal import (
     unsealed_line,
 )
 from ensue.runs.card import write_card
-from ensue.runs.config import RunConfig
+from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
 from ensue.tasks.fitting import Fitting, holding
@@ -219,6 +219,7 @@ def train_run(
             _refuse_other_reading(folder, config, allow)
         facts = data_facts(folder, config) if first else b""  # of the files as they are read
         model = config.new_model()
+        model.read_base(folder)
         train, held = read_parts(config, model, say)
         config = config.changed(adapt(model, train, lambda line: say(Message(line))))
         seal = {}
@@ -253,7 +254,9 @@ def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:
     text = read_plain(folder.config).decode("utf-8", "replace")
     if "split_version" not in config.told.get("data", ()):
         config = config.changed({"data": {"split_version": there.data.split_version}})
-    tables = {name: kind for name, (kind, _) in config.kinds().items() if name != "data"}
+    tables = {
+        name: kind for name, (kind, _) in config.kinds().items() if name not in ("data", BASE)
+    }
     keys = [key for kind in tables.values() for key in kind.model_fields]
     if all(f"\n{key} = " in text for key in keys):
         return config
@@ -317,7 +320,7 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
 
 def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
     """With the task's defaults for its training part, as `train_run` settles it."""
-    if not config.description.adapts:
+    if not config.description.adapts and not config.base.path:
         return config
     return config.changed(_adapted(config, say)[2])
 
@@ -325,6 +328,7 @@ def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
 def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
+    model.read_base()
     train = model.task.files(config.data, model).part("train")
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 

@@ -25,6 +25,7 @@ from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.transfer.ability import Refuses, Transfers
 from ensue.training import Source, Validation
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ class Task(ABC, Generic[S, P, L]):
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None
+    transfers: ClassVar[Transfers] = Refuses()  # its encoder, to other models and from them
 
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
 

@@ -66,6 +66,7 @@ from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
 from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.rows import RowTransfers
 
 T = TypeVar("T", np.int64, np.float64)
 
@@ -85,6 +86,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     adapts = True
     explains = ExplainClass()
     heads = EncoderHeads(run_network)
+    transfers = RowTransfers(pooled=True)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -107,7 +109,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return text_recipe(train, model, mixed=not model.told["model"] & {"ngrams"})
 
     def learn(self, train: Part, validation: Part, model: ClassifierModel) -> LearnedClasses:
-        return LearnedClasses.learn(train, validation, model.text, model.model)
+        return LearnedClasses.learn(train, validation, model.text, model.model, model.beginning)
 
     def remarks(self, train: Part, validation: Part, model: ClassifierModel) -> list[str]:
         most, lengths = model.text.max_length, train.inputs.lengths

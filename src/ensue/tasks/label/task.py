@@ -52,6 +52,8 @@ from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.rows import RowTransfers
+from ensue.tasks.transfer.takeover import text_of
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 BEFORE = 4  # tokens shown before a wrong label
@@ -71,6 +73,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     adapts = True
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
+    transfers = RowTransfers()
     evaluation_class = LabelEvaluation
     content = StepContent()
 
@@ -94,7 +97,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     def tokenisers(self, rows: Rows, model: LabellerModel) -> Tokenisers:
         """A text is cut into words as they are written: their letters and shapes are features.
         Only the vocabulary of words folds case and numbers."""
-        text = model.text
+        text = text_of(model)
         if text.level == "subwords" or text.max_length is not None:
             raise OptionError(
                 "a labeller has a label for each word: text.level = 'subwords' and "
@@ -106,7 +109,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return label_recipe(train, model.model, model.told["model"])
 
     def learn(self, train: Part, validation: Part, model: LabellerModel) -> LearnedLabels:
-        return LearnedLabels.learn(train, model.text, model.model)
+        return LearnedLabels.learn(train, model.text, model.model, model.beginning)
 
     def build(self, model: LabellerModel) -> nn.Module:
         settings, learned = model.model, model.learned

@@ -35,6 +35,7 @@ from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import StreamSource, stream_of
 from ensue.tasks.language.surprisal import Scored
+from ensue.tasks.language.transfers import LanguageTransfers
 from ensue.tasks.language.validation import StreamValidation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
@@ -70,6 +71,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     generates: ClassVar[Generates | None] = Writing()
     fills: ClassVar[Fills | None] = Filling()
     counts: ClassVar[Counts | None] = Counting()
+    transfers = LanguageTransfers()
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:

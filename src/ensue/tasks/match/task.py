@@ -53,6 +53,7 @@ from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.transfer.rows import RowTransfers
 
 FEW = 4  # rows of a trial evaluation
 
@@ -75,6 +76,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     }
     explains = ExplainPair()
     heads = EncoderHeads(run_network, both_sides)
+    transfers = RowTransfers(pooled=True)
     content = MatchContent()
     unit = "each pair"
 
@@ -145,7 +147,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: MatcherModel) -> LearnedMatch:
-        return LearnedMatch.learn(train, validation, model.text, model.model)
+        return LearnedMatch.learn(train, validation, model.text, model.model, model.beginning)
 
     def build(self, model: MatcherModel) -> nn.Module:
         settings, learned = model.model, model.learned

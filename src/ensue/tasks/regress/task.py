@@ -50,6 +50,7 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.rows import RowTransfers
 
 
 class Regress(RowTask[RegressorSettings, LearnedNumber]):
@@ -67,6 +68,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     adapts = True
     explains = ExplainNumber()
     heads = EncoderHeads(run_network)
+    transfers = RowTransfers(pooled=True)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -93,7 +95,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return text_recipe(train, model, mixed=model.model.distribution == "gaussian")
 
     def learn(self, train: Part, validation: Part, model: RegressorModel) -> LearnedNumber:
-        return LearnedNumber.learn(train, validation, model.text, model.model)
+        return LearnedNumber.learn(train, validation, model.text, model.model, model.beginning)
 
     def build(self, model: RegressorModel) -> nn.Module:
         settings, learned = model.model, model.learned

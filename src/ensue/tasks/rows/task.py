@@ -168,12 +168,15 @@ class RowTask(Task[S, Part, L]):
         return collect(rows(), tokenisers, numbers)
 
     def tokenisers(self, rows: Rows, model: Model[S, Part, L]) -> Tokenisers:
-        """For the texts of training rows; subwords are learned from them."""
+        """For the texts of training rows: those of a base, or as the settings say; subwords are
+        learned from these rows."""
 
         def values() -> Iterator[Any]:
             both = (value for row in rows() for value in (row.value, row.second))
             return (value for value in both if value is not None)
 
+        if model.pretrained is not None and model.pretrained.tokeniser is not None:
+            return Tokenisers(model.pretrained.tokeniser)
         text = model.text
         if text.level == AUTO:
             text = text.model_copy(update={"level": level_of(values()).name})
