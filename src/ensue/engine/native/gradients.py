@@ -110,9 +110,11 @@ class GradientProducts:
             else:
                 d_x.addmm_(d, weight)
         width = memory[X].shape[1]
-        if d_x is None or plan.index is not None:
-            full = memory[X].new_zeros(plan.steps * plan.batch, width)
-            d_x = full if d_x is None else full.index_copy_(0, plan.index, d_x)
+        if d_x is None:
+            d_x = memory[X].new_zeros(plan.steps * plan.batch, width)
+        elif plan.index is not None:
+            full = d_x.new_zeros(plan.steps * plan.batch, width)
+            d_x = full.index_copy_(0, plan.index, d_x)
         for d in shifted.values():
             add_to_rows_before(d_x, d, plan)
         return d_x.view(plan.steps, plan.batch, width)

@@ -107,7 +107,7 @@ class Kernel:
         rows, packed = plan.rows, plan.index is not None
         for buffer in self._of_steps:
             memory[buffer] = x.new_empty(max(rows, capacity), self.tape_widths[buffer])
-        operands = {None: memory[X]}
+        operands: dict[str | None, Tensor] = {None: memory[X]}
         for run in self.program.forward.products:
             columns = memory[PRODUCTS][:rows, run.column : run.column + run.height]
             matrix, part = recurrence.parameters[run.matrix], run.operand.part
