@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import torch
 from commands import commands_in
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ensue import Classifier, LanguageModel, Regressor, load
+from ensue import Classifier, Labeller, LanguageModel, Regressor, load
 from ensue.errors import EnsueError, OptionError, RunError
+from ensue.tasks import TASKS
 from ensue.tasks.transfer.layers import rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.new_words import extended, trigrams, with_rows
@@ -458,3 +459,112 @@ def test_vectors_of_another_width_are_refused(tmp_path: Path) -> None:
     assert np.array_equal(scales[0].mean, scales[1].mean)
     with pytest.raises(OptionError, match=r"reads steps of 2 numbers, .* has 3: .* same"):
         Classifier(base=tmp_path / "walks", **HEAD_ONLY).fit(walks(3), walks(3))
+
+
+# --- F6: word vectors, and weights of torch.nn -------------------------------------------------
+
+
+def write_vectors(place: Path, words: Mapping[str, Any], binary: bool = False) -> Path:
+    width = len(next(iter(words.values())))
+    with place.open("wb") as file:
+        file.write(f"{len(words)} {width}\n".encode())
+        for word, vector in words.items():
+            if binary:
+                file.write(word.encode() + b" " + np.array(vector, "<f4").tobytes() + b"\n")
+            else:
+                file.write(" ".join([word, *map(str, vector)]).encode() + b"\n")
+    return place
+
+
+@pytest.mark.parametrize("name", ["vectors.vec", "vectors.bin"])
+def test_word_vectors_are_a_base(tmp_path: Path, name: str) -> None:
+    known = {"fine": [1.0, 2.0, 3.0], "dull": [-1.5, 0.25, 4.0]}
+    file = write_vectors(tmp_path / name, known, binary=name.endswith("bin"))
+    place = tmp_path / "run"
+    with pytest.raises(Stopped):
+        fit_until(file, place, 3)
+    file.unlink()
+    model = fit_until(file, place, None)  # goes on without the file
+    words = model.learned.inputs.words
+    assert words is not None
+    table = model.fresh(1).state_dict()["embed.features.0.table.weight"]
+    for word, vector in known.items():
+        assert table[words.numbers[word]].tolist() == vector
+    assert [group.name for group in rates_of(model.networks[0], model).groups] == ["words", "head"]
+    assert model.model.embedding_size == 3
+
+
+def test_a_binary_file_of_vectors_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    file = write_vectors(tmp_path / "a.bin", {"fine": [1.0, 2.0], "dull": [1.0, 3.0]}, True)
+    file.write_bytes(file.read_bytes()[:-6])
+    with pytest.raises(EnsueError, match=r"2 vectors are announced, and the file ends in number 2"):
+        Classifier(base=file, **HEAD_ONLY).fit(ROWS, HELD)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("both", [False, True])
+def test_weights_of_torch_are_a_base_that_computes_the_same(
+    tmp_path: Path, kind: str, both: bool
+) -> None:
+    theirs = getattr(torch.nn, kind)(3, 5, num_layers=2, bidirectional=both)
+    words = ["<pad>", "<unk>", "fine", "dull", "the"]
+    table = torch.nn.Embedding(len(words), 3)
+    weights = {f"encoder.rnn.{name}": own.detach() for name, own in theirs.state_dict().items()}
+    weights["embedding.weight"] = table.weight.detach()
+    save_file(weights, tmp_path / "theirs.safetensors")
+    (tmp_path / "theirs.words.txt").write_text("\n".join(words))
+    model = Classifier(base=tmp_path / "theirs.safetensors", **HEAD_ONLY).fit(ROWS, HELD)
+    network = model.fresh(1).eval()
+    ids = torch.tensor([[2], [4], [3]])
+    ours, _ = network.encoder(network.embed.features[0]({"words": ids}), torch.tensor([3]))
+    assert torch.allclose(ours, theirs(table(ids))[0], atol=1e-6)
+
+
+def test_weights_of_torch_without_their_words_say_what_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.safetensors"
+    save_file({"embedding.weight": torch.ones(4, 3)}, file)
+    with pytest.raises(OptionError, match=r"expected the words of its embedding.*theirs\.words"):
+        Classifier(base=file, **HEAD_ONLY).fit(ROWS, HELD)
+    (tmp_path / "theirs.words.txt").write_text("<pad>\n<unk>\na")
+    with pytest.raises(OptionError, match=r"expected 4 words, one for each row .* got 3"):
+        Classifier(base=file, **HEAD_ONLY).fit(ROWS, HELD)
+    save_file({"linear.weight": torch.ones(4, 3)}, file)
+    with pytest.raises(OptionError, match=r"expected weights of torch\.nn, .* got linear"):
+        Classifier(base=file, **HEAD_ONLY).fit(ROWS, HELD)
+
+
+# --- every task --------------------------------------------------------------------------------
+
+
+def test_a_labeller_begins_from_a_language_model(lm: Path) -> None:
+    rows = [(text.split(), ["X" if len(w) > 4 else "Y" for w in text.split()]) for text, _ in ROWS]
+    own = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
+    model = Labeller(base=lm, **own).fit(rows, rows[:8])
+    fresh = model.fresh(1).state_dict()
+    assert all(same(layer(fresh, k), layer(base_weights(lm), k)) for k in (0, 1))
+    with pytest.raises(OptionError, match=r"model\.affixes: the base has 0, got 2"):
+        Labeller(base=lm, **{**own, "model": {"affixes": 2}}).fit(rows, rows[:8])
+
+
+TAKES = ("classify", "label", "match", "regress")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_takes_a_base_or_says_why_not(lm: Path, name: str) -> None:
+    model = TASKS[name].model_class(base=lm)
+    model.read_base()
+    own = model.pretrained
+    assert own is not None
+    if name in TAKES:
+        assert model.task.transfers.architecture(own, model)["hidden_size"] == 5
+        return
+    with pytest.raises(OptionError, match=f"{name} model cannot begin from .*lm"):
+        model.task.transfers.architecture(own, model)
+
+
+def test_a_model_that_has_no_encoder_is_no_base(tmp_path: Path) -> None:
+    texts = [text for text, _ in ROWS]
+    counted = LanguageModel(text=TEXT, model={"family": "ngram", "order": 2}).fit(texts, texts)
+    counted.save(tmp_path / "counted")
+    with pytest.raises(OptionError, match=r"model\.family = ngram cannot be a base"):
+        Classifier(base=tmp_path / "counted").fit(ROWS)

@@ -41,6 +41,7 @@ from ensue.tasks.label.outputs import legal_scheme
 from ensue.tasks.label.predicted import answering_of, columns_of
 from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
+from ensue.tasks.label.transfers import LabelTransfers
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import UNKNOWN, Columns
@@ -51,8 +52,8 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
-from ensue.tasks.transfer.rows import RowTransfers
 from ensue.tasks.transfer.takeover import text_of
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
@@ -68,12 +69,17 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.character_hidden": Searched(Sizes(1, 8)),
+        "model.affixes": Searched(Choice((0, 2, 3, 4, 5), ordered=True)),
+        "model.once_dropout": Searched(Between(0.0, 0.6)),
+    }
     estimators = ("SequenceLabeller",)
     classes = True
     adapts = True
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
-    transfers = RowTransfers()
+    transfers = LabelTransfers()
     evaluation_class = LabelEvaluation
     content = StepContent()
 

@@ -53,7 +53,10 @@ class LanguageTransfers(Transfers):
         )
 
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
-        raise OptionError(f"base: a language model cannot begin from {own.called} yet")
+        raise OptionError(
+            f"base: a language model cannot begin from {own.called}: it learns "
+            "all of its layers anew"
+        )
 
     def names(self, network: nn.Module) -> EncoderNames:
         raise AssertionError("a base was refused")

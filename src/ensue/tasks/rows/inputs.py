@@ -76,6 +76,9 @@ class LearnedInputs:
                 f"{own.called}: this base reads steps of {len(own.mean)} numbers, and the training "
                 "part is text"
             )
+        if own.vectors:
+            start = torch.from_numpy(read_vectors(Path(own.vectors), words).matrix)
+            return cls(cut, words, word_width=own.width, start=start)
         if own.words is None or own.table is None:
             return cls(cut, words, word_width=model.embedding_size)
         every = extended(own.words, words)

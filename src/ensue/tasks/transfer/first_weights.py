@@ -23,8 +23,8 @@ def encoder_settings(own: Pretrained, base: BaseSettings) -> dict[str, Any]:
         found["encoder"] = own.encoder
         found |= {key: own.settings[key] for key in ENCODERS[own.encoder].keys}
         found["layers"] = taken_layers(own, base) + base.added
-    if own.table is not None:
-        found["embedding_size"] = own.table.shape[1]
+    if own.word_width:
+        found["embedding_size"] = own.word_width
     return found
 
 

@@ -37,7 +37,7 @@ def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
     names = model.task.transfers.names(network)
     every = [name for name, _ in network.named_parameters()]
     taken = taken_layers(own, model.base)
-    lowest = {names.table} if own.table is not None else set()
+    lowest = {names.table} if own.word_width else set()
     layers: list[set[str]] = [set() for _ in range(taken)]
     for name in own.weights:
         target, layer = names.renamed(name), layer_of(name, own.encoder, own.layers)

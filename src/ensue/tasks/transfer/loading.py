@@ -14,10 +14,13 @@ from ensue.tasks.blocks.cell_name import cell_references
 from ensue.tasks.kept_cells import Trust
 from ensue.tasks.saved import Saved, read_model
 from ensue.tasks.transfer.pretrained import Pretrained, read_copy
+from ensue.tasks.transfer.weight_files import vectors_base, weights_base
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
+# How a file is read, by the end of its name; any other has word vectors.
+READERS: Mapping[str, Callable[[str], Pretrained]] = {".safetensors": weights_base}
 NAME_THE_CELL = "name the cell for this training too, --set model.cell=FILE:NAME"
 
 
@@ -58,12 +61,9 @@ def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:
     place = Path(path)
     if not place.exists():
         raise OptionError(f"base: expected a run, a model or a file, got {path}: there is none")
-    reader = _model if place.is_dir() else READERS.get(place.suffix, _no_reader)
-    return reader(path, model)
-
-
-def _no_reader(path: str, model: Model[Any, Any, Any]) -> Pretrained:
-    raise OptionError(f"base: expected a run or a model, got the file {path}")
+    if place.is_dir():
+        return _model(path, model)
+    return READERS.get(place.suffix, vectors_base)(path)
 
 
 def _model(path: str, model: Model[Any, Any, Any]) -> Pretrained:
@@ -91,6 +91,3 @@ def _joined(found: list[Pretrained]) -> Pretrained:
     if len(found) > 1:
         raise OptionError("base.path: expected one base, got " + str(len(found)))
     return found[0]
-
-
-READERS: Mapping[str, Callable[[str, Model[Any, Any, Any]], Pretrained]] = {}

@@ -32,7 +32,8 @@ class Pretrained:
     spread: the scale of a model of vectors. encoder: its kind in ENCODERS, "" where it has none;
     settings: those of [model] that the layers follow from; weights: of the layers, by their names
     in that kind of encoder; cells: what is known of cells of one's own among them. dropout: the
-    rates that it was trained with, by their keys in [model]."""
+    rates that it was trained with, by their keys in [model]. vectors, width: a file that has the
+    vectors of words, of so many numbers, where these are not known yet."""
 
     called: str
     digest: str
@@ -47,10 +48,17 @@ class Pretrained:
     weights: Mapping[str, Tensor] = field(default_factory=dict)
     cells: Mapping[str, Any] = field(default_factory=dict)
     dropout: Mapping[str, float] = field(default_factory=dict)
+    vectors: str = ""
+    width: int = 0
 
     @property
     def layers(self) -> int:
         return int(self.settings.get("layers", 0))
+
+    @property
+    def word_width(self) -> int:
+        """Of the vector of a word; 0 where it has none."""
+        return self.width if self.table is None else self.table.shape[1]
 
 
 def taken_layers(own: Pretrained, base: BaseSettings) -> int:
@@ -72,7 +80,7 @@ class Beginning(NamedTuple):
     new_words: str
 
 
-PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout")
+PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width")
 
 
 def write_copy(folder: Path, own: Pretrained) -> None:

@@ -73,7 +73,7 @@ class RowTransfers(Transfers):
         inputs: LearnedInputs = model.learned.inputs
         if inputs.start is None:
             return own
-        return replace(own, words=inputs.words, table=inputs.start)
+        return replace(own, words=inputs.words, table=inputs.start, vectors="")
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("embed.features.0.table.weight", {"": "encoder."})

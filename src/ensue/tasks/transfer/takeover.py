@@ -73,7 +73,7 @@ def text_recipe_of(own: Pretrained, model: Model[Any, Any, Any]) -> Mapping[str,
     """What goes well with the encoder of a language model under a head of one's own: less dropout
     than it was trained with, and epochs enough for every layer to learn."""
     base = model.base
-    stages = taken_layers(own, base) + (own.table is not None)
+    stages = taken_layers(own, base) + bool(own.word_width)
     epochs = max(EPOCHS, round(stages * base.unfreeze_every) + AFTER)
     dropout = {key: round(rate * base.dropout_scale, 4) for key, rate in own.dropout.items()}
     return {
