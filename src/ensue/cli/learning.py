@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,14 +35,29 @@ from ensue.escape import in_shell
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ensue.data.settings import DataSettings
-    from ensue.runs.load import Loading
-    from ensue.runs.predict import Answered
+    from ensue.runs.load import LoadedRun, Loading
+    from ensue.runs.predict import Prediction, Reply
     from ensue.tasks.kept_cells import Trust
 
 LOADING = "loading torch"  # takes seconds
+HERE = "local"
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Processes that share the work, one thread each; same result.",
+    ),
+]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", metavar="WHERE", help="Where they run: local, or ray, the cluster of RAY_ADDRESS."
+    ),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
     bool,
@@ -252,6 +267,8 @@ class PredictOptions(TolerantOptions):
             help="Columns of the files that the table keeps, a,b or all; else its ids.",
         ),
     ] = ""
+    workers: Workers = None
+    on: On = "local"
     picture: Picture = None
     dark: Dark = False
     best_so_far: BestSoFar = False
@@ -292,11 +309,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
     for line in prediction.lines_before():
         say(line)
-    if options.files or not model.task.needs_input:
-        answers = prediction.files(options.files or [], data, bad.add)
-    else:
-        somebody_waits = sys.stdin.isatty()
-        answers = prediction.lines(input_lines(), one_by_one=somebody_waits)
+    answers = _replies(options, run, prediction, data, bad)
     # on a terminal the answers themselves show how far it is
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
         if options.out is not None:
@@ -312,20 +325,44 @@ def predict(options: PredictOptions, given: Given) -> None:
         say("\n  ".join(["left out", *bad.lines()]))
 
 
-def _print_answers(answers: "Iterable[Answered]", as_json: bool, to_the_end: bool) -> None:
+def _replies(
+    options: PredictOptions,
+    run: "LoadedRun",
+    prediction: "Prediction",
+    data: "DataSettings",
+    bad: Tally,
+) -> "Iterator[Reply]":
+    """The answers as they are written: of this process, or of others."""
+    from ensue.jobs import machines
+    from ensue.runs.dealt_predict import DealtPrediction
+    from ensue.runs.predict import replies
+
+    form = "object" if options.as_json else "line"
+    form = form if options.out is None else "columns"
+    files = options.files or []
+    if options.workers is not None or options.on != HERE:
+        refused = "--picture" if options.picture is not None else "" if files else "standard input"
+        if refused:
+            raise OptionError(f"--workers: expected files, got {refused}: leave one of them out")
+        on = machines(options.on, 2 if options.workers is None else options.workers)
+        dealt = DealtPrediction(options.run, loading(options), run, prediction, on)
+        return dealt.files(files, data, form, bad.add)
+    if files or not run.model.task.needs_input:
+        return replies(prediction.files(files, data, bad.add), form)
+    somebody_waits = sys.stdin.isatty()
+    return replies(prediction.lines(input_lines(), one_by_one=somebody_waits), form)
+
+
+def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
     """to_the_end: also where nobody reads them any more."""
-    for shown, found, _ in answers:
-        if as_json:
-            value = shown if isinstance(shown, str | list | tuple | dict) else None
-            answer(as_json_text({"input": value, **asdict(found)}))
-        else:
-            answer(found.as_line(shown))
+    for own in answers:
+        answer(as_json_text(own.value) if as_json else own.value)
         if nobody_reads() and not to_the_end:
             return
 
 
 def _write_answers(
-    path: Path, answers: "Iterable[Answered]", files: list[str], data: "DataSettings", keep: str
+    path: Path, answers: "Iterable[Reply]", files: list[str], data: "DataSettings", keep: str
 ) -> None:
     from ensue.runs.answer_table import KeptColumns, table_rows, write_table
 

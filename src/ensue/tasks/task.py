@@ -17,6 +17,7 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
 from ensue.metrics.table import Metric
 from ensue.settings import Table
+from ensue.tasks.abilities import Deals, Draws
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
@@ -142,18 +143,6 @@ class Explanation(Protocol):
     def as_svg(self) -> str: ...
 
 
-class Draws(Protocol):
-    """Answers as a picture: an ability of some tasks."""
-
-    def answers(self, model: Any, part: Any, asked: Asked) -> str:
-        """What was asked for, as SVG."""
-        ...
-
-    def evaluated(self, model: Any, part: Any) -> str:
-        """The end of a part beside what came, as SVG."""
-        ...
-
-
 class Task(ABC, Generic[S, P, L]):
     """A task. Its first docstring line is its one sentence.
 
@@ -181,6 +170,7 @@ class Task(ABC, Generic[S, P, L]):
     explains: ClassVar[Explains | None] = None
     heads: ClassVar[Explains | None] = None  # where the heads of a Transformer look
     draws: ClassVar[Draws | None] = None
+    deals: ClassVar[Deals | None] = None
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None
