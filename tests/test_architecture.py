@@ -54,6 +54,7 @@ PARTS = [
     "demo",
     "bench",
     "cli",
+    "__main__",
 ]
 # These see less than what stands above them: decoding knows a `step` function and no model,
 # report reads files only.
@@ -74,6 +75,7 @@ OPTIONAL = {
     "pandas",
     "polars",
     "pyarrow",
+    "ray",
     "sacrebleu",
     "sklearn",
     "tensorboard",

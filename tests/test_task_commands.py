@@ -248,6 +248,20 @@ def test_answers_of_other_processes_are_the_same(
 
 
 @law(filed)
+def test_members_of_other_processes_are_the_same(
+    row: Row, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = trained(row)
+    monkeypatch.setitem(MACHINES, "local", lambda workers, threads: Here(workers, last_first=True))
+    words = [word for word in row.write(folder) if word]
+    done(folder, "train", *words, "--members", "2", "--run", "alone")
+    done(folder, "train", *words, "--members", "2", "--run", "shared", "--workers", "2")
+    assert_same_runs(folder, "alone", "shared")
+    for name in ("history.jsonl", "members/2/history.jsonl"):
+        assert (folder / "alone" / name).read_bytes() == (folder / "shared" / name).read_bytes()
+
+
+@law(filed)
 def test_reading_options_are_honoured_alike_by_every_command(row: Row, trained: Trained) -> None:
     folder = trained(row)
     names, suffix = row.data.names, row.data.suffix

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ensue.data.settings import DataSettings
+    from ensue.jobs import Machines
     from ensue.runs.load import LoadedRun, Loading
     from ensue.runs.predict import Prediction, Reply
     from ensue.tasks.kept_cells import Trust
@@ -109,6 +110,8 @@ class TrainOptions(Request):
     find_rate: Annotated[
         bool, typer.Option("--find-rate", help="Suggest a learning rate without training.")
     ] = False
+    workers: Workers = None
+    on: On = "local"
     trust_cell: TrustCell = False
     quiet: Quiet = False
 
@@ -149,7 +152,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
                 return
             watchers = [Display(config.train.watch, quiet=wanted.quiet)]
             with attempted(folder) if team.first else nullcontext():
-                trained = train_run(config, folder, watchers, tell, allow)
+                trained = train_run(config, folder, watchers, tell, allow, elsewhere(wanted))
         if team.first:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
@@ -158,6 +161,19 @@ def train(wanted: TrainOptions, said: Said) -> None:
                 say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
     finally:
         processes.end()
+
+
+def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
+    """Where the work is done, if not in this process. A result is the same on any number of
+    workers: what this process computes beside them has one thread, as they have."""
+    if options.workers is None and options.on == HERE:
+        return None
+    import torch
+
+    from ensue.jobs import machines
+
+    torch.set_num_threads(1)
+    return machines(options.on, 2 if options.workers is None else options.workers)
 
 
 def trusted(files: bool) -> "Trust":
@@ -333,18 +349,17 @@ def _replies(
     bad: Tally,
 ) -> "Iterator[Reply]":
     """The answers as they are written: of this process, or of others."""
-    from ensue.jobs import machines
     from ensue.runs.dealt_predict import DealtPrediction
     from ensue.runs.predict import replies
 
     form = "object" if options.as_json else "line"
     form = form if options.out is None else "columns"
     files = options.files or []
-    if options.workers is not None or options.on != HERE:
+    on = elsewhere(options)
+    if on is not None:
         refused = "--picture" if options.picture is not None else "" if files else "standard input"
         if refused:
             raise OptionError(f"--workers: expected files, got {refused}: leave one of them out")
-        on = machines(options.on, 2 if options.workers is None else options.workers)
         dealt = DealtPrediction(options.run, loading(options), run, prediction, on)
         return dealt.files(files, data, form, bad.add)
     if files or not run.model.task.needs_input:

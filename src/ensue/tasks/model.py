@@ -27,6 +27,7 @@ from ensue.tasks.kept_cells import (
     kept_settings,
     with_kept_cells,
 )
+from ensue.tasks.members import fitted_member
 from ensue.tasks.model_settings import (
     Given,
     Settled,
@@ -43,7 +44,7 @@ from ensue.tasks.recipes import with_recipe
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
-from ensue.tasks.unfinished import KeepsLearned, write_finished
+from ensue.tasks.unfinished import write_finished
 from ensue.training import (
     Outcome,
     RateCurve,
@@ -163,13 +164,7 @@ class Model(Generic[S, P, L, A]):
 
     def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         task = self.task
-        device_of(self.train.device)  # told before anything is learned, as the next
-        self._refuse_members()
-        task.check(train, "training")
-        task.check(validation, "validation")
-        validation = answerable(self, train, validation, how.say)
-        self._learned, self.networks = None, []
-        self._learned = task.learn(train, validation, self)
+        validation = self._learn(train, validation, how)
         try:
             for text in task.remarks(train, validation, self):
                 how.say(text)
@@ -182,6 +177,22 @@ class Model(Generic[S, P, L, A]):
             self._learned, self.networks = None, []
             raise
         return outcomes
+
+    def _learn(self, train: P, validation: P, how: Fitting) -> P:
+        """All but the weights; the validation rows that can be answered."""
+        device_of(self.train.device)  # told before anything is learned, as the next
+        self._refuse_members()
+        self.task.check(train, "training")
+        self.task.check(validation, "validation")
+        validation = answerable(self, train, validation, how.say)
+        self._learned, self.networks = None, []
+        self._learned = self.task.learn(train, validation, self)
+        return validation
+
+    def fit_member(self, member: int, train: P, validation: P, how: Fitting) -> Outcome:
+        """One network alone, in its folder: `fit_parts` finds it finished there."""
+        validation = self._learn(train, validation, how)
+        return fitted_member(self, member, train, validation, how)[1]
 
     def _refuse_members(self) -> None:
         family = self.task.family(self.model)
@@ -199,31 +210,13 @@ class Model(Generic[S, P, L, A]):
             self.networks = solved.networks
             self.to(self.train.device)
             return [Outcome(0, 0, solved.reason, solved.scores, None)]
-        config, watchers = run_settings(self, how), how.watchers
-        if how.folder is not None:
-            watchers = [*watchers, KeepsLearned(how.folder, lambda: self.as_saved(how.seal))]
+        if how.members_first is not None:
+            how.members_first(self.members)
         networks, outcomes = [], []
         for member in range(self.members):
-            settings = self.train.model_copy(update={"seed": self.train.seed + member})
-            network = self.fresh(settings.seed)
-            place = how.folder
-            if member and place is not None:
-                place = place.member(member + 1)
-            source = self.task.source(train, self, settings.seed)
-            scored = self.task.validation(network, validation, self)
-            outcomes.append(
-                fit(
-                    network,
-                    source,
-                    scored,
-                    settings,
-                    place,
-                    (*watchers, self.curves.watch(member)),
-                    config=config,
-                    allow=how.allow,
-                )
-            )
-            networks.append(network.eval())
+            network, outcome = fitted_member(self, member, train, validation, how)
+            networks.append(network)
+            outcomes.append(outcome)
         self.networks = networks
         return outcomes
 
