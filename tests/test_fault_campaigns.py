@@ -32,7 +32,8 @@ from ensue.training.history import History
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 SMALL = {
-    "files": 60, "flips": 12, "folders": 3, "starts": 1, "streams": 1, "threads": 1, "kills": 1,
+    "files": 60, "flips": 12, "folders": 3, "learned": 12, "starts": 1, "streams": 1, "threads": 1,
+    "kills": 1,
 }  # fmt: skip
 SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-split")
 

@@ -133,4 +133,5 @@ def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None
     (tmp_path / "model").mkdir()
     for file, data in with_manifest(files, {"format": 1}).items():
         (tmp_path / "model" / file).write_bytes(data)
-    assert "the scale does not fit the columns" in refusal(tmp_path / "model")
+    told = refusal(tmp_path / "model")
+    assert f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in told

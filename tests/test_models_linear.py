@@ -156,7 +156,8 @@ def test_scores_are_sums_of_weights_and_the_same_for_a_row_alone() -> None:
 def test_stored_and_read_it_is_the_same() -> None:
     texts, classes, _ = rows(50, 2)
     model = fit_linear(texts, classes, 2)
-    again = LinearModel.from_arrays({n: a.copy() for n, a in model.arrays().items()})
+    arrays = {name: own.copy() for name, own in model.arrays().items()}
+    again = LinearModel.from_arrays(arrays, int(texts.values.max()) + 1, 2, False)
     assert (again.scores(texts) == model.scores(texts)).all()
     assert again.several is model.several is False
 

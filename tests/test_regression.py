@@ -55,7 +55,7 @@ def test_read_back_from_its_arrays_it_is_the_same(kind: str, dtype: torch.dtype)
     x, y = table(kind)
     model = Regression(WIDTH, 3, kind).to(dtype)
     model.solve(x.to(dtype), y.to(dtype) if y.is_floating_point() else y, 0.1)
-    again = Regression.from_arrays(model.arrays(), kind)
+    again = Regression.from_arrays(model.arrays(), kind, WIDTH, 3)
     assert again.weight.dtype == dtype
     assert torch.equal(again.answers(x.to(dtype)), model.answers(x.to(dtype)))
 

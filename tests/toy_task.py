@@ -26,6 +26,7 @@ from ensue.layers.recurrent import as_cell
 from ensue.metrics.answers import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
+from ensue.tasks import checks
 from ensue.tasks.blocks.cell_name import CellName
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Evaluation
@@ -258,9 +259,11 @@ class Tally(RowTask[TallySettings, LearnedTally]):
         return Packed({**facts, "tokeniser": tokeniser}, {"letters": learned.letters.to_dict()})
 
     def unpack(self, saved: Saved, model: TallyModel) -> LearnedTally:
-        facts, letters = saved.facts, Vocabulary.from_dict(saved.vocabularies["letters"])
+        facts, letters = saved.facts, checks.words(saved.vocabularies["letters"], "letters")
         tokenisers = Tokenisers(Tokeniser.from_dict(facts["tokeniser"]))
-        return LearnedTally(tokenisers, letters, facts["mean"], facts["scale"])
+        mean = checks.number()(facts["mean"], "mean")
+        scale = checks.number(above=0)(facts["scale"], "scale")
+        return LearnedTally(tokenisers, letters, mean, scale)
 
 
 TASK = Tally()

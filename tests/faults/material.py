@@ -109,7 +109,7 @@ def made_once(place: Path) -> Iterator[Path | None]:
 
 
 @cache
-def _code() -> str:
+def material_code() -> str:
     """Of the code that makes the folders: those of other code are of no use."""
     return code_digest("src")[:12]
 
@@ -119,7 +119,7 @@ class Material:
     demand also stopped/, in the middle of its training, and model/, saved from Python."""
 
     def __init__(self, work: Path, subject: Subject) -> None:
-        self.subject, self.place = subject, work / "material" / _code() / str(subject)
+        self.subject, self.place = subject, work / "material" / material_code() / str(subject)
         with made_once(self.place) as half:
             if half is not None:
                 self._make(half)

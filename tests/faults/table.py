@@ -7,10 +7,11 @@ from faults.files import FILES
 from faults.flips import FLIPS
 from faults.folders import FOLDERS
 from faults.kills import KILLS
+from faults.learned import LEARNED
 from faults.starts import STARTS
 from faults.streams import STREAMS
 from faults.threads import SIXTEEN
 
 CAMPAIGNS: dict[str, Campaign] = {
-    own.name: own for own in (FILES, FLIPS, FOLDERS, STARTS, STREAMS, SIXTEEN, KILLS)
+    own.name: own for own in (FILES, FLIPS, FOLDERS, LEARNED, STARTS, STREAMS, SIXTEEN, KILLS)
 }

@@ -33,7 +33,6 @@ QUESTIONS = {  # what stands behind predict.py, by the first step that is done t
     "row": """'{"column": "value"}'""",
     "picture": "picture.npy",
     "series": "'[1.0, 2.0, 3.0]'",
-    "mixed series": "'[1.0, 2.0, 3.0]'",
     "vectors": "'[[1.0, 2.0]]'",
     "scale": "'[[1.0, 2.0]]'",
 }

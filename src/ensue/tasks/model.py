@@ -195,8 +195,7 @@ class Model(Generic[S, P, L, A]):
         return fitted_member(self, member, train, validation, how)[1]
 
     def _refuse_members(self) -> None:
-        family = self.task.family(self.model)
-        if family is not None and family.solved and self.members > 1:
+        if self.task.is_solved(self.model) and self.members > 1:
             raise OptionError(
                 f"members: expected 1 with model.family = {self._family_name()}, which is "
                 f"solved and has no seed, got {self.members}"
@@ -204,8 +203,7 @@ class Model(Generic[S, P, L, A]):
 
     def _trained(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         """Each member with a seed of its own; a family that is solved has one."""
-        family = self.task.family(self.model)
-        if family is not None and family.solved:
+        if self.task.is_solved(self.model):
             solved = self.task.solve(train, validation, self)
             self.networks = solved.networks
             self.to(self.train.device)
@@ -226,8 +224,7 @@ class Model(Generic[S, P, L, A]):
         whole = self.task.refit(train, validation, self)
         if whole is None:
             return
-        family = self.task.family(self.model)
-        if family is not None and family.solved:
+        if self.task.is_solved(self.model):
             self.networks = self.task.solve(whole, validation, self).networks
             self.to(self.train.device)
             return
@@ -258,8 +255,7 @@ class Model(Generic[S, P, L, A]):
 
     def find_rate(self, train: P) -> RateCurve:
         """Tries ever higher learning rates on a fresh network, and suggests one."""
-        family = self.task.family(self.model)
-        if family is not None and family.solved:
+        if self.task.is_solved(self.model):
             raise OptionError(
                 f"find-rate: model.family = {self._family_name()} is solved and has no learning "
                 "rate"
@@ -349,9 +345,10 @@ class Model(Generic[S, P, L, A]):
                 saved.place,
             )
             found = cls(facts["text"], settings, facts["train"], members=facts["members"])
-            found.roles, found.label_type = facts.get("roles", {}), facts.get("label_type", "")
+            found.roles, found.label_type = saved.roles, saved.label_type
             found._learned = cls.task.unpack(saved, found)
-            found.networks = networks_of(saved, lambda: cls.task.build(found))
+            count = None if cls.task.is_solved(found.model) else found.members
+            found.networks = networks_of(saved, lambda: cls.task.build(found), count)
         return found.to(device)
 
     def settings_facts(self) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ensue import __version__
+from ensue.data.frames.values import TYPES
+from ensue.data.settings import DataSettings
 from ensue.errors import EnsueError, RunError, no_memory, out_of_memory
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import (
@@ -34,6 +36,7 @@ from ensue.files.atomic_folder import (
     write_folder,
 )
 from ensue.files.seal import FILES, SEALED, UNSEALED, Seal, content_digest
+from ensue.tasks.checks import Unfit, one_of
 from ensue.training.gradients import first_not_finite
 
 FORMAT = SEALED
@@ -74,6 +77,18 @@ class Saved:
         begin = f"{name}."
         own = self.arrays.items()
         return {key.removeprefix(begin): v for key, v in own if key.startswith(begin)}
+
+    @property
+    def roles(self) -> Mapping[str, Any]:
+        """Columns by the keys of [data]."""
+        found: Mapping[str, Any] = self.facts.get("roles", {})
+        DataSettings.of({"train": ["row"], **found}, "roles")
+        return found
+
+    @property
+    def label_type(self) -> str:
+        """Of the labels in a data frame; "" for texts."""
+        return one_of(("", *TYPES))(self.facts.get("label_type", ""), "label_type")
 
 
 def write_model(folder: Path, saved: Saved) -> None:
@@ -149,7 +164,8 @@ def loading(place: Path | str) -> Iterator[None]:
     except FAULTS as why:
         if no_memory(why):
             raise out_of_memory(why) from why
-        told = f"{type(why).__name__}: {why}" if str(why) else type(why).__name__
+        kind = "" if isinstance(why, Unfit) else f"{type(why).__name__}: "
+        told = f"{kind}{why}" if str(why) else type(why).__name__
         raise RunError(
             f"{place}: this is not a model that Ensue wrote ({told[:MOST_TOLD]}). Fetch it again, "
             "or train it again"
@@ -209,9 +225,12 @@ def _shape(sizes: tuple[int, ...] | None) -> str:
     return "nothing" if sizes is None else " × ".join(map(str, sizes)) or "one number"
 
 
-def networks_of(saved: Saved, build: Callable[[], nn.Module]) -> list[nn.Module]:
-    """Networks with the saved weights, ready to answer."""
-    found = []
+def networks_of(saved: Saved, build: Callable[[], nn.Module], count: int | None) -> list[nn.Module]:
+    """Networks with the saved weights, ready to answer. count: how many there must be, None of a
+    family that is solved and has one or none."""
+    found, there = [], len(saved.networks)
+    if there > 1 if count is None else there != count:
+        raise Unfit(f"members: expected {count or 1:,} networks, got {there:,}")
     if saved.networks:
         _refuse_other_shapes(saved, build)
     for weights in saved.networks:

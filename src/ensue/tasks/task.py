@@ -15,6 +15,7 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
+from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.abilities import Deals, Draws
@@ -186,6 +187,10 @@ class Task(ABC, Generic[S, P, L]):
         """Whether the data look like this task, and why; None where they do not."""
         return None
 
+    def problem(self, sample: Sample) -> DataError | None:
+        """What keeps data from this task that are hardly for any other; None where nothing does."""
+        return None
+
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
         """The task was named: what of its columns and settings the data tell. An error names what
@@ -193,12 +198,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
-        by = f"the hash of {data.group or self.unit}"
-        if not data.validation and not data.test:
-            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
-        if not data.validation:
-            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
-        return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
+        return data.split_line(self.unit)
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
@@ -291,6 +291,11 @@ class Task(ABC, Generic[S, P, L]):
     def remarks(self, train: P, validation: P, model: Model[S, P, L]) -> list[str]:
         """What a user should know of the training part, if there is anything."""
         return []
+
+    def is_solved(self, settings: S) -> bool:
+        """Whether nothing is trained: its family is found in one go."""
+        family = self.family(settings)
+        return family is not None and family.solved
 
     def family(self, settings: S) -> Family[S] | None:
         name = getattr(settings, "family", None)

@@ -27,6 +27,7 @@ from torch.nn.functional import (
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError
+from ensue.tasks import checks
 from ensue.tasks.baselines.ngrams import Ngrams
 
 
@@ -85,19 +86,21 @@ class LinearModel:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it is, to be stored by name."""
-        return {
-            "hashes": self.ngrams.hashes,
-            "starts": self.ngrams.starts,
-            "words": self.ngrams.words,
-            "weights": self.weights,
-            "bias": self.bias,
-            "several": np.array([self.several]),
-        }
+        own = {"weights": self.weights, "bias": self.bias, "several": np.array([self.several])}
+        return self.ngrams.arrays() | own
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LinearModel:
-        ngrams = Ngrams(arrays["hashes"], arrays["starts"], arrays["words"])
-        return cls(ngrams, arrays["weights"], arrays["bias"], bool(arrays["several"][0]))
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], words: int, classes: int, several: bool
+    ) -> LinearModel:
+        """The inverse of `arrays`, for so many words and classes."""
+        ngrams = Ngrams.from_arrays(arrays, "linear", words)
+        weights = checks.array((len(ngrams), classes), checks.SINGLE)(
+            arrays.get("weights"), "linear.weights"
+        )
+        bias = checks.array((classes,), checks.SINGLE)(arrays.get("bias"), "linear.bias")
+        checks.array((1,), ("bool",), several, several)(arrays.get("several"), "linear.several")
+        return cls(ngrams, weights, bias, several)
 
 
 def fit_linear(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError
+from ensue.tasks import checks
 
 
 def majority_class(targets: NDArray[np.int64]) -> int:
@@ -39,6 +42,16 @@ class MajorityLabel:
         by_word = np.full(word_count, overall, np.int64)
         by_word[own[order]] = label[order]
         return cls(by_word, overall)
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], word_count: int, labels: int
+    ) -> MajorityLabel:
+        """As a model keeps it, `by_word` and `overall`, for so many words and labels."""
+        names = {"by_word": word_count, "overall": 1}
+        expected = {key: checks.array((n,), ("int64",), 0, labels - 1) for key, n in names.items()}
+        found = checks.record(expected)(arrays, "majority")
+        return cls(found["by_word"], int(found["overall"][0]))
 
     def label(self, words: Ragged) -> Ragged:
         """The labels of these words."""

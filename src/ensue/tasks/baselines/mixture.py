@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
+from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import FLOOR, Gaussian
 
 DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
 ITERATIONS = 100
+WEIGHT = checks.number(low=0, high=1e6)
 
 
 class BaselineMixture(NamedTuple):
@@ -38,6 +40,7 @@ class BaselineMixture(NamedTuple):
 
 
 EQUAL = BaselineMixture(0.5, 0.5)
+SAVED = checks.built(BaselineMixture, {"network": WEIGHT, "ngrams": WEIGHT})
 
 
 def _mixed(
@@ -98,6 +101,15 @@ class NumberMixture(NamedTuple):
 
 
 EVEN = NumberMixture(0.5, 0.5, 0.0, 1.0)
+SAVED_NUMBERS = checks.built(
+    NumberMixture,
+    {
+        "network": WEIGHT,
+        "linear": WEIGHT,
+        "shift": checks.number(),
+        "spread": checks.number(above=0),
+    },
+)
 
 
 def _moved(

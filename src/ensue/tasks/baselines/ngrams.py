@@ -6,8 +6,9 @@ million share one has a chance of 3 in a million.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.errors import OptionError
+from ensue.tasks import checks
 
 Hashes = NDArray[np.uint64]
+LONGEST = 8  # words of an n-gram in a file
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,25 @@ class Ngrams:
     def spelled(self, number: int) -> tuple[int, ...]:
         """The word numbers of an n-gram."""
         return tuple(int(w) for w in self.words[number] if w >= 0)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it is, to be stored by name."""
+        return {"hashes": self.hashes, "starts": self.starts, "words": self.words}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], name: str, words: int) -> Ngrams:
+        """The inverse of `arrays`. name: what messages call them; words: how many there are."""
+        hashes = checks.array((None,), ("uint64",))(arrays.get("hashes"), f"{name}.hashes")
+        starts = checks.array((None,), ("int64",), 0, len(hashes))(
+            arrays.get("starts"), f"{name}.starts"
+        )
+        checks.rising(starts, f"{name}.starts", strictly=False)
+        if not 2 <= len(starts) <= LONGEST + 1 or starts[0] or starts[-1] != len(hashes):
+            raise checks.Unfit(f"{name}.starts: expected 0 … {len(hashes):,}, one for each length")
+        for first, last in pairwise(starts.tolist()):
+            checks.rising(hashes[first:last], f"{name}.hashes")
+        spelled = checks.array((len(hashes), len(starts) - 1), ("int32",), -1, words - 1)
+        return cls(hashes, starts, spelled(arrays.get("words"), f"{name}.words"))
 
 
 def changes(v: NDArray[Any]) -> NDArray[np.bool_]:

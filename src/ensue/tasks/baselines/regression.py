@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import DataError, OptionError, ShapeError, unknown
+from ensue.tasks import checks
 from ensue.tasks.baselines.features import Transform
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical
 from ensue.tasks.rows.fixed_width import RowSource
@@ -152,10 +153,15 @@ class Regression(nn.Module):
         return {name: values.numpy() for name, values in self.state_dict().items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], kind: str) -> Regression:
-        """The inverse of `arrays`."""
-        weights = {name: torch.from_numpy(values.copy()) for name, values in arrays.items()}
-        outputs, inputs = weights["weight"].shape
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], kind: str, inputs: int, outputs: int
+    ) -> Regression:
+        """The inverse of `arrays`, for so many inputs and outputs."""
+        own = {
+            "weight": checks.array((outputs, inputs))(arrays.get("weight"), "linear.weight"),
+            "bias": checks.array((outputs,))(arrays.get("bias"), "linear.bias"),
+        }
+        weights = {name: torch.from_numpy(values.copy()) for name, values in own.items()}
         found = cls(inputs, outputs, kind).to(weights["weight"].dtype)
         found.load_state_dict(weights)
         return found

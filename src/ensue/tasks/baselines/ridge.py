@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
+from ensue.tasks import checks
 from ensue.tasks.baselines.linear import Presence
 from ensue.tasks.baselines.ngrams import Ngrams
 
@@ -46,17 +47,16 @@ class RidgeModel:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it is, to be stored by name."""
-        return {
-            "hashes": self.ngrams.hashes,
-            "starts": self.ngrams.starts,
-            "words": self.ngrams.words,
-            "weights": self.weights,
-        }
+        return self.ngrams.arrays() | {"weights": self.weights}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RidgeModel:
-        ngrams = Ngrams(arrays["hashes"], arrays["starts"], arrays["words"])
-        return cls(ngrams, arrays["weights"])
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int) -> RidgeModel:
+        """The inverse of `arrays`, for so many words."""
+        ngrams = Ngrams.from_arrays(arrays, "ridge", words)
+        return cls(
+            ngrams,
+            checks.array((len(ngrams),), checks.SINGLE)(arrays.get("weights"), "ridge.weights"),
+        )
 
 
 def fit_ridge(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
+from ensue.tasks import checks
 from ensue.tasks.baselines.ngrams import changes, hashed_ngrams
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 
@@ -23,6 +24,7 @@ LONGEST = {WORDS: 2, LETTERS: 5}
 SHORTEST = {WORDS: 1, LETTERS: 2}
 MOST_ENTRIES = 40_000_000  # of letters, before those of a row are counted: beyond it, words alone
 MOST_COLUMNS = 2_000_000  # of a block; those of more than one row come first
+MOST_TELLING = 100.0  # of an idf: 1 + log of more rows than there are
 Hashes = NDArray[np.uint64]
 Whole = NDArray[np.int64]
 
@@ -105,8 +107,19 @@ class TextFeatures:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextFeatures:
+        """The inverse of `arrays`."""
         kinds = [kind for kind in LONGEST if f"{kind}.hashes" in arrays]
-        return cls(tuple(Block(k, arrays[f"{k}.hashes"], arrays[f"{k}.idf"]) for k in kinds))
+        if not kinds:
+            raise checks.Unfit("text_linear.words.hashes: missing")
+        return cls(tuple(_block(kind, arrays) for kind in kinds))
+
+
+def _block(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Block:
+    name = f"text_linear.{kind}"
+    hashes = checks.array((None,), ("uint64",))(arrays[f"{kind}.hashes"], f"{name}.hashes")
+    checks.rising(hashes, f"{name}.hashes")
+    idf = checks.array((len(hashes),), checks.SINGLE, above=0, high=MOST_TELLING)
+    return Block(kind, hashes, idf(arrays.get(f"{kind}.idf"), f"{name}.idf"))
 
 
 def few_enough(texts: Texts) -> bool:

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy, softplus
 
 from ensue.data.ragged import Ragged
 from ensue.data.split import by_share, equal_shares
+from ensue.tasks import checks
 from ensue.tasks.baselines.margin import Margins, along_strengths
 from ensue.tasks.baselines.ridge import solved_ridge
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
@@ -70,8 +71,16 @@ class TextLinear:
         return {**self.features.arrays(), "weights": self.weights, "bias": self.bias}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextLinear:
-        return cls(TextFeatures.from_arrays(arrays), arrays["weights"], arrays["bias"])
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], outputs: int, beside: int = 0
+    ) -> TextLinear | None:
+        """The inverse of `arrays`; None of none. beside: columns that are not those of the text."""
+        if not arrays:
+            return None
+        features = TextFeatures.from_arrays(arrays)
+        weights = checks.array((len(features) + beside, outputs), checks.SINGLE)
+        bias = checks.array((outputs,), checks.SINGLE)(arrays.get("bias"), "text_linear.bias")
+        return cls(features, weights(arrays.get("weights"), "text_linear.weights"), bias)
 
 
 class FittedLinear(NamedTuple):

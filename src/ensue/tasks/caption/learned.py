@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
-from ensue.data.tokenise import Tokeniser
-from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
-from ensue.tasks.pictures.part import PicturePart, Shape
+from ensue.tasks.pictures.part import PicturePart, Shape, saved_shape
 from ensue.tasks.rows.part import Tokenisers, counts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
@@ -49,11 +47,9 @@ class LearnedCaptions:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedCaptions:
-        channels, height, width = saved.facts["shape"]
-        cut = Tokeniser.from_dict(saved.facts["tokeniser"])
-        words = Vocabulary.from_dict(saved.vocabularies["words"])
-        target = LearnedTarget(cut, words, tuple(saved.facts["frequent"]))
-        return cls((channels, height, width), target)
+        words = saved.vocabularies.get("words")
+        target = LearnedTarget.of_facts(saved.facts, "tokeniser", words)
+        return cls(saved_shape(saved.facts), target)
 
 
 def lines_of(pixels: NDArray[np.uint8]) -> Ragged:

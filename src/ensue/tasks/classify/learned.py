@@ -13,8 +13,9 @@ from torch import Tensor
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.baselines.linear import LinearModel, fit_linear
-from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture
+from ensue.tasks.baselines.mixture import EQUAL, SAVED, BaselineMixture
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, most_telling
 from ensue.tasks.classify.settings import ClassifierSettings
 from ensue.tasks.columns.beside import ColumnsBeside
@@ -143,18 +144,36 @@ class LearnedClasses:
 
     @classmethod
     def unpack(cls, saved: Saved, model: ClassifierSettings) -> LearnedClasses:
-        linear, words = saved.part("linear"), saved.vocabularies.get("ngram_words")
-        mixture = saved.arrays.get("mixture")
+        known, own = saved.vocabularies, saved.part("linear")
+        labels = checks.labels(known.get("labels"), "labels")
+        words = checks.maybe(checks.words)(known.get("ngram_words"), "ngram_words")
+        beside = ColumnsBeside.from_dict(saved.facts.get("beside"), model)
+        linear, more = None, 0 if beside is None else beside.dense_width
+        if words is not None:
+            linear = LinearModel.from_arrays(own, len(words), len(labels), model.several)
+        telling = checks.record(dict.fromkeys(labels.tokens, checks.listed(checks.text)))
+        text_linear = TextLinear.from_arrays(saved.part("text_linear"), len(labels), more)
+        mixture = checks.maybe(SAVED)(saved.arrays.get("mixture"), "mixture")
         return cls(
             LearnedInputs.unpack(saved),
-            Vocabulary.from_dict(saved.vocabularies["labels"]),
-            None if words is None else Vocabulary.from_dict(words),
-            LinearModel.from_arrays(linear) if linear else None,
-            None if mixture is None else BaselineMixture(*mixture.tolist()),
-            TextLinear.from_arrays(own) if (own := saved.part("text_linear")) else None,
-            telling=saved.facts.get("telling", {}),
-            beside=ColumnsBeside.from_dict(saved.facts.get("beside"), model),
-        )
+            labels,
+            words,
+            linear,
+            mixture,
+            text_linear,
+            telling={} if text_linear is None else telling(saved.facts["telling"], "telling"),
+            beside=beside,
+        ).complete(model)
+
+    def complete(self, model: ClassifierSettings) -> LearnedClasses:
+        """The same, if all is there that answers with the network."""
+        asked = self.text_linear if model.linear == "mixed" else self.linear
+        counted = model.linear == "mixed" or bool(model.ngram_share)
+        if self.inputs.words is not None and (
+            asked is None or counted != (self.mixture is not None)
+        ):
+            raise checks.Unfit("linear: expected the model that answers beside the network")
+        return self
 
 
 def class_targets(part: Part, labels: tuple[str, ...], several: bool) -> NDArray[np.int64]:

@@ -102,6 +102,11 @@ class ColumnsBeside:
         entries = Ragged(columns.astype(np.int32), starts.astype(np.int64))
         return SparseMatrix(entries, dense[rows, columns].astype(np.float32), dense.shape[1])
 
+    @property
+    def dense_width(self) -> int:
+        """Of the rows that the linear model sees."""
+        return self.columns.dense_width(MOST_CATEGORIES)
+
     def _dense(self, part: Part) -> NDArray[np.float64]:
         numbers, ids = self.encode(part)
         return self.columns.dense({"numbers": numbers, "categories": ids}, MOST_CATEGORIES)
@@ -114,7 +119,7 @@ class ColumnsBeside:
         cls, known: Mapping[str, Any] | None, settings: BesideSettings
     ) -> ColumnsBeside | None:
         """None of nothing."""
-        return None if known is None else cls(TableColumns.from_dict(known), settings)
+        return None if known is None else cls(TableColumns.from_dict(known, "beside"), settings)
 
     def describe(self) -> str:
         return f"{', '.join(self.names)} beside the text"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from ensue.data.series import MISSING, number_of
 from ensue.data.time.dates import AUTO, DAY_FIRST, MONTH_FIRST, NUMBER, Spelling, spellings_of
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.baselines.features import MonthDistance, Transform
 from ensue.tasks.columns.cells import Column, Grid
 from ensue.tasks.columns.feature_text import YEAR, Feature, features_of
@@ -191,13 +191,23 @@ class FeatureColumns:
         ]
         return TableFeatures(parts, [k for k, own in enumerate(self.readings) if own.gaps])
 
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> FeatureColumns:
-        readings = tuple(Reading(**own) for own in known["readings"])
-        return cls(tuple(known["texts"]), readings)
-
 
 NO_FEATURES = FeatureColumns()
+SAVED_READING = checks.built(
+    Reading,
+    {
+        "column": checks.text,
+        "how": checks.one_of(READS),
+        "dates": checks.flag,
+        "order": checks.one_of((AUTO, DAY_FIRST, MONTH_FIRST)),
+        "mean": checks.number(),
+        "spread": checks.number(above=0),
+        "gaps": checks.flag,
+    },
+)
+SAVED_FEATURES = checks.built(
+    FeatureColumns, {"texts": checks.listed(checks.text), "readings": checks.listed(SAVED_READING)}
+)
 
 
 def _columns(x: Tensor, places: Sequence[int]) -> Tensor:

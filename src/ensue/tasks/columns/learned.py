@@ -3,7 +3,7 @@ categories and what categories there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ensue.data.series import MISSING, decimal_comma, is_number, not_a_number, number_of
 from ensue.errors import DataError, unknown
+from ensue.tasks import checks
 from ensue.tasks.columns.cells import Column, Grid
 from ensue.tasks.columns.feature_text import features_of
-from ensue.tasks.columns.features import NO_FEATURES, FeatureColumns
+from ensue.tasks.columns.features import NO_FEATURES, SAVED_FEATURES, FeatureColumns
 from ensue.tasks.columns.settings import ColumnSettings
 from ensue.tasks.rows.fixed_width import Arrays
 
@@ -162,6 +163,12 @@ class TableColumns:
                 )
         return found
 
+    def dense_width(self, most: int) -> int:
+        """Of a row that `dense` gives."""
+        layer = self.features.layer()
+        kinds = sum(min(len(column.categories), most) for column in self.categories)
+        return self.width + (0 if layer is None else layer.width) + kinds
+
     def dense(self, arrays: Arrays, most: int) -> NDArray[np.float64]:
         """All as numbers: each column's `most` most frequent categories as zeros and ones, and the
         features; an α that is learned, as it begins."""
@@ -178,21 +185,39 @@ class TableColumns:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> TableColumns:
-        return cls(
-            tuple(NumberColumn(**column) for column in known["numbers"]),
-            tuple(
-                CategoryColumn(column["name"], tuple(column["categories"]))
-                for column in known["categories"]
+    def from_dict(cls, known: Any, name: str) -> TableColumns:
+        """The inverse of `to_dict`. name: what messages call it."""
+        return _SAVED(known, name)
+
+
+_SAVED = checks.built(
+    TableColumns,
+    {
+        "numbers": checks.listed(
+            checks.built(
+                NumberColumn,
+                {
+                    "name": checks.text,
+                    "mean": checks.number(),
+                    "spread": checks.number(above=0),
+                    "indicator": checks.flag,
+                },
+            )
+        ),
+        "categories": checks.listed(
+            checks.built(
+                CategoryColumn, {"name": checks.text, "categories": checks.different(checks.text)}
             ),
-            FeatureColumns.from_dict(known["features"]) if "features" in known else NO_FEATURES,
-        )
+        ),
+    },
+    {"features": SAVED_FEATURES},
+)
 
 
 def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
     """The number of each text, NaN where the cell is empty; an error where that may not be."""
     values = np.array([_number(text) for text in column.texts])
-    gone = _empty(column.texts)
+    gone = empty_cells(column.texts)
     if (wrong := np.isnan(values) & ~gone).any():
         place, text = column.first(wrong)
         raise DataError(f"{place}: {not_a_number(column.name, text)}")
@@ -206,7 +231,8 @@ def _number(text: str) -> float:
     return np.nan if found is None else found
 
 
-def _empty(texts: Sequence[str]) -> NDArray[np.bool_]:
+def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Which of them say that there is no value."""
     return np.array([text.lower() in MISSING for text in texts])
 
 

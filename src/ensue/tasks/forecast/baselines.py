@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.networks import LinearForecast
-from ensue.tasks.forecast.scale import ForecastScale
+from ensue.tasks.forecast.scale import ForecastScale, ScaleSizes
 from ensue.tasks.forecast.seasons import repeated, season_of_series, seasonally_filled
 from ensue.tasks.forecast.series import Id, Series, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
@@ -116,8 +117,15 @@ class Baselines:
         ids: tuple[Id, ...] = (),
     ) -> Baselines:
         """The inverse of `arrays`."""
-        known = dict(arrays)
-        weights = {key: torch.from_numpy(known.pop(key).copy()) for key in ("weight", "bias")}
-        found = cls.untrained(season, ForecastScale("none", 0, **known, ids=ids), settings)
-        found.linear.load_state_dict(weights)
+        known, targets = dict(arrays), len(settings.targets)
+        weights = {
+            "weight": checks.array((settings.horizon, settings.look_back), checks.SINGLE),
+            "bias": checks.array((settings.horizon,), checks.SINGLE),
+        }
+        own = {key: known.pop(key, None) for key in weights}
+        solved = checks.record(weights)(own, "baselines")
+        levels = ScaleSizes("none", 0, targets, targets)
+        scale = ForecastScale.of_arrays(known, levels, ids, "baselines")
+        found = cls.untrained(season, scale, settings)
+        found.linear.load_state_dict({key: torch.from_numpy(v.copy()) for key, v in solved.items()})
         return found

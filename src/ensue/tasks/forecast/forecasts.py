@@ -13,7 +13,7 @@ from ensue.tasks.forecast.evaluation import Backtest
 from ensue.tasks.forecast.intervals import Levels, widened
 from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.members.mixed import MixedWindows, mixed_levels
-from ensue.tasks.forecast.metrics import LEVELS, QuantileSums
+from ensue.tasks.forecast.metrics import QuantileSums, levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.rolling import drawn_at_once, rolled
@@ -37,11 +37,6 @@ def _origins(part: SeriesPart, history: int, horizon: int) -> Origins:
     bounds = part.series.bounds
     first = np.maximum(part.begins, bounds[:-1] + history)
     return ranges(first, np.maximum(bounds[1:] - horizon + 1, first))
-
-
-def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
-    """Quantiles that a model is calibrated for: those of CRPS, and those that were named."""
-    return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
 def level_forecasts(

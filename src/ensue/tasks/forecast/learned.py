@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
+from ensue.files.caps import SEASON
+from ensue.tasks import checks
 from ensue.tasks.forecast.baselines import Baselines
 from ensue.tasks.forecast.members.choice import Chosen, chosen
 from ensue.tasks.forecast.members.mixed import MixedWindows
 from ensue.tasks.forecast.members.mixture import Mixture
-from ensue.tasks.forecast.metrics import Units
-from ensue.tasks.forecast.scale import ForecastScale, refuse_constants
+from ensue.tasks.forecast.members.sizes import IDS
+from ensue.tasks.forecast.metrics import Units, levels_asked
+from ensue.tasks.forecast.scale import ForecastScale, ScaleSizes, refuse_constants
 from ensue.tasks.forecast.seasons import season_errors
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import MIXED, ForecastSettings
@@ -107,20 +110,31 @@ class LearnedSeries:
 
     @classmethod
     def unpack(cls, saved: Saved, settings: ForecastSettings) -> LearnedSeries:
-        facts = saved.facts
-        ids = tuple(tuple(own) for own in facts.get("ids", ()))
-        scale, mixture, transform = saved.part("scale"), None, str(settings.transform)
-        if "mixture" in facts:
-            mixture = Mixture.of_facts(facts["mixture"], saved.part("mixture"))
+        facts, targets = saved.facts, len(settings.targets)
+        if not saved.networks:
+            raise checks.Unfit("networks: expected one or more, got none")
+        ids = IDS(facts.get("ids", []), "ids")
+        if bool(ids) != bool(settings.ids) or {len(own) for own in ids} - {len(settings.ids)}:
+            raise checks.Unfit(f"ids: expected {len(settings.ids)} for each series, got others")
+        season = checks.whole(1, SEASON)(facts["season"], "season")
+        mixture, transform = None, str(settings.transform)
+        if settings.family in MIXED:
+            own = saved.part("mixture")
+            mixture = Mixture.of_facts(facts.get("mixture"), own, settings, season)
             transform = mixture.transform
+        sizes = ScaleSizes(transform, settings.difference, len(settings.columns), targets)
+        errors = checks.array((len(ids), targets) if ids else (targets,), checks.DOUBLE, above=0)
+        units = checks.built(Units, {"spread": errors, "season": errors})
+        ahead = settings.horizon, targets
+        shifts = checks.array((len(levels_asked(settings)), *ahead), checks.DOUBLE)
         return cls(
-            ForecastScale(transform, settings.difference, **scale, ids=ids).checked(settings),
-            Baselines.of_arrays(saved.part("baselines"), facts["season"], settings, ids),
-            Units(**saved.part("units")),
-            saved.arrays["widening"],
-            StaticCode.of_facts(facts.get("static", ())),
+            ForecastScale.of_arrays(saved.part("scale"), sizes, ids, "scale"),
+            Baselines.of_arrays(saved.part("baselines"), season, settings, ids),
+            units(saved.part("units"), "units"),
+            checks.array(ahead, checks.DOUBLE)(saved.arrays.get("widening"), "widening"),
+            StaticCode.of_facts(facts.get("static", []), len(settings.static)),
             mixture,
-            shifts=saved.arrays.get("shifts"),
+            shifts=checks.maybe(shifts)(saved.arrays.get("shifts"), "shifts"),
         )
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.forecast.settings import ForecastSettings
+
 Array = NDArray[np.float64]
 
 
@@ -100,6 +102,11 @@ class SeriesRow(NamedTuple):
 # --- distributions -------------------------------------------------------------------------
 
 LEVELS = tuple(round(0.05 * k, 2) for k in range(1, 20))  # of the quantiles that CRPS is taken over
+
+
+def levels_asked(settings: ForecastSettings) -> tuple[float, ...]:
+    """Quantiles that a model is calibrated for: those of CRPS, and those that were named."""
+    return tuple(dict.fromkeys([*LEVELS, *settings.quantiles]))
 
 
 def pinball(truth: Array, quantile: Array, level: float) -> Array:

@@ -2,19 +2,22 @@
 
     level_t = log y_t, log(1 + y_t) or y_t;   u_t = level_t − level_{t−lag};   z_t = (u_t − μ)/σ
 
-μ and σ come from the training part alone; in a panel each series has its own. Levels and
+μ and σ come from the training part alone; in a panel each series has its own. ScaleSizes and
 differences are those of the targets; other columns are scaled only, and the calendar's stay as
 they are. A missing value is NaN in all of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.forecast.calendar import calendar
 from ensue.tasks.forecast.series import Id, Series, Steps
 from ensue.tasks.forecast.settings import ForecastSettings
@@ -23,6 +26,16 @@ Array = NDArray[np.float64]
 
 ROUNDING = 1e-12
 LOWEST = {"log": 0.0, "log1p": -1.0}  # a level is that of a greater number
+
+
+class ScaleSizes(NamedTuple):
+    """What a scale is of: the transform, the steps that differences are taken over, and how many
+    columns and targets there are."""
+
+    transform: str
+    lag: int
+    columns: int
+    targets: int
 
 
 @dataclass(frozen=True)
@@ -61,15 +74,21 @@ class ForecastScale:
         mean, spread = _by_series(series, series.values[:, :targets], panel)
         return cls("none", 0, mean, spread, spread, series.ids if panel else ())
 
-    def checked(self, settings: ForecastSettings) -> ForecastScale:
-        """As it is, if its numbers are those of these settings; else ValueError."""
-        rows = (len(self.ids),) if self.ids else ()
-        expected = (*rows, len(settings.targets))
-        fits = self.mean.shape == self.spread.shape and self.mean.shape[:-1] == rows
-        if not fits or self.mean.shape[-1] < len(settings.columns) or self.unit.shape != expected:
-            shapes = self.mean.shape, self.spread.shape, self.unit.shape
-            raise ValueError(f"the scale does not fit the columns: {shapes}")
-        return self
+    @classmethod
+    def of_arrays(
+        cls, arrays: Mapping[str, Array], levels: ScaleSizes, ids: tuple[Id, ...], name: str
+    ) -> ForecastScale:
+        """The inverse of `arrays`, for levels of so many columns and targets."""
+        rows = (len(ids),) if ids else ()
+        every, targets = (*rows, levels.columns), (*rows, levels.targets)
+        expected = {
+            "mean": checks.array(every, checks.DOUBLE),
+            "spread": checks.array(every, checks.DOUBLE, above=0),
+            "unit": checks.array(targets, checks.DOUBLE, above=0),
+        }
+        floor = {"floor": checks.array((levels.targets,), checks.DOUBLE, above=0)}
+        found = checks.record(expected, floor)(arrays, name)
+        return cls(levels.transform, levels.lag, **found, ids=ids)
 
     @property
     def targets(self) -> int:
@@ -153,7 +172,7 @@ class ForecastScale:
         return (mean[owner], spread[owner]) if self.ids else (mean, spread)
 
     def to_levels(self, z: Array, before: Array, owner: Steps) -> Array:
-        """Levels (…, horizon, windows, targets) of z of the same shape; before (lag, windows,
+        """ScaleSizes (…, horizon, windows, targets) of z of the same shape; before (lag, windows,
         targets): the levels before them; owner: the series of each window."""
         mean, spread = self.of_windows(owner)
         u = z * spread + mean

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.series import number_of
+from ensue.tasks import checks
 from ensue.tasks.forecast.series import Series
 
 MOST_NAMES = 50  # of one column; rarer ones are read as none
@@ -37,6 +38,16 @@ class StaticColumn:
         return np.array(scaled, np.float32)[:, None]
 
 
+SAVED = checks.built(
+    StaticColumn,
+    {
+        "names": checks.different(checks.text),
+        "mean": checks.number(),
+        "spread": checks.number(above=0),
+    },
+)
+
+
 @dataclass(frozen=True)
 class StaticCode:
     """Of each static column of the settings."""
@@ -61,9 +72,9 @@ class StaticCode:
         return [vars(own) | {"names": list(own.names)} for own in self.columns]
 
     @classmethod
-    def of_facts(cls, facts: Sequence[dict[str, Any]]) -> StaticCode:
-        """The inverse of `facts`."""
-        return cls(tuple(StaticColumn(**own | {"names": tuple(own["names"])}) for own in facts))
+    def of_facts(cls, facts: Any, columns: int) -> StaticCode:
+        """The inverse of `facts`, for so many columns."""
+        return cls(checks.listed(SAVED, columns)(facts, "static"))
 
 
 def _column(values: Sequence[Any]) -> StaticColumn:

@@ -29,12 +29,12 @@ from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
     forecasts,
-    levels_asked,
     next_window,
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries
 from ensue.tasks.forecast.members.exported import exported
+from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
@@ -42,7 +42,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
 from ensue.tasks.forecast.tables.recipe import recipe_of
-from ensue.tasks.forecast.tables.recognise import recognised, series_guess
+from ensue.tasks.forecast.tables.recognise import problem_of, recognised, series_guess
 from ensue.tasks.forecast.windows import WindowScores, WindowSource
 from ensue.tasks.model import Model
 from ensue.tasks.sample import Guess, Sample
@@ -142,6 +142,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     def infer(self, sample: Sample) -> Guess:
         return series_guess(sample)
+
+    def problem(self, sample: Sample) -> DataError | None:
+        return problem_of(sample)
 
     def split_line(self, data: DataSettings, settings: ForecastSettings) -> str:
         if data.validation:

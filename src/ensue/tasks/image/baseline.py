@@ -15,6 +15,12 @@ MOST_ROWS = 60_000  # that it is fitted to
 ITERATIONS, RIDGE = 60, 1e-3
 
 
+def feature_count(shape: tuple[int, int, int]) -> int:
+    """Of pictures of channels, height and width."""
+    channels, height, width = shape
+    return channels * min(height, SIDE) * min(width, SIDE)
+
+
 def pixel_features(pictures: NDArray[np.uint8]) -> Tensor:
     """(rows, features) between 0 and 1."""
     x = torch.from_numpy(np.array(pictures)).float() / 255

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.baselines.regression import Regression
-from ensue.tasks.image.baseline import pixel_regression
+from ensue.tasks.image.baseline import feature_count, pixel_regression
 from ensue.tasks.image.settings import ImageSettings
-from ensue.tasks.pictures.part import PicturePart, Shape
+from ensue.tasks.pictures.part import PicturePart, Shape, saved_shape
 from ensue.tasks.saved import Saved
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.task import Packed
@@ -60,15 +61,17 @@ class LearnedPictures:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedPictures:
-        channels, height, width = saved.facts["shape"]
-        scale = saved.part("brightness")
+        shape, target = saved_shape(saved.facts), ClassTarget.of_facts(saved.facts["goal"])
+        scale, sizes = saved.part("brightness"), (feature_count(shape), target.width)
         return cls(
-            (channels, height, width),
-            scale["mean"],
-            scale["spread"],
-            ClassTarget.of_facts(saved.facts["goal"]),
-            Regression.from_arrays(saved.part("linear"), ClassTarget.regression),
-            saved.facts["temperature"],
+            shape,
+            checks.array(shape[:1], checks.DOUBLE)(scale.get("mean"), "brightness.mean"),
+            checks.array(shape[:1], checks.DOUBLE, above=0)(
+                scale.get("spread"), "brightness.spread"
+            ),
+            target,
+            Regression.from_arrays(saved.part("linear"), ClassTarget.regression, *sizes),
+            checks.number(above=0, high=1e6)(saved.facts["temperature"], "temperature"),
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import Vocabulary
+from ensue.tasks import checks
 from ensue.tasks.rows.surfaces import part_counts, shape_of
 
 OFFSETS = (0, -1, 1, -2, 2)  # of the words that a step sees
@@ -78,6 +79,15 @@ class ChainFeatures:
                 for name, features in KINDS.items()
             }
         )
+
+    @classmethod
+    def known_as(cls, known: Mapping[str, Vocabulary]) -> ChainFeatures:
+        """Of vocabularies from a file, one for each of KINDS."""
+        if known.keys() != KINDS.keys():
+            raise checks.Unfit(
+                f"chain: expected the features {', '.join(KINDS)}, got {', '.join(known)}"
+            )
+        return cls(known)
 
     def _sizes(self) -> list[int]:
         return [len(self.known[KIND_OF[offset]]) + len(ENDS) for offset in OFFSETS]

@@ -13,11 +13,12 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Feature
 from ensue.tasks.label.chain_features import ChainFeatures
 from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
-from ensue.tasks.label.mixture import EQUAL, ChainMixture
+from ensue.tasks.label.mixture import EQUAL, SAVED, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.label.word_parts import WordParts
 from ensue.tasks.rows.batch import Columns
@@ -118,21 +119,25 @@ class LearnedLabels:
     def unpack(cls, saved: Saved) -> LearnedLabels:
         parts, features = (
             {
-                name.removeprefix(begin): Vocabulary.from_dict(table)
+                name.removeprefix(begin): checks.words(table, name)
                 for name, table in saved.vocabularies.items()
                 if name.startswith(begin)
             }
             for begin in (PART, CHAIN)
         )
-        majority, chain, mixture = saved.part("majority"), saved.part("chain"), None
-        if "mixture" in saved.facts:
-            mixture = ChainMixture(**saved.facts["mixture"])
+        inputs, chain = LearnedInputs.unpack(saved), saved.part("chain")
+        known = checks.labels(saved.vocabularies.get("labels"), "labels")
+        mixture, linear = checks.maybe(SAVED)(saved.facts.get("mixture"), "mixture"), None
+        if chain:
+            linear = LinearChain.from_arrays(ChainFeatures.known_as(features), chain, len(known))
+        if mixture is not None and linear is None:
+            raise checks.Unfit("chain: expected the linear chain that answers beside the network")
         return cls(
-            LearnedInputs.unpack(saved),
-            Vocabulary.from_dict(saved.vocabularies["labels"]),
+            inputs,
+            known,
             WordParts(parts),
-            MajorityLabel(majority["by_word"], int(majority["overall"][0])),
-            LinearChain.from_arrays(ChainFeatures(features), chain) if chain else None,
+            MajorityLabel.from_arrays(saved.part("majority"), inputs.word_count or 1, len(known)),
+            linear,
             mixture,
         )
 

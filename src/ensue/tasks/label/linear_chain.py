@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
+from ensue.tasks import checks
 from ensue.tasks.label.chain_features import ENDS, OFFSETS, ChainFeatures
 from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.packed_chains import PackedRows, expectations
@@ -57,10 +58,17 @@ class LinearChain:
 
     @classmethod
     def from_arrays(
-        cls, features: ChainFeatures, arrays: Mapping[str, NDArray[Any]]
+        cls, features: ChainFeatures, arrays: Mapping[str, NDArray[Any]], labels: int
     ) -> LinearChain:
-        """The inverse of `arrays`."""
-        return cls(features, *(arrays[name] for name in ("weights", "first", "follow", "last")))
+        """The inverse of `arrays`, for so many labels."""
+        of_label = checks.array((labels,), checks.SINGLE)
+        expected = {
+            "weights": checks.array((features.rows, labels), checks.SINGLE),
+            "first": of_label,
+            "follow": checks.array((labels, labels), checks.SINGLE),
+            "last": of_label,
+        }
+        return cls(features, **checks.record(expected)(arrays, "chain"))
 
 
 @dataclass(frozen=True)

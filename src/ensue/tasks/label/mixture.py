@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ensue.tasks import checks
 from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.crf import score_of
 
@@ -41,6 +42,10 @@ class ChainMixture(NamedTuple):
 
 
 EQUAL = ChainMixture(0.5, 0.5)
+WEIGHT = checks.number(low=0, high=1e6)
+SAVED = checks.built(
+    ChainMixture, {"network": WEIGHT, "linear": WEIGHT}, {"outside": checks.number(-1e6, 1e6)}
+)
 
 
 def joined(one: Chain, other: Chain, a: float | Tensor, b: float | Tensor) -> Chain:

@@ -9,6 +9,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, PAD, START, TEXT_SPECIALS, UNKNOWN, Vocabulary
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.language.ngram import NgramModel, NgramSymbols, arrays_of, model_of
 from ensue.tasks.rows.inputs import vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
@@ -27,6 +28,16 @@ class NgramDesign(NamedTuple):
     add: float = 1.0
 
 
+def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
+    """The words of a training part that has some, by falling frequency after the specials."""
+    counts = counts_of(train.inputs, train.numbers.tokens)
+    least = min(text.min_count, max(counts.values()))
+    counts[END] = len(train)
+    return Vocabulary.build(
+        counts, min_count=least, max_size=text.max_words, specials=TEXT_SPECIALS
+    )
+
+
 @dataclass(frozen=True)
 class LearnedLanguage:
     """ngrams: the model itself, or the baseline of networks."""
@@ -41,12 +52,7 @@ class LearnedLanguage:
     ) -> LearnedLanguage:
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
-        counts = counts_of(train.inputs, train.numbers.tokens)
-        least = min(text.min_count, max(counts.values()))
-        counts[END] = len(train)
-        words = Vocabulary.build(
-            counts, min_count=least, max_size=text.max_words, specials=TEXT_SPECIALS
-        )
+        words = vocabulary_of(train, text)
         ngrams = NgramModel.fit(
             vocabulary_rows(train, words.numbers),
             NgramSymbols.of(words.tokens),
@@ -75,8 +81,10 @@ class LearnedLanguage:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedLanguage:
-        return cls(
-            Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
-            Vocabulary.from_dict(saved.vocabularies["words"]),
-            model_of(saved.part("ngrams")),
-        )
+        known, ngrams = saved.vocabularies, model_of(saved.part("ngrams"))
+        words = checks.text_words(known.get("words"), "words")
+        if ngrams.symbols.size != len(words):
+            raise checks.Unfit(
+                f"ngrams: expected those of {len(words):,} words, got {ngrams.symbols.size:,}"
+            )
+        return cls(Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])), words, ngrams)

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding
+from torch.nn.functional import dropout
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER
 from ensue.tasks.blocks.embeddings import check_rates
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import WordOutput, WordTable
 from ensue.tasks.language.streams import (
     COLUMNS,
     STEPS,
@@ -61,7 +61,7 @@ class LanguageNetwork(nn.Module, ABC):
     """What training, scoring and decoding see of any of them: p(w_{t+1}) is read off y_t, which
     `run` finds."""
 
-    output: Output
+    output: WordOutput
     first = END_NUMBER  # all texts are read as one: before a text is the end of another
 
     @classmethod
@@ -124,12 +124,12 @@ class LanguageNetwork(nn.Module, ABC):
         return found
 
 
-def embedded(tokens: Tensor, table: nn.Embedding, rate: float) -> Tensor:
+def embedded(tokens: Tensor, table: WordTable, rate: float) -> Tensor:
     """The vectors of tokens; each word of the vocabulary is zero with probability `rate`."""
-    weight = table.weight
+    found: Tensor = table(tokens)
     if rate:
-        weight = weight * dropout(weight.new_ones(len(weight), 1), rate)
-    return embedding(tokens, weight)
+        found = found * dropout(found.new_ones(table.num_embeddings, 1), rate)[tokens]
+    return found
 
 
 def bridge(width: int, other: int) -> nn.Module:

@@ -31,6 +31,7 @@ from ensue.tasks.language.learned import LearnedLanguage
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.ngram.study import Counting
 from ensue.tasks.language.options import OPTIONS
+from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import StreamSource, stream_of
 from ensue.tasks.language.surprisal import Scored
@@ -43,7 +44,7 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Solved
+from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
@@ -96,6 +97,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         return self.questions(rows)
 
     # ------------------------------------------------------------- learned
+    def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
+        return language_recipe(train, model.text, model.model, model.told["model"])
+
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
         design = FAMILIES[model.model.family].ngrams(model.model)
         return LearnedLanguage.learn(train, validation, model.text, design)

@@ -12,12 +12,13 @@ from torch import Tensor
 from ensue.tasks.baselines.linear import LinearModel, fit_linear
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.match.network import MatchColumns
-from ensue.tasks.match.overlap import overlap_rows
+from ensue.tasks.match.overlap import overlap_numbers, overlap_rows
 from ensue.tasks.match.settings import MatcherSettings
 from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
+from ensue.tasks.targets.classes import SeveralTarget
 from ensue.tasks.targets.kinds import TARGETS, target_facts, target_kind, target_of_facts
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
@@ -87,13 +88,17 @@ class LearnedMatch:
 
     @classmethod
     def unpack(cls, saved: Saved, model: MatcherSettings) -> LearnedMatch:
-        linear, ridge = saved.part("linear"), saved.part("ridge")
-        return cls(
-            LearnedInputs.unpack(saved),
-            target_of_facts(saved.facts["target"], model),
-            LinearModel.from_arrays(linear) if linear else None,
-            RidgeModel.from_arrays(ridge) if ridge else None,
-        )
+        inputs = LearnedInputs.unpack(saved)
+        target = target_of_facts(saved.facts["target"], model)
+        if inputs.words is None:
+            return cls(inputs, target)
+        numbers = overlap_numbers(inputs.words)
+        if isinstance(target, NumberTarget):
+            ridge = RidgeModel.from_arrays(saved.part("ridge"), numbers)
+            return cls(inputs, target, ridge=ridge)
+        several = isinstance(target, SeveralTarget)
+        own = saved.part("linear")
+        return cls(inputs, target, LinearModel.from_arrays(own, numbers, target.width, several))
 
 
 def kind_of(train: Part, model: MatcherSettings) -> str:

@@ -14,6 +14,11 @@ from ensue.tasks.rows.part import Part, renumbered
 BINS = 10  # of a share
 
 
+def overlap_numbers(words: Vocabulary) -> int:
+    """How many token numbers `overlap_rows` gives."""
+    return 3 * len(words) + 3 + 2 * BINS
+
+
 def overlap_rows(part: Part, words: Vocabulary) -> Ragged:
     """Token numbers of both sides behind one another. With V words: those of the first side as
     they are, of the second + V, in both + 2·V, and then the borders and the shares of words that

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +14,22 @@ from ensue.data.pictures.images import Picture, conformed
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Place
 from ensue.errors import DataError
+from ensue.files.caps import PICTURE_PIXELS, PICTURE_SIDE
+from ensue.tasks import checks
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import Example, label_texts
 from ensue.tasks.rows.part import NameCollector, Names, Numbers, Tokenisers, as_numpy
 
 Shape = tuple[int, int, int]  # channels, height, width
+
+
+def saved_shape(facts: Mapping[str, Any]) -> Shape:
+    """Of the pictures that a model learned from, as it keeps it."""
+    side = checks.whole(1, PICTURE_SIDE)
+    channels, height, width = checks.listed(side, 3)(facts["shape"], "shape")
+    if channels * height * width > PICTURE_PIXELS:
+        raise checks.Unfit(f"shape: expected at most {PICTURE_PIXELS:,} pixels, got more")
+    return channels, height, width
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.vocabulary import Vocabulary
-from ensue.tasks.baselines.mixture import EVEN, NumberMixture
+from ensue.tasks import checks
+from ensue.tasks.baselines.mixture import EVEN, SAVED_NUMBERS, NumberMixture
 from ensue.tasks.baselines.regression import least_squares
 from ensue.tasks.baselines.ridge import RidgeModel, fit_ridge
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_ridge
@@ -116,19 +117,34 @@ class LearnedNumber:
 
     @classmethod
     def unpack(cls, saved: Saved, model: RegressorSettings) -> LearnedNumber:
-        ridge, words = saved.part("ridge"), saved.vocabularies.get("ngram_words")
+        inputs, arrays = LearnedInputs.unpack(saved), saved.arrays
+        words = checks.maybe(checks.words)(saved.vocabularies.get("ngram_words"), "ngram_words")
+        beside = ColumnsBeside.from_dict(saved.facts.get("beside"), model)
+        ridge, more = None, 0 if beside is None else beside.dense_width
+        if words is not None:
+            ridge = RidgeModel.from_arrays(saved.part("ridge"), len(words))
+        linear = None
+        if inputs.scale is not None:
+            weights = checks.array((2 * inputs.scale.width + 1,), checks.SINGLE)
+            linear = weights(arrays.get("linear"), "linear")
         return cls(
-            LearnedInputs.unpack(saved),
+            inputs,
             NumberTarget.of_facts(saved.facts["target"], model),
-            None if words is None else Vocabulary.from_dict(words),
-            RidgeModel.from_arrays(ridge) if ridge else None,
-            saved.arrays.get("linear"),
-            TextLinear.from_arrays(own) if (own := saved.part("text_linear")) else None,
-            NumberMixture(*mixed.tolist())
-            if (mixed := saved.arrays.get("mixture")) is not None
-            else None,
-            beside=ColumnsBeside.from_dict(saved.facts.get("beside"), model),
-        )
+            words,
+            ridge,
+            linear,
+            TextLinear.from_arrays(saved.part("text_linear"), 1, more),
+            checks.maybe(SAVED_NUMBERS)(arrays.get("mixture"), "mixture"),
+            beside=beside,
+        ).complete(model)
+
+    def complete(self, model: RegressorSettings) -> LearnedNumber:
+        """The same, if all is there that answers with the network."""
+        mixed = model.linear == "mixed"
+        asked = self.text_linear if mixed else self.ridge
+        if self.inputs.words is not None and (asked is None or mixed != (self.mixture is not None)):
+            raise checks.Unfit("linear: expected the model that answers beside the network")
+        return self
 
 
 def _vector_features(part: Part) -> NDArray[np.float32]:

@@ -16,6 +16,8 @@ from ensue.data.tokenise import Tokeniser
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.files.caps import VECTOR_WIDTH
+from ensue.tasks import checks
 from ensue.tasks.blocks.embeddings import Feature, Words
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered, shortened
@@ -93,13 +95,17 @@ class LearnedInputs:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedInputs:
-        scale, words = saved.part("scale"), saved.vocabularies.get("words")
-        return cls(
-            Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
-            None if words is None else Vocabulary.from_dict(words),
-            Scale(scale["mean"], scale["spread"]) if scale else None,
-            saved.facts["word_width"],
-        )
+        """Of words, or else of vectors."""
+        cut = Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"]))
+        width = checks.whole(high=VECTOR_WIDTH)(saved.facts["word_width"], "word_width")
+        found = checks.maybe(checks.words)(saved.vocabularies.get("words"), "words")
+        scale = None if found is not None else Scale.of_arrays(saved.part("scale"))
+        return cls(cut, found, scale, width)
+
+    @property
+    def word_count(self) -> int:
+        """Numbers that words have; of vectors 0."""
+        return 0 if self.words is None else len(self.words)
 
 
 def token_counts(part: Part) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.blocks.embeddings import Vectors
 from ensue.tasks.rows.part import Part
 
@@ -31,6 +34,17 @@ class Scale:
             vectors.mean(0, dtype=np.float64).astype(np.float32),
             np.where(spread > 0, spread, 1).astype(np.float32),
         )
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Scale:
+        """As a model keeps it."""
+        mean = checks.array((None,), checks.SINGLE)(arrays.get("mean"), "scale.mean")
+        if not len(mean):
+            raise checks.Unfit("scale.mean: expected a number or more, got none")
+        spread = checks.array(mean.shape, checks.SINGLE, above=0)(
+            arrays.get("spread"), "scale.spread"
+        )
+        return cls(mean, spread)
 
     @property
     def width(self) -> int:

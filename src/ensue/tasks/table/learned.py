@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.tokenise import Tokeniser
-from ensue.tasks.baselines.mixture import EQUAL, BaselineMixture, fitted_mixture
+from ensue.tasks import checks
+from ensue.tasks.baselines.mixture import EQUAL, SAVED, BaselineMixture, fitted_mixture
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.columns.cells import Grid
 from ensue.tasks.columns.learned import TableColumns, almost_numbers
@@ -117,12 +118,17 @@ class LearnedTable:
     @classmethod
     def unpack(cls, saved: Saved, settings: TableSettings) -> LearnedTable:
         target = target_of_facts(saved.facts["goal"], settings)
+        columns = TableColumns.from_dict(saved.facts["columns"], "columns")
+        sizes = columns.dense_width(BASELINE_CATEGORIES), target.linear_width
+        mixture = checks.maybe(SAVED)(saved.facts.get("mixture"), "mixture")
+        if mixture is not None and isinstance(target, NumberTarget):
+            raise checks.Unfit("mixture: expected none beside a number")
         return cls(
-            TableColumns.from_dict(saved.facts["columns"]),
+            columns,
             target,
-            Regression.from_arrays(saved.part("linear"), target.regression),
-            saved.facts["target"],
-            BaselineMixture(**saved.facts["mixture"]) if "mixture" in saved.facts else None,
+            Regression.from_arrays(saved.part("linear"), target.regression, *sizes),
+            checks.text(saved.facts["target"], "target"),
+            mixture,
         )
 
 

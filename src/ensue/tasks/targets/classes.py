@@ -15,6 +15,7 @@ from ensue.errors import DataError
 from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
+from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical, Distribution
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import reliability, reliability_lines
@@ -62,7 +63,7 @@ class LabelTarget:
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
-        return cls(Vocabulary.from_dict(facts["labels"]))
+        return cls(checks.labels(facts["labels"], "target.labels"))
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ class ClassTarget(LabelTarget):
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
-        return cls(Vocabulary.from_dict(facts["labels"]), facts.get("threshold"))
+        threshold = checks.maybe(checks.number(above=0, high=1))(
+            facts.get("threshold"), "target.threshold"
+        )
+        return cls(checks.labels(facts["labels"], "target.labels"), threshold)
 
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)

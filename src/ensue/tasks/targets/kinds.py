@@ -47,6 +47,6 @@ def target_facts(target: Target) -> dict[str, Any]:
 
 def target_of_facts(facts: Mapping[str, Any], settings: NumberSettings) -> Target:
     """The inverse of `target_facts`."""
-    if facts["kind"] not in TARGETS:
+    if not isinstance(facts["kind"], str) or facts["kind"] not in TARGETS:
         raise unknown("kind of target", facts["kind"], TARGETS)
     return TARGETS[facts["kind"]].of_facts(facts, settings)

@@ -15,6 +15,7 @@ from ensue.data.series import number_hint, number_of
 from ensue.errors import DataError
 from ensue.metrics.answers import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
+from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import held, held_lines
@@ -142,10 +143,18 @@ class NumberTarget:
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings) -> NumberTarget:
         found = DISTRIBUTIONS[settings.distribution](settings)
-        return cls(facts["mean"], facts["spread"], found, facts["share"])
+        own = {name: _SAVED[name](facts[name], f"target.{name}") for name in _SAVED}
+        return cls(own["mean"], own["spread"], found, own["share"])
 
     def describe(self) -> str:
         return f"a number, {self.distribution.name}"
+
+
+_SAVED = {
+    "mean": checks.number(),
+    "spread": checks.number(above=0),
+    "share": checks.number(above=0, high=1 - 1e-9),
+}
 
 
 def label_values(part: LabelledPart) -> NDArray[np.float64]:

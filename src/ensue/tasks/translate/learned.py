@@ -10,6 +10,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
+from ensue.tasks import checks
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered
 from ensue.tasks.rows.scale import Scale
 from ensue.tasks.saved import Saved
@@ -85,17 +86,13 @@ class LearnedPairs:
 
     @classmethod
     def unpack(cls, saved: Saved) -> LearnedPairs:
-        facts, source = saved.facts, saved.vocabularies.get("source")
-        scale = saved.part("scale")
-        words = Vocabulary.from_dict(saved.vocabularies["target"])
-        cut = Tokeniser.from_dict(facts["target_tokeniser"])
-        own, target = (
-            Tokeniser.from_dict(facts["tokeniser"]),
-            LearnedTarget(cut, words, tuple(facts["frequent"])),
-        )
+        known, scale = saved.vocabularies, saved.part("scale")
+        target = LearnedTarget.of_facts(saved.facts, "target_tokeniser", known.get("target"))
+        own = Tokeniser.from_dict(saved.facts["tokeniser"])
         if scale:
-            return cls(own, None, target, Scale(scale["mean"], scale["spread"]))
-        return cls(own, words if source is None else Vocabulary.from_dict(source), target)
+            return cls(own, None, target, Scale.of_arrays(scale))
+        source = checks.maybe(checks.text_words)(known.get("source"), "source")
+        return cls(own, target.words if source is None else source, target)
 
 
 def source_texts(part: Part) -> list[tuple[str, ...]]:

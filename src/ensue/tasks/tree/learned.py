@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.tasks import checks
 from ensue.tasks.rows.inputs import vocabulary_of
 from ensue.tasks.rows.labels import label_numbers, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
@@ -112,10 +113,10 @@ class LearnedTrees:
         known: Mapping[str, Any] = saved.vocabularies
         return cls(
             Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])),
-            Vocabulary.from_dict(known["words"]),
-            Vocabulary.from_dict(known["labels"]),
-            Vocabulary.from_dict(known["inner"]) if "inner" in known else None,
-            bool(saved.facts["lower"]),
+            checks.words(known.get("words"), "words"),
+            checks.labels(known.get("labels"), "labels"),
+            checks.maybe(checks.words)(known.get("inner"), "inner"),
+            checks.flag(saved.facts["lower"], "lower"),
         )
 
 

@@ -10,6 +10,7 @@ A missing value has no error.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,15 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.per_series import (
     LONGEST,
     by_steps,
     least,
+    of_each,
     outward,
     parameters_of,
     side_by_side,
 )
+from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Steps
 
@@ -159,6 +163,16 @@ class ArimaMember:
         found: dict[str, Any] = {"transform": self.transform, "season": self.season}
         found |= {"difference": self.difference, "own": self.own}
         return found | {"ids": [list(own) for own in self.ids]}
+
+    @classmethod
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+    ) -> ArimaMember:
+        return cls(
+            **of_each(
+                facts, arrays, sizes, name, {"difference": checks.whole(0, 1), "own": checks.flag}
+            )
+        )
 
 
 def _differenced(y: Array, season: int, difference: int) -> Array:

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground, harmonics
 from ensue.tasks.forecast.members.per_series import outward
+from ensue.tasks.forecast.members.sizes import LEVEL, PERIODS, MixtureSizes
 from ensue.tasks.forecast.series import Steps
 
 Array = NDArray[np.float64]
@@ -99,10 +101,22 @@ class AutoregressiveMember:
 
     @classmethod
     def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
     ) -> AutoregressiveMember:
-        given: dict[str, Any] = {**facts, **arrays}
-        return cls(**given | {"periods": tuple(facts["periods"])})
+        plain = {
+            "transform": LEVEL,
+            "lags": checks.whole(1, sizes.room),
+            "difference": checks.whole(0, 1),
+            "periods": PERIODS,
+        }
+        found = checks.record(plain)(facts, name)
+        inputs = found["lags"] + 2 * PAIRS * len(found["periods"])
+        weights = {
+            "floor": sizes.floor,
+            "weight": checks.array((sizes.targets, inputs), checks.DOUBLE),
+            "bias": checks.array((sizes.targets,), checks.DOUBLE),
+        }
+        return cls(**found, **checks.record(weights)(arrays, name))
 
 
 def _solved(x: Array, y: Array) -> tuple[Array, float]:

@@ -27,6 +27,7 @@ from ensue.tasks.forecast.members.ridge import (
     said,
     solved,
 )
+from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, MOST_SMOOTHED
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
 from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.metrics import mean_of
@@ -40,9 +41,7 @@ CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
 FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
 SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
-LONGEST_LOOK_BACK = 512
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
-MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
 SURELY = 4.0  # log-likelihood between y and log y
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
 DOUBT = (

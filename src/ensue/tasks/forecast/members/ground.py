@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.errors import DataError
+from ensue.files.caps import NUMBERS
 from ensue.tasks.forecast.seasons import seasonally_filled
 from ensue.tasks.forecast.series import Series, Steps, carried_forward, ranges
 
@@ -41,6 +43,11 @@ class Ground:
     def of(cls, series: Series, targets: int, known: int, season: int, room: int) -> Ground:
         """known: how many of the last columns are known ahead."""
         bounds = series.bounds + room * np.arange(series.count + 1)
+        if int(bounds[-1]) * series.values.shape[1] > NUMBERS:
+            raise DataError(
+                f"{series.count:,} series with {room:,} steps before each ask for more than "
+                f"{NUMBERS:,} numbers: forecast fewer series at a time"
+            )
         at = ranges(bounds[:-1] + room, bounds[1:])
         filled = seasonally_filled(series, targets, season)
         others = carried_forward(series.values[:, targets:], series.starts)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.arima import ArimaMember
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.ridge import RidgeMember
+from ensue.tasks.forecast.members.sizes import LEVEL, LONGEST_LOOK_BACK, MixtureSizes
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Series, Steps, ranges
@@ -68,21 +69,20 @@ class RepeatedMember:
     def facts(self) -> dict[str, Any]:
         return {"season": self.season}
 
-
-def _of_each(
-    member: Callable[..., Member], facts: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> Member:
-    """A member with parameters for each series."""
-    given: dict[str, Any] = {**facts, **arrays}
-    return member(**given | {"ids": tuple(tuple(own) for own in facts["ids"])})
+    @classmethod
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+    ) -> RepeatedMember:
+        return checks.built(cls, {"season": checks.whole(1, sizes.season)})(facts, name)
 
 
-KINDS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Array]], Member]] = {
-    "repeated": lambda facts, arrays: RepeatedMember(**facts),
+OfFacts = Callable[[Mapping[str, Any], Mapping[str, Array], MixtureSizes, str], Member]
+KINDS: dict[str, OfFacts] = {
+    "repeated": RepeatedMember.of_facts,
     "ridge": RidgeMember.of_facts,
-    "smoothing": partial(_of_each, SmoothingMember),
+    "smoothing": SmoothingMember.of_facts,
     "autoregression": AutoregressiveMember.of_facts,
-    "arima": partial(_of_each, ArimaMember),
+    "arima": ArimaMember.of_facts,
 }
 
 
@@ -138,16 +138,43 @@ class Mixture:
         return found
 
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Mixture:
-        """The inverse of `facts` and `arrays`."""
-        members = list[Member]()
-        for k, own in enumerate(facts["members"]):
-            begin = f"{k}."
-            held = {n.removeprefix(begin): a for n, a in arrays.items() if n.startswith(begin)}
-            plain = {name: value for name, value in own.items() if name != "kind"}
-            members.append(KINDS[own["kind"]](plain, held))
-        kept = {name: facts[name] for name in ("season", "room", "transform", "share", "scores")}
-        return cls(tuple(members), arrays["weights"], **kept)
+    def of_facts(
+        cls,
+        facts: Any,
+        arrays: Mapping[str, Array],
+        settings: ForecastSettings,
+        season: int,
+    ) -> Mixture:
+        """The inverse of `facts` and `arrays`. season: of the forecast."""
+        plain = {
+            "members": checks.listed(checks.by_name(lambda value, name: value)),
+            "season": checks.whole(season, season),
+            "room": checks.whole(1, LONGEST_LOOK_BACK + season + 1),
+            "transform": LEVEL,
+            "share": checks.number(low=0, high=1),
+            "scores": checks.by_name(checks.number()),
+        }
+        kept = checks.record(plain)(facts, "mixture")
+        columns = (settings.targets, settings.covariates, settings.known)
+        sizes = MixtureSizes(*map(len, columns), settings.horizon, kept["room"], season)
+        members = [
+            _member(own, arrays, sizes, f"mixture.{k}") for k, own in enumerate(kept["members"])
+        ]
+        weights = checks.array((len(members),), checks.DOUBLE, 0, 1)
+        own = {
+            "members": tuple(members),
+            "weights": weights(arrays.get("weights"), "mixture.weights"),
+        }
+        return cls(**kept | own)
+
+
+def _member(
+    facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+) -> Member:
+    begin = name.removeprefix("mixture.") + "."
+    held = {key.removeprefix(begin): own for key, own in arrays.items() if key.startswith(begin)}
+    plain = {key: value for key, value in facts.items() if key != "kind"}
+    return KINDS[checks.one_of(KINDS)(facts.get("kind"), f"{name}.kind")](plain, held, sizes, name)
 
 
 def fit_origins(series: Series, settings: ForecastSettings, targets: int) -> Steps:

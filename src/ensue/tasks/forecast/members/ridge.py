@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground, harmonics
+from ensue.tasks.forecast.members.sizes import LEVEL, PERIODS, MixtureSizes
 from ensue.tasks.forecast.series import Steps
 
 Array = NDArray[np.float64]
@@ -110,9 +112,37 @@ class RidgeMember:
         return {"form": form, "look_back": self.look_back, "penalty": self.penalty}
 
     @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> RidgeMember:
-        form = RidgeForm(**{**facts["form"], "periods": tuple(facts["form"]["periods"])})
-        return cls(form, facts["look_back"], facts["penalty"], **arrays)
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+    ) -> RidgeMember:
+        found = _facts(sizes)(facts, name)
+        form, look_back = found["form"], found["look_back"]
+        if max(form.needed(look_back), form.season) > sizes.room:
+            raise checks.Unfit(f"{name}: expected to look at most {sizes.room:,} steps back")
+        inputs = look_back + 2 * PAIRS * len(form.periods) + sizes.beside + KNOWN_LAGS * sizes.known
+        groups = 1 if form.shared else sizes.targets
+        weights = {
+            "floor": sizes.floor,
+            "weight": checks.array((groups, sizes.horizon, inputs), checks.DOUBLE),
+            "bias": checks.array((groups, sizes.horizon), checks.DOUBLE),
+        }
+        return cls(**found, **checks.record(weights)(arrays, name))
+
+
+def _facts(sizes: MixtureSizes) -> checks.Check[dict[str, Any]]:
+    form = checks.built(
+        RidgeForm,
+        {
+            "transform": LEVEL,
+            "anchor": checks.one_of(("last", "mean", "season")),
+            "shared": checks.flag,
+            "scaled": checks.flag,
+            "season": checks.whole(1, sizes.room),
+            "periods": PERIODS,
+        },
+    )
+    back = checks.whole(1, sizes.room)
+    return checks.record({"form": form, "look_back": back, "penalty": checks.number(low=0)})
 
 
 # --- the design ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ ahead.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -19,15 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.per_series import (
     LONGEST,
     by_steps,
     least,
+    of_each,
     outward,
     parameters_of,
     side_by_side,
 )
+from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Series, Steps
 
@@ -39,7 +43,7 @@ SEASON = (0.02, 0.1, 0.25, 0.5)
 FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
 LEAST = 1e-9  # of what is divided by
 FACTORS = (0.05, 20.0)  # of a season that multiplies: beyond, one trough would divide a level away
-LOWEST = 0.01  # of a level that a season multiplies, as a share of the mean
+LOWEST = 0.01  # of a level that a season multiplies, as a share of the first seasons' mean
 HIGHEST = 3.0  # of a forecast that a season multiplies, as a share of the highest value so far
 
 
@@ -117,6 +121,14 @@ class SmoothingMember:
         found |= {"multiplies": self.multiplies}
         return found | {"ids": [list(own) for own in self.ids]}
 
+    @classmethod
+    def of_facts(
+        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
+    ) -> SmoothingMember:
+        return cls(
+            **of_each(facts, arrays, sizes, name, {"trend": checks.flag, "multiplies": checks.flag})
+        )
+
 
 def _needed(season: int) -> int:
     """Steps that states begin from."""
@@ -173,7 +185,8 @@ def _smoothed(
     there = np.isfinite(y)
     clean = np.nan_to_num(y)
     ab, gs = alpha * beta, gamma * (1 - alpha)
-    low = np.maximum(LOWEST * np.abs(_without_gaps(y).mean(0)), LEAST)[..., None]
+    size = np.abs(_without_gaps(y[: _needed(season)]).mean(0))
+    low = np.maximum(LOWEST * size, LEAST)[..., None]
     for step in range(len(y)):
         damped = phi * trend
         base = level + damped

@@ -1,0 +1,187 @@
+"""Every change of what a model learned that its digests do not tell: each value of its JSON, each
+of its arrays and weights, in turn missing, of another type, shape, size or sign."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+from hostile import places, resealed
+from numpy.typing import NDArray
+from task_laws import AHEAD, LABELLER, SMALL, TABLE, Row
+from task_laws import data as task_data
+
+Array = NDArray[Any]
+# What stands in the place of a value; a dictionary is read as JSON writes it, NaN among it.
+VALUES: tuple[Any, ...] = (
+    *(None, True, 0, 1, -1, 3, 10**4, 10**9, 10**18, -(10**18), 0.5, -0.5, 1e300, float("nan")),
+    *(float("inf"), "", "x", "0", [], {}, [[]], [0], ["x", "x"], {"a": {}}),
+)
+
+
+class Removed:
+    """Stands for a value that is not there."""
+
+
+def of_value(value: Any) -> Iterator[tuple[str, Any]]:
+    """What may stand in its place."""
+    yield "removed", Removed
+    for other in VALUES:
+        if type(other) is not type(value) or other != value:
+            yield f"= {json.dumps(other)}", other
+    if isinstance(value, list):
+        yield "cut", value[:-1]
+        yield "longer", value + value[-1:]
+        yield "turned round", value[::-1]
+        yield "nested", [value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield "negative", -value
+        yield "as text", str(value)
+        yield "one more", value + 1
+    if isinstance(value, str):
+        yield "longer", f"{value}x"
+    if isinstance(value, dict):
+        yield "one key more", {**value, "another": 1}
+
+
+WAYS: dict[str, Callable[[Array], Array]] = {
+    "empty": lambda own: own[:0] if own.ndim else np.zeros(0, own.dtype),
+    "cut": lambda own: own[:-1] if own.ndim else own,
+    "cut at its last axis": lambda own: own[..., :-1] if own.ndim else own,
+    "longer": lambda own: np.concatenate([own, own[-1:]]) if own.ndim else own,
+    "transposed": lambda own: np.ascontiguousarray(own.T),
+    "flat": lambda own: own.reshape(-1),
+    "nested": lambda own: own[None],
+    "one number": lambda own: own.reshape(-1)[:1].reshape(()) if own.size else own,
+    "turned round": lambda own: np.ascontiguousarray(own[::-1]) if own.ndim else own,
+    "whole numbers": lambda own: np.ones(own.shape, np.int64),
+    "bytes": lambda own: np.zeros(own.shape, np.uint8),
+    "halves": lambda own: np.zeros(own.shape, np.float16),
+    "doubles": lambda own: np.ones(own.shape, np.float64),
+    "flags": lambda own: np.ones(own.shape, np.bool_),
+    "negative": lambda own: (-own.astype(np.float64) - 1).astype(_signed(own)),
+    "zeros": lambda own: np.zeros_like(own),
+    "large": lambda own: np.full(own.shape, _largest(own), own.dtype),
+    "a large one": lambda own: _with_last(own, _largest(own)),
+    "NaN": lambda own: np.full(own.shape, np.nan, _floats(own)),
+    "one NaN": lambda own: _with_last(own.astype(_floats(own)), np.nan),
+    "infinite": lambda own: np.full(own.shape, np.inf, _floats(own)),
+}  # fmt: skip
+
+
+def _signed(own: Array) -> Any:
+    return np.int64 if own.dtype.kind in "bu" else own.dtype
+
+
+def _floats(own: Array) -> Any:
+    return own.dtype if own.dtype.kind == "f" else np.float32
+
+
+def _largest(own: Array) -> Any:
+    if own.dtype.kind == "b":
+        return True
+    return np.finfo(own.dtype).max if own.dtype.kind == "f" else np.iinfo(own.dtype).max
+
+
+def _with_last(own: Array, value: Any) -> Array:
+    found = own.copy()
+    found.reshape(-1)[-1:] = value
+    return found
+
+
+class Change(NamedTuple):
+    """file, and where inside; how: what is done; data: the file then."""
+
+    file: str
+    where: str
+    how: str
+    data: Callable[[], bytes]
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.where} {self.how}"
+
+    def files(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """All files of the model, with digests that are right."""
+        return resealed({**files, self.file: self.data()})
+
+
+def _with(value: Any, way: tuple[Any, ...], other: Any) -> bytes:
+    found = copy.deepcopy(value)
+    *before, last = way
+    inside = found
+    for key in before:
+        inside = inside[key]
+    if other is Removed:
+        del inside[last]
+    else:
+        inside[last] = other
+    return json.dumps(found).encode()
+
+
+def _json_changes(file: str, data: bytes) -> Iterator[Change]:
+    value = json.loads(data)
+    for way in places(value):
+        inside = value
+        for key in way:
+            inside = inside[key]
+        for how, other in of_value(inside):
+            where = "/".join(map(str, way))
+            yield Change(file, where, how, lambda w=way, o=other: _with(value, w, o))
+
+
+def _array_changes(file: str, data: bytes) -> Iterator[Change]:
+    arrays = safetensors.numpy.load(data)
+
+    def saved(change: Mapping[str, Array], without: str = "") -> bytes:
+        kept = {name: own for name, own in {**arrays, **change}.items() if name != without}
+        return safetensors.numpy.save({n: np.ascontiguousarray(v) for n, v in kept.items()})
+
+    yield Change(file, "another", "added", lambda: saved({"another": np.zeros(3)}))
+    for name, own in arrays.items():
+        yield Change(file, name, "removed", lambda n=name: saved({}, n))
+        for how, way in WAYS.items():
+            yield Change(file, name, how, lambda n=name, w=way, o=own: saved({n: w(o)}))
+
+
+KINDS = {".json": _json_changes, ".safetensors": _array_changes}
+
+
+def changes(files: Mapping[str, bytes]) -> list[Change]:
+    """All that can be done to the files of a model, by name."""
+    return [
+        change
+        for name in sorted(files)
+        if name != "manifest.json" and Path(name).suffix in KINDS
+        for change in KINDS[Path(name).suffix](name, files[name])
+    ]
+
+
+# --- models --------------------------------------------------------------------------------------
+
+FITTED = {"linear_share": "fitted"}
+PANEL = {"ids": ["region"], "time": "month", "static": ["offer"]}
+
+
+def _panel(count: int) -> list[Any]:
+    return [
+        {**row, "region": region, "sales": row["sales"] * (1 + k), "offer": f"kind {k}"}
+        for row in task_data.SERIES.make(count)
+        for k, region in enumerate(("north", "south"))
+    ]
+
+
+# What training without settings makes, beside the rows of the table of tasks.
+MIXED = [
+    Row("classify", "mixed of two", task_data.MOODS, SMALL | {"linear": "mixed"}, members=2),
+    Row("regress", "mixed", task_data.LENGTHS, SMALL | {"linear": "mixed"}),
+    Row("label", "mixed", task_data.SPANS, LABELLER | FITTED),
+    Row("table", "mixed", task_data.FLATS, {"hidden": [4], "batch_rows": 16} | FITTED),
+    Row("forecast", "mixed", task_data.SERIES,
+        AHEAD | {"family": "mixed", "time": "month", "known": ["offer"]}),
+]  # fmt: skip
+MODELS = [*TABLE, *MIXED]
