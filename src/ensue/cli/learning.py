@@ -133,6 +133,7 @@ def train(wanted: TrainOptions, said: Said) -> None:
     """
     check(wanted, said)
     with shown_while(LOADING):
+        from ensue.runs.dealt_members import members_elsewhere
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
@@ -151,8 +152,10 @@ def train(wanted: TrainOptions, said: Said) -> None:
                 answer(str(suggest_rate(config, tell)))
                 return
             watchers = [Display(config.train.watch, quiet=wanted.quiet)]
+            on = elsewhere(wanted)
+            first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():
-                trained = train_run(config, folder, watchers, tell, allow, elsewhere(wanted))
+                trained = train_run(config, folder, watchers, tell, allow, first)
         if team.first:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:

@@ -22,9 +22,15 @@ from ensue.training import Display, RunFolder
 
 
 def members_elsewhere(
-    folder: RunFolder, on: Machines, say: Say, allow: list[str]
+    folder: RunFolder, config: RunConfig, on: Machines, say: Say, allow: list[str]
 ) -> Callable[[int], None]:
-    """What trains so many networks of the run, whose configuration is settled."""
+    """What trains so many networks of the run, once its configuration stands in the folder."""
+    if config.members == 1:
+        raise OptionError(
+            "--workers: expected several networks to share out, got one; add --members 5. One "
+            "network is trained by several processes with `torchrun --nproc-per-node 2 -m -- ensue "
+            "train …`"
+        )
 
     def train(members: int) -> None:
         given = {"folder": str(folder.path.resolve()), "allow": allow}
@@ -37,15 +43,6 @@ def members_elsewhere(
                 result.get()
 
     return train
-
-
-def refuse_one_network(config: RunConfig) -> None:
-    if config.members == 1:
-        raise OptionError(
-            "--workers: expected several networks to share out, got one; add --members 5. One "
-            "network is trained by several processes with torchrun --nproc-per-node 2 -m -- ensue "
-            "train …"
-        )
 
 
 class LinesTo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import count
@@ -25,11 +25,9 @@ from ensue.files.seal import (
     sealed_config,
     unsealed_line,
 )
-from ensue.jobs import Machines
 from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.dealt_members import members_elsewhere, refuse_one_network
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.read_parts import read_parts
 from ensue.tasks.fitting import Fitting, holding
@@ -212,12 +210,10 @@ def train_run(
     watchers: Sequence[Watcher] = (),
     say: Say = nobody,
     allow: Collection[str] = (),
-    on: Machines | None = None,
+    members_first: Callable[[int], None] | None = None,
 ) -> Trained:
-    """Settles the configuration, reads the data, trains or resumes, and writes the model. on: where
-    the networks of an ensemble are trained, None one after the other in this process."""
-    if on is not None:
-        refuse_one_network(config)
+    """Settles the configuration, reads the data, trains or resumes, and writes the model.
+    members_first: as of `Fitting`."""
     device_of(config.train.device)  # told before any data is read
     first = processes.team().first
     with holding(folder):
@@ -235,8 +231,7 @@ def train_run(
         rows = {"train": len(train), "validation": len(held)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
-        elsewhere = None if on is None else members_elsewhere(folder, on, say, [*allow])
-        how = Fitting(folder, watchers, config.flat(), allow, seal, elsewhere)
+        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first)
         outcomes = model.fit_parts(train, held, how)
         if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.model_settings import run_settings
 from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import Outcome, fit
+from ensue.training.facts import RunSettings
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
 
 def fitted_member(
-    model: Model[Any, Any, Any], member: int, train: Any, validation: Any, how: Fitting
+    model: Model[Any, Any, Any],
+    member: int,
+    train: Any,
+    validation: Any,
+    how: Fitting,
+    config: RunSettings,
 ) -> tuple[nn.Module, Outcome]:
     """member: the first is 0, and its folder that of the run, where it keeps what was learned
-    beside the weights."""
+    beside the weights; config: what must be the same when it goes on."""
     settings = model.train.model_copy(update={"seed": model.train.seed + member})
     network = model.fresh(settings.seed)
     place, watchers = how.folder, [*how.watchers, model.curves.watch(member)]
@@ -29,7 +34,6 @@ def fitted_member(
         place = place.member(member + 1)
     source = model.task.source(train, model, settings.seed)
     scored = model.task.validation(network, validation, model)
-    config = run_settings(model, how)
     outcome = fit(
         network, source, scored, settings, place, watchers, config=config, allow=how.allow
     )

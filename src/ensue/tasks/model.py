@@ -192,7 +192,7 @@ class Model(Generic[S, P, L, A]):
     def fit_member(self, member: int, train: P, validation: P, how: Fitting) -> Outcome:
         """One network alone, in its folder: `fit_parts` finds it finished there."""
         validation = self._learn(train, validation, how)
-        return fitted_member(self, member, train, validation, how)[1]
+        return fitted_member(self, member, train, validation, how, run_settings(self, how))[1]
 
     def _refuse_members(self) -> None:
         if self.task.is_solved(self.model) and self.members > 1:
@@ -210,9 +210,9 @@ class Model(Generic[S, P, L, A]):
             return [Outcome(0, 0, solved.reason, solved.scores, None)]
         if how.members_first is not None:
             how.members_first(self.members)
-        networks, outcomes = [], []
+        networks, outcomes, config = [], [], run_settings(self, how)
         for member in range(self.members):
-            network, outcome = fitted_member(self, member, train, validation, how)
+            network, outcome = fitted_member(self, member, train, validation, how, config)
             networks.append(network)
             outcomes.append(outcome)
         self.networks = networks
