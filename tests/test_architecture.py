@@ -74,6 +74,7 @@ OPTIONAL = {
     "optuna",
     "pandas",
     "polars",
+    "psycopg",
     "pyarrow",
     "ray",
     "sacrebleu",

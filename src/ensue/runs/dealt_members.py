@@ -68,6 +68,7 @@ def train_member(tell: Tell, folder: str, member: int, allow: list[str]) -> dict
     place = RunFolder.lent(folder)
     config = RunConfig.read(place.config)
     model = config.new_model()
+    model.read_base(place)
     train, held = read_parts(config, model, nobody)
     seal = {CONFIG: read_plain(place.config), DATA: data_facts(place, config)}
     display = Display(config.train.watch, LinesTo(tell))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from ensue.escape import in_shell
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings, shown_value
 from ensue.runs.messages import Message
-from ensue.runs.paths import with_cell_paths
+from ensue.runs.paths import with_base_paths, with_cell_paths
 from ensue.setting_words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.questions import decided, undecided
@@ -68,7 +68,8 @@ def infer(
     effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
     lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
     config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))
-    config = replace(config, model=with_cell_paths(config.model, abspath))
+    base = with_base_paths(config.base, abspath)
+    config = replace(config, model=with_cell_paths(config.model, abspath), base=base)
     split = config.description.split_line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in [*sample.notes, *hints]]
     messages += [Message(line) for line in config.renamed]

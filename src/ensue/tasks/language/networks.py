@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -62,6 +62,8 @@ class LanguageNetwork(nn.Module, ABC):
     `run` finds."""
 
     output: WordOutput
+    encoder: ClassVar[str | None] = None  # the kind in ENCODERS that computes y as it does
+    encoder_weights: ClassVar[tuple[str, ...]] = ()  # how the names of its weights begin
     first = END_NUMBER  # all texts are read as one: before a text is the end of another
 
     @classmethod

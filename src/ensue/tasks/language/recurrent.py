@@ -27,6 +27,9 @@ class RecurrentLanguage(LanguageNetwork):
     cells are wider or narrower, a linear map without bias stands between. Input and output lose
     the same features at all steps of a batch."""
 
+    encoder = "recurrent"
+    encoder_weights = ("recurrent.",)
+
     def __init__(
         self,
         words: int,

@@ -23,7 +23,7 @@ from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.exported import exported
-from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
+from ensue.tasks.language.families import FAMILIES, RANGES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
 from ensue.tasks.language.heads import LanguageHeads
@@ -35,6 +35,7 @@ from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import StreamSource, stream_of
 from ensue.tasks.language.surprisal import Scored
+from ensue.tasks.language.transfers import LanguageTransfers
 from ensue.tasks.language.validation import StreamValidation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
@@ -44,6 +45,7 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
 from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 
 SURPRISES = 10  # that an evaluation shows
@@ -63,6 +65,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     metrics = TOKEN_METRICS
     families = FAMILIES
     options = OPTIONS
+    ranges: ClassVar[Space] = RANGES
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
     labelled = False
     new_labels = True
@@ -70,6 +73,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     generates: ClassVar[Generates | None] = Writing()
     fills: ClassVar[Fills | None] = Filling()
     counts: ClassVar[Counts | None] = Counting()
+    transfers = LanguageTransfers()
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:
