@@ -267,7 +267,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()

@@ -200,7 +200,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         own = learned.linear
         if own is None:
             return learned
-        return replace(learned, linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()

@@ -183,7 +183,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()
