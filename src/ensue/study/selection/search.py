@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ensue.data.layout import score_text
 from ensue.errors import ConfigError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
@@ -116,8 +117,8 @@ class Search:
         self.entries[number] = entry
         if used:
             self.found = replace(self.found, search={**self.found.search, "seconds": used})
-        told = entry.failure or f"{self.found.measure} {entry.score:.4f} on validation"
-        told = f"stopped {entry.stopped}" if entry.stopped else told
+        scored = f"{self.found.measure} {score_text(entry.score)} on validation"
+        told = entry.failure or (f"stopped: {entry.stopped}" if entry.stopped else scored)
         changed = _listed(self.space.differs(entry.settings)) or "the default"
         self.say(Message(f"trial {number}{of}, {changed}: {told}", warning=bool(entry.failure)))
         self.write()
