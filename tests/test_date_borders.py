@@ -80,7 +80,7 @@ def test_a_forecast_after_the_year_9999_is_refused(family: str) -> None:
         {"when": f"{day:%Y-%m-%d}", "sales": k % 4 + 0.1 * k} for k, day in enumerate(days)
     ]
     small = {"horizon": 2, "look_back": 3, "hidden_size": 2, "family": family, "time": "when"}
-    model = Forecaster(model={"targets": ["sales"], **small}, train={"epochs": 1}).fit(rows)
+    model = Forecaster(model={"targets": ["sales"], **small}, train={"epochs": 1}).fit(rows[:-5])
     assert [own.time for own in model.predict(rows[:-2])] == ["9999-12-30", "9999-12-31"]
     with pytest.raises(DataError, match="no date comes 1 × day after 9999-12-31"):
         model.predict(rows)

@@ -203,7 +203,9 @@ def _write_pattern(
     month = MONTHS[moment.month - 1].capitalize()
     two = "02" if padded else ""
     values = {
-        "y": f"{moment.year % 100:02}" if len(found["y"]) == 2 else f"{moment.year:04}",
+        "y": f"{moment.year % 100:02}"
+        if len(found["y"]) == 2
+        else f"{moment.year:0{len(found['y'])}}",
         "m": format(moment.month, "02" if "d" not in found.groupdict() else two),
         "d": format(moment.day, two),
         "b": month if full else month[:3],
