@@ -170,3 +170,84 @@ def _series(random: Generator) -> dict[str, list[float]]:
 
 
 SERIES = Asked([{"sales": [float(v) for v in SALES[:n]]} for n in (40, 150)], _series)
+
+
+# --- series with times, and a panel --------------------------------------------------------------
+
+MONTHS = [f"{1990 + t // 12}-{t % 12 + 1:02}" for t in range(150)]
+
+
+def dated(values: Sequence[Any], random: Generator | None = None) -> dict[str, list[Any]]:
+    """By month; some rows and some numbers are missing where there is chance."""
+    rows = [(month, float(value)) for month, value in zip(MONTHS, values, strict=False)]
+    if random is not None:
+        rows = [
+            row for k, row in enumerate(rows) if k in (0, len(rows) - 1) or random.random() > 0.05
+        ]
+    lost = [
+        random is not None and 1 < k < len(rows) - 1 and random.random() < 0.03
+        for k in range(len(rows))
+    ]
+    return {
+        "month": [m for m, _ in rows],
+        "sales": [None if gone else v for (_, v), gone in zip(rows, lost, strict=True)],
+    }
+
+
+DATED = Asked(
+    [dated(SALES[:n]) for n in (150, 40, 3, 2)],
+    lambda random: dated(_series(random)["sales"], random),
+)
+
+
+def _days(first: int, count: int) -> list[str]:
+    return [str(np.datetime64("2024-02-26") + first + k) for k in range(count)]
+
+
+SHOPS = {"a": ("north", 3.0), "b": ("south", 5.0), "c": ("south", 9.0)}
+AHEAD = 4  # steps of a panel that are forecast
+
+
+def shop(name: str, steps: int, random: Generator, first: int = 0) -> dict[str, Any]:
+    """One series of a panel, with what is known of the steps ahead."""
+    region, size = SHOPS.get(name, ("west", 4.0))
+    offers, visits = random.integers(0, 2, steps + AHEAD), random.normal(10, 2, steps)
+    wave = 10 + 3 * np.sin((first + np.arange(steps)) * 2 * np.pi / 7)
+    sales = size * (wave + 2 * offers[:steps] + 0.3 * visits + random.normal(0, 0.5, steps))
+    return {
+        "shop": name,
+        "day": _days(first, steps + AHEAD),
+        "sales": sales.tolist(),
+        "offer": offers.tolist(),
+        "visits": visits.tolist(),
+        "region": region,
+        "size": size,
+    }
+
+
+def shop_rows() -> dict[str, list[Any]]:
+    """The panel that is learned from."""
+    random, found = np.random.default_rng(3), dict[str, list[Any]]()
+    for name in SHOPS:
+        own = shop(name, 70, random)
+        for key, value in own.items():
+            found.setdefault(key, []).extend(
+                value[:70] if isinstance(value, list) else [value] * 70
+            )
+    return found
+
+
+def _shop(random: Generator) -> dict[str, Any]:
+    own = shop(
+        str(random.choice([*SHOPS, "new"])),
+        int(random.integers(20, 60)),
+        random,
+        int(random.integers(0, 300)),
+    )
+    own["sales"] = [
+        None if 2 < k < 15 and random.random() < 0.1 else v for k, v in enumerate(own["sales"])
+    ]
+    return own
+
+
+PANEL = Asked([shop("a", 30, np.random.default_rng(9))], _shop)

@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 from export_questions import (
+    AHEAD,
     ASKED,
+    DATED,
     LINES,
     MATCHED,
     PAIRS,
+    PANEL,
     PICTURES,
     SAID,
     SALES,
@@ -31,6 +34,8 @@ from export_questions import (
     VECTORS,
     WORDS,
     Asked,
+    dated,
+    shop_rows,
 )
 
 import ensue
@@ -172,6 +177,20 @@ def _mixed(kind: str) -> Any:
     return made.fit({"sales": _noisy(kind)}, target="sales")
 
 
+def _dated(**model: Any) -> Any:
+    own = {"time": "month", "horizon": 5, "hidden_size": 8, **model}
+    return ensue.Forecaster(model=own, train={"epochs": 1}).fit(
+        dated(_noisy("season")), target="sales"
+    )
+
+
+def _panel(**model: Any) -> Any:
+    columns = {"time": "day", "ids": ["shop"], "known": ["offer"], "covariates": ["visits"]}
+    own = {**columns, "static": ["region", "size"], "horizon": AHEAD, "hidden_size": 8, **model}
+    made = ensue.Forecaster(model=own, train={"epochs": 1})
+    return made.fit(shop_rows(), target="sales")
+
+
 def steps(answer: Any) -> dict[str, Any]:
     every = [step.expected["sales"] for step in answer]
     return {
@@ -181,6 +200,21 @@ def steps(answer: Any) -> dict[str, Any]:
 
 def values_alone(answer: Any) -> dict[str, Any]:
     return {"value": steps(answer)["value"]}
+
+
+def each_as_table(model: Any, questions: Any) -> list[Any]:
+    """Columns of one length: what is known ahead is longer, a constant is one value."""
+    found = []
+    for own in questions:
+        count = max(len(value) for value in own.values() if isinstance(value, list))
+        rows = {
+            name: [*value, *[None] * (count - len(value))]
+            if isinstance(value, list)
+            else [value] * count
+            for name, value in own.items()
+        }
+        found.append(model.predict(rows))
+    return found
 
 
 def each(model: Any, questions: Any) -> list[Any]:
@@ -216,6 +250,9 @@ ROWS: dict[str, Row] = {
     "label, two": Row(lambda: labeller(2, output="crf", character_size=4), ASKED, tags),
     "language": Row(_language, SPOKEN, bits),
     "language, convolution": Row(lambda: _language(family="convolution"), SPOKEN, bits),
+    "language, clusters of words": Row(
+        lambda: _language(softmax="adaptive", softmax_cuts=[5, 9]), SPOKEN, bits
+    ),
     "language, window": Row(lambda: _language(family="window"), SPOKEN, bits),
     "language, transformer": Row(lambda: _language(family="transformer", heads=2), SPOKEN, bits),
     "translate, two": Row(
@@ -238,6 +275,14 @@ ROWS: dict[str, Row] = {
     ),
     "forecast, mixed": Row(lambda: _mixed("season"), SERIES, steps, ask=each),
     "forecast, mixed walk": Row(lambda: _mixed("walk"), SERIES, steps, ask=each),
+    "forecast, dates": Row(_dated, DATED, steps, ask=each),
+    "forecast, panel": Row(_panel, PANEL, steps, ask=each_as_table),
+    "forecast, panel step by step": Row(
+        lambda: _panel(family="recurrent", look_back=14, output="squared"),
+        PANEL,
+        steps,
+        ask=each_as_table,
+    ),
     "forecast, linear": Row(
         lambda: _forecaster(family="linear", output="auto", difference=12), SERIES, steps, ask=each
     ),

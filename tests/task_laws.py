@@ -252,6 +252,8 @@ TABLE = [
         exempt=AS_ONE_TEXT),
     Row("language", "convolution", data.PROSE, STREAM | {"family": "convolution"},
         {"level": "characters"}, exempt=AS_ONE_TEXT),
+    Row("language", "clusters of words", data.PROSE,
+        STREAM | {"softmax": "adaptive", "softmax_cuts": [5, 9]}, exempt=AS_ONE_TEXT),
     Row("language", "n-grams", data.PROSE, {"family": "ngram", "order": 3}, exempt=SOLVED),
     # series
     Row("forecast", "direct", data.SERIES, AHEAD | {"family": "direct"}, filed=True,

@@ -81,7 +81,8 @@ def test_empty_lines_count_only_between_rows(tmp_path: Path) -> None:
         (
             "a,b,a,,\n1,2,3,4,5\n",
             "t.csv:1: the header cannot be used: column 4 has no name; column 5 has no name; "
-            "columns 1 and 3 have the same name 'a'",
+            "columns 1 and 3 have the same name 'a'. A file without a header line needs the names "
+            "of its columns: --header a,b,…",
         ),
         (
             'a,"b\n1,2\n',

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from commands import Ensue, commands_in
 
 from ensue import Classifier, TableModel
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import EnsueError, OptionError
 from ensue.tasks.targets.answers import Abstained
+from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.decision import Decision
 
 SMALL = {"model": {"hidden_size": 4, "embedding_size": 4}, "train": {"epochs": 2, "rate": 0.05}}
@@ -63,6 +65,23 @@ def test_of_several_thresholds_the_likeliest_that_is_reached_is_answered() -> No
     assert found.classes(p, p.argmax(1)).tolist() == [1, 2, 1]
     every = Decision.of({"threshold": "a=0.9,b=0.9,c=0.9"}, labels)
     assert every.classes(p, p.argmax(1)).tolist() == p.argmax(1).tolist()
+
+
+def test_abstaining_leaves_what_a_threshold_asks_for() -> None:
+    """A threshold of 0.2 and no answer below 0.6: every answer below 0.6 had been left empty, and
+    so nearly all that the threshold was for."""
+    p = np.array([[0.70, 0.30], [0.79, 0.21], [0.85, 0.15], [0.99, 0.01], [0.2, 0.8]])
+    decision = Decision.of({"threshold": {"yes": 0.2}, "abstain_below": 0.6}, names("no", "yes"))
+    guess = decision.classes(p, p.argmax(1))
+    assert guess.tolist() == [1, 1, 0, 0, 1]
+    assert decision.answered(p, guess).tolist() == [True, False, False, True, True]
+    assert decision.lines()[1] == "no answer below probability 0.60, counted from the threshold"
+    half = Decision.of({"threshold": {"yes": 0.5}, "abstain_below": 0.6}, names("no", "yes"))
+    plain = Decision.of({"abstain_below": 0.6}, names("no", "yes"))
+    assert (half.answered(P, P.argmax(1)) == plain.answered(P, P.argmax(1))).all()
+    target = ClassTarget(names("no", "yes"), 0.2)  # the threshold of a model, not of a question
+    answers = target.answers([torch.from_numpy(p).log()], {"abstain_below": 0.6})
+    assert [own.label for own in answers] == ["yes", "", "", "no", "yes"]
 
 
 def test_each_of_several_labels_has_the_threshold() -> None:

@@ -6,13 +6,11 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from export_questions import SALES, TEXTS
+from export_questions import TEXTS
 from exports import ROWS, check_answer, classifier, in_node, in_onnx, labeller, made
 
 import ensue
@@ -33,7 +31,6 @@ from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
-from ensue.tasks.forecast.members.exported import _mixed
 from ensue.tasks.rows import exported as rows_exported
 
 pytest.importorskip("onnxruntime")
@@ -175,17 +172,6 @@ def test_too_little_memory_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "the room is too small\n")
 
 
-@pytest.mark.parametrize("kind", ["arima", "autoregression", "smoothing"])
-def test_members_that_no_target_has_are_refused_by_name(kind: str) -> None:
-    """An export had been written whose example ended with KeyError: 'arima'."""
-    member = SimpleNamespace(kind=kind, facts=lambda: {"multiplies": True}, arrays=dict)
-    mixture = SimpleNamespace(weights=np.ones(1), members=(member,))
-    settings = SimpleNamespace(columns=["y"], targets=["y"])
-    model = SimpleNamespace(model=settings, learned=SimpleNamespace(mixture=mixture))
-    with pytest.raises(OptionError, match="with an ARIMA, an autoregressive or a multiplied"):
-        _mixed(model)  # type: ignore[arg-type]
-
-
 def test_every_task_is_exported_or_refused_by_name() -> None:
     own = {name for name, task in TASKS.items() if "exported" in vars(type(task))}
     assert own == {name.split(",")[0] for name in ROWS}
@@ -202,11 +188,6 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
     counted = ensue.LanguageModel(model={"family": "ngram", "order": 2}).fit(TEXTS, TEXTS)
     with pytest.raises(OptionError, match="language: an n-gram language model"):
         write_model(counted, tmp_path / "model.onnx")
-    beside = {"sales": SALES[:80], "rain": SALES[20:100]}
-    model = {"horizon": 2, "look_back": 6, "covariates": ["rain"]}
-    mixture = ensue.Forecaster(model=model, train={"epochs": 1}).fit(beside, target="sales")
-    with pytest.raises(OptionError, match="forecast: other columns beside the targets of a mixed"):
-        write_model(mixture, tmp_path / "model.onnx")
     with pytest.raises(OptionError, match="got no ending"):
         write_model(mixed, tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -15,6 +15,7 @@ from ensue.tasks.forecast.members.choice import chosen
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import KINDS, Member, RepeatedMember
 from ensue.tasks.forecast.members.ridge import RidgeForm, RidgeMember
+from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
 from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.series import Series
@@ -83,10 +84,11 @@ def test_the_future_changes_no_forecast(name: str) -> None:
     before = member.forecasts(ground_of(values), origins, HORIZON)
     assert np.isfinite(before).all()
     for k, origin in enumerate(origins):
-        other = values.copy()
-        other[origin:] = 7.0
-        after = member.forecasts(ground_of(other), origins[k : k + 1], HORIZON)
-        np.testing.assert_allclose(after[:, 0], before[:, k], rtol=1e-9)
+        for future in (7.0, 1e6):
+            other = values.copy()
+            other[origin:] = future
+            after = member.forecasts(ground_of(other), origins[k : k + 1], HORIZON)
+            np.testing.assert_allclose(after[:, 0], before[:, k], rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
@@ -102,7 +104,9 @@ def test_a_series_among_others_is_forecast_as_alone(name: str) -> None:
 def test_kept_as_a_file_it_says_the_same(name: str) -> None:
     ground, origins = ground_of(walk(60, 1)), np.array([20, 55])
     member = learned(MEMBERS[name], ground)
-    again = KINDS[member.kind](json.loads(json.dumps(member.facts())), member.arrays())
+    sizes = MixtureSizes(1, 0, 0, HORIZON, ROOM, SEASON)
+    facts = json.loads(json.dumps(member.facts()))
+    again = KINDS[member.kind](facts, member.arrays(), sizes, "member")
     assert again.name == member.name
     said = [own.forecasts(ground, origins, HORIZON) for own in (member, again)]
     np.testing.assert_array_equal(*said)

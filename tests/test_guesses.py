@@ -49,9 +49,11 @@ class Maker:
         return round(self.draw.gauss(100, 30), digits)
 
 
-def csv(head: str, row: Callable[[Maker, int], Sequence[Any]], sign: str = ",") -> str:
+def csv(
+    head: str, row: Callable[[Maker, int], Sequence[Any]], sign: str = ",", count: int = ROWS
+) -> str:
     make = Maker()
-    lines = [sign.join(map(str, row(make, k))) for k in range(ROWS)]
+    lines = [sign.join(map(str, row(make, k))) for k in range(count)]
     return "\n".join([head, *lines]) + "\n"
 
 
@@ -85,7 +87,58 @@ def tagged(row: Maker) -> dict[str, list[str]]:
     return {"words": words, "ner": [row.one_of("O", "B-X") for _ in words]}
 
 
+def bare(row: Callable[[Maker, int], Sequence[Any]], sign: str = ",") -> str:
+    """A file without names of columns."""
+    return csv("", row, sign).removeprefix("\n")
+
+
 TAKEN = [
+    *(
+        Taken(
+            f"headerless.{ending}",
+            bare(lambda m, k: (m.name(), m.one_of("Italian", "Polish")), sign),
+            "classify",
+            {"text": "text", "label": "label", "header": ["text", "label"]},
+        )
+        for ending, sign in (("txt", "\t"), ("tsv", "\t"), ("csv", ","))
+    ),
+    Taken(
+        "zero_one.tsv",
+        bare(lambda m, k: (k % 2, m.text()), "\t"),
+        "classify",
+        {"text": "text", "label": "label", "header": ["label", "text"]},
+    ),
+    Taken(
+        "numbers.csv",
+        bare(lambda m, k: (f"{k / 7 + 0.5:.3f}", m.number(), m.one_of("x", "y"))),
+        "table",
+        {"label": "column_3", "header": ["column_1", "column_2", "column_3"]},
+        {"label": "column_3"},
+    ),
+    Taken(
+        "tagged.txt",
+        "".join(f"the O\nParis {'B-LOC' if k % 2 else 'B-ORG'}\nsea O\n\n" for k in range(40)),
+        "label",
+        {"text": "form", "label": "tag"},
+    ),
+    Taken(
+        "sorted.csv",
+        csv("text,label", lambda m, k: (m.text(), int(k >= 2 * ROWS)), count=4 * ROWS),
+        "classify",
+        {"text": "text", "label": "label"},
+    ),
+    Taken(
+        "mixed_dates.csv",
+        csv("day,sales", lambda m, k: (DAYS[k] if k % 2 else f"{DAYS[k]:%d/%m/%Y}", m.number())),
+        "forecast",
+        {"time": "day", "targets": ["sales"], "dates": "day-first"},
+    ),
+    Taken(
+        "copies.csv",
+        csv("day,sales", lambda m, k: (DAYS[k % 100], 100 + 7 * (k % 100) % 31)),
+        "forecast",
+        {"time": "day", "targets": ["sales"], "ids": []},
+    ),
     Taken(
         "reviews.csv",
         csv("id,date,review,stars", lambda m, k: (k, DAYS[k], m.text(), m.one_of(1, 2, 3, 4, 5))),
@@ -422,8 +475,9 @@ def test_what_a_file_is_taken_for(own: Taken, tmp_path: Path) -> None:
     assert {key: found[key] for key in own.columns} == own.columns
     told = [message.text.partition(":")[0] for message in messages]
     assert "task" in told, "every decision has a line"
-    for key in own.columns:
+    for key in {*own.columns} - {"header", "ids"}:
         assert key in own.said or any(line.endswith(key) for line in told)
+    assert ("header" in own.columns) == any("the first line is a row" in line for line in told)
 
 
 @pytest.mark.parametrize("own", ASKED, ids=lambda own: own.name)
@@ -470,6 +524,55 @@ def test_what_is_said_of_a_series_is_not_passed_over(tmp_path: Path, ensue: Ensu
         code, out, err = ensue("train", *words, *asked)
         assert code == 0, err
         assert tomllib.loads(out)["model"][key] == value
+
+
+def test_names_of_columns_that_are_numbers_are_names(tmp_path: Path) -> None:
+    """Years, and what somebody says is a header, are no row."""
+    years = csv("land,2010,2011,2012", lambda m, k: (m.name(), *(m.draw.randrange(9),) * 3))
+    path = written(tmp_path, "years.csv", years)
+    config, _ = infer({"train": [path], "label": "2012"}, "table", [])
+    assert config.data.header == []
+    path = written(tmp_path, "names.tsv", bare(lambda m, k: (m.name(), "xy"[k % 2]), "\t"))
+    config, messages = infer({"train": [path]}, None, ["data.header=[]"])
+    assert config.data.label == "x"
+    assert any("the first line is taken as names" in message.text for message in messages)
+
+
+def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
+    content = csv(
+        "id,review,price,land,stars",
+        lambda m, k: (k, m.text(), m.number(), m.one_of("de", "fr"), m.one_of(1, 2, 3)),
+    )
+    path = written(tmp_path, "reviews.csv", content)
+    _, messages = infer({"train": [path]}, None, [])
+    (line,) = [own.text for own in messages if own.text.startswith("not used: ")]
+    assert line.startswith("not used: id (an identifier), price (")
+    assert line.endswith("; learn from them, too, with --columns price,land")
+    code, out, err = ensue("train", path, *line.rpartition("with ")[2].split(), "--dry-run")
+    assert code == 0, err
+    assert tomllib.loads(out)["data"]["columns"] == ["price", "land"]
+    assert "not used: id (an identifier)\n" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            csv("day,sales", lambda m, k: (DAYS[k % 100], m.draw.randrange(200, 260))),
+            r"row 101: column 'day': '2021-01-01' comes twice, as .* row 1 has it too",
+        ),
+        (
+            csv("day,sales", lambda m, k: (DAYS[k] if k != 70 else "soon", m.number())),
+            r"row 71: column 'day': expected a date such as .* got 'soon'",
+        ),
+    ],
+)
+def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
+    content: str, told: str, tmp_path: Path
+) -> None:
+    """It had been asked for a text, which such a file has not."""
+    with pytest.raises(DataError, match=told):
+        infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:

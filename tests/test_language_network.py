@@ -16,11 +16,13 @@ from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates
 from ensue.tasks.language.recurrent import RecurrentLanguage
+from ensue.tasks.language.softmaxes import AdaptiveSoftmax
 from ensue.tasks.language.streams import StreamBatch
 from ensue.tasks.language.transformer import TransformerLanguage
 from ensue.tasks.language.window import WindowLanguage
 
 WORDS = 30
+CLUSTERS = AdaptiveSoftmax((4, 12))
 DROPPED = DropoutRates(word=0.2, input=0.2, layers=0.2, recurrent=0.2, attention=0.2, output=0.2)
 
 
@@ -67,6 +69,9 @@ MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "convolution, plain, not tied": lambda: convolution(dilated=False, size=4, tied=False),
     "convolution of narrow words": lambda: convolution(embedding_size=4, size=1),
     "convolution, all dropouts": lambda: convolution(rates=DROPPED),
+    "clusters of words": lambda: transformer(softmax=CLUSTERS),
+    "clusters of words, not tied": lambda: window(softmax=CLUSTERS),
+    "clusters of words, all dropouts": lambda: convolution(rates=DROPPED, softmax=CLUSTERS),
     "transformer, all dropouts": lambda: transformer(rates=DROPPED),
 }
 

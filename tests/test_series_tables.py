@@ -136,6 +136,35 @@ def test_rows_are_sorted_and_gaps_are_missing_values() -> None:
     assert part.names[0] == "row:2"
 
 
+def test_copies_of_rows_are_left_out() -> None:
+    table = {"t": ["2021-01-01", "2021-01-02", "2021-01-02"], "y": [1.0, 2.0, 2.0]}
+    part = part_of_table(table, settings_of())
+    np.testing.assert_array_equal(part.values[:, 0], [1, 2])
+    assert part.notes == ("1 row left out: copies of others",)
+
+
+@pytest.mark.parametrize(
+    ("texts", "order"),
+    [
+        (["2021-01-01", "02/01/2021", "2021-01-03", "04/01/2021"], "day-first"),
+        (["2021-01-01", "01/02/2021", "2021-01-03", "01/04/2021"], "month-first"),
+        (["1 Jan 2021", "2021-01-02", "3 Jan 2021", "2021/01/04"], ""),
+    ],
+)
+def test_dates_in_several_spellings_are_read_each_by_its_own(texts: list[str], order: str) -> None:
+    part = part_of_table({"t": texts, "y": [1.0, 2.0, 3.0, 4.0]}, settings_of())
+    assert [own.day for own in part.series.moments] == [1, 2, 3, 4]
+    assert {own.month for own in part.series.moments} == {1}
+    assert part.series.spelling.order == order
+    (note,) = part.notes
+    assert note.startswith(f"t is written in {len(part.series.spelling.ways)} ways ('2021-01-0")
+    assert part.series.spelling.write(part.series.moments[3], texts[1]) != texts[1]
+
+
+def test_too_many_spellings_are_no_dates() -> None:
+    assert spellings_of(["2021-01-01", "1 Jan 2021", "Jan 2021", "2021Q1", "13/01/2021"]) == []
+
+
 def test_steps_that_are_not_even_count_as_they_come() -> None:
     table = {"t": ["2021-01-01 00:00:01", "2021-01-01 07:13:00", "2021-03-01 07:00:00"]}
     part = part_of_table({**table, "y": [1, 2, 3]}, settings_of())

@@ -60,10 +60,14 @@ def test_every_setting_says_its_meaning(name: str) -> None:
 
 @every_name
 def test_defaults_are_those_of_a_run(name: str) -> None:
-    run = RunConfig.of({"task": name, "data": {"train": ["a.csv"]}})
+    tables = {"task": name, "data": {"train": ["a.csv"]}}
+    run = RunConfig.of({**tables, "base": {"path": ["lm"]}})
     found = {key: own.default for key, own in describe(TASKS[name])}
     said = run.flat()
+    alone = RunConfig.of(tables).flat()
+    assert alone == {key: own for key, own in said.items() if not key.startswith("base.")}
     del said["task"], found["data.train"], said["data.train"]
+    del found["base.path"], said["base.path"]
     chosen = {key for key in found if found[key] == "auto"}  # settled by other settings
     assert {**found, **{key: said[key] for key in chosen}} == said
 

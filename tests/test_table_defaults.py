@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ensue import TableModel
-from ensue.errors import ConfigError
+from ensue.errors import ConfigError, DataError
 from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.table.threshold import FEWEST, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
+from ensue.training import Said
 
 Rows = list[dict[str, Any]]
 FAST = {"epochs": 3, "rate": 0.01}
@@ -122,3 +123,25 @@ def test_identifiers_are_not_read_unless_told() -> None:
     repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
     again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
     assert again.model.leave_out == []
+
+
+def test_empty_cells_are_learned_with_and_said() -> None:
+    """The first command had stopped at them, and named a setting."""
+    rows = [{**row, "plan": "pro" if k % 3 else "basic"} for k, row in enumerate(churn(200, 6))]
+    for k in range(0, 200, 9):
+        rows[k]["a"] = None
+        rows[k]["plan"] = ""
+        del rows[k + 1]["b"]  # objects of JSON may lack a field
+    heard: list[str] = []
+    model = TableModel(model=SMALL, train={"epochs": 1}).fit(
+        rows[:170],
+        rows[170:],
+        target="churn",
+        watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+    )
+    assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
+    assert {own.name for own in model.learned.columns.numbers if own.indicator} == {"a", "b"}
+    assert "" in model.learned.columns.categories[0].categories
+    refusing = TableModel(model={**SMALL, "missing": "error"}, train={"epochs": 1})
+    with pytest.raises(DataError, match="3 columns of the table cannot be read"):
+        refusing.fit(rows, target="churn")

@@ -1,5 +1,6 @@
 """What to learn from and into which folder: the options that `init` and `train` share."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -85,6 +86,15 @@ class Request(TolerantOptions):
             metavar="COLUMN",
             help="Column whose equal values stay in the same part of the split.",
             rich_help_panel=DATA,
+        ),
+    ] = ""
+    base: Annotated[
+        str,
+        typer.Option(
+            "--base",
+            metavar="RUN",
+            help="Begin from a trained run or model, word vectors or weights; two of them as "
+            "forward,backward.",
         ),
     ] = ""
     run: Annotated[
@@ -195,7 +205,7 @@ def _refuse_resuming(wanted: Request, said: Said, recipe: str) -> None:
             f"{wanted.run}: there is no run here; name the files to train on: "
             "ensue train reviews.csv --text review --label stars --run r1"
         )
-    if wanted.settings or wanted.task or wanted.keys() or said or recipe:
+    if wanted.settings or wanted.task or wanted.keys() or wanted.base or said or recipe:
         raise OptionError(
             f"{wanted.run}: without files the run goes on as {path} says; "
             f"change that file, name the files too, or resume it: `ensue train --run "
@@ -210,6 +220,7 @@ def _keys(wanted: Request, said: Said) -> dict[str, str]:
     given |= {option.key: option.flag for option in said.options}
     given["data.train"] = "the files"
     given |= {"task": "--task"} if wanted.task else {}
+    given |= {"base.path": "--base"} if wanted.base else {}
     return given | ({"train.device": "--device"} if wanted.device else {})
 
 
@@ -230,7 +241,7 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
         return _on_device(config, wanted.device)
     task = task_of(said.options, TRAIN, wanted.task)
     data = {**wanted.keys(), **_resolved(wanted)}
-    settings = [*as_settings(said.options), *_device_setting(wanted), *(wanted.settings or [])]
+    settings = [*as_settings(said.options), *_own_settings(wanted), *(wanted.settings or [])]
     config, messages = infer(data, task or None, settings, said.words, wanted.recipe)
     check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
     for message in messages:
@@ -238,8 +249,11 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
     return config
 
 
-def _device_setting(wanted: Request) -> list[str]:
-    return [f"train.device={wanted.device}"] if wanted.device else []
+def _own_settings(wanted: Request) -> list[str]:
+    """The settings that options of the request stand for."""
+    found = [f"train.device={wanted.device}"] if wanted.device else []
+    paths = [str(Path(path).resolve()) for path in names_of(wanted.base)]
+    return [*found, f"base.path={json.dumps(paths)}"] if paths else found
 
 
 def _on_device(config: "RunConfig", device: str) -> "RunConfig":

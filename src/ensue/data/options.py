@@ -24,6 +24,8 @@ class ReadOptions:
 
     delimiter, quote: of tables; left at None, CSV has commas and quotes, TSV tabs and no quotes.
     decimal: of the numbers in tables, "." or ","; with a comma, points stand between thousands.
+    marked: columns of numbers with signs of money or percent or marks between thousands, which are
+    read without.
     header: True where the first line names the columns, otherwise their names.
     columns: those that every row must have.
     empty: those of them whose cells may be empty, null in JSON.
@@ -47,6 +49,7 @@ class ReadOptions:
     delimiter: str | None = None
     quote: bool | None = None
     decimal: str = "."
+    marked: tuple[str, ...] = ()
     header: bool | tuple[str, ...] = True
     columns: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from ensue.data.formats import format_named
 from ensue.data.formats.text import read_parallel
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.recognise.format import format_of
+from ensue.data.recognise.marked_numbers import without_marks
 from ensue.data.rows import Broken, Place, Problem, Row, Tally, Tell, watched_rows
 from ensue.data.series import Steps, sequences, with_numbers
 from ensue.data.stream import open_file
@@ -39,7 +40,9 @@ def _read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         faults += 1
         on_bad_row(problem)
 
-    steps = partial(format_named(options.format).read, path, options)
+    steps: Steps = partial(format_named(options.format).read, path, options)
+    if options.marked:
+        steps = without_marks(steps, options.marked, options.decimal)
     kept = 0
     try:
         for row in shaped(steps, options, count_fault):

@@ -33,6 +33,11 @@ class DataSettings(Table):
         description="Decimal sign of the numbers in CSV and TSV files; with a comma, points stand "
         "between thousands.",
     )
+    marked: list[str] = Field(
+        [],
+        description="Columns of numbers such as €12.50, 45 % or 1 234,5, which are read without "
+        "their marks.",
+    )
     header: list[str] = Field(
         [], description="Names of the columns, where no line of the file has them."
     )
@@ -90,6 +95,15 @@ class DataSettings(Table):
             shares["train"] += shares.pop("test")
         return shares
 
+    def split_line(self, unit: str) -> str:
+        """By what the files are split, as a line for the person who reads it. unit: whose hash."""
+        by = f"the hash of {self.group or unit}"
+        if not self.validation and not self.test:
+            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
+        if not self.validation:
+            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
+        return "" if self.test else "split: no test part; give one to `ensue evaluate --test`"
+
     def read_options(
         self, by_line: bool = False, grouped: bool = True, others: bool = False
     ) -> ReadOptions:
@@ -109,6 +123,7 @@ class DataSettings(Table):
             delimiter=self.delimiter or None,
             quote=False if self.no_quote else None,
             decimal=self.decimal,
+            marked=tuple(self.marked),
             header=tuple(self.header) or True,
             columns=tuple(dict.fromkeys(name for name in wanted if name)),
             empty=tuple(self.columns),

@@ -2,6 +2,7 @@
 
 The text format of word2vec and GloVe: a word and its numbers on each line, spaces between them;
 a first line with two whole numbers (how many, how wide) may stand before. gzip is read as it is.
+Files whose names end in .bin are word2vec's binary ones.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.stream import open_file
-from ensue.data.vocabulary import Vocabulary
+from ensue.data.vocabulary import SPECIALS, Vocabulary
 from ensue.errors import DataError
 from ensue.files.caps import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
 
+SUFFIX = ".bin"
 MOST_PROBLEMS = 20
 COUNT = re.compile(rb"\d{1,18}")
 GZIP = b"\x1f\x8b"
@@ -53,9 +56,27 @@ def read_vectors(path: Path, vocabulary: Vocabulary, *, seed: int = 0) -> WordVe
     Only the lines of wanted words are read as numbers, so that memory is that of the
     vocabulary; the others are checked for their width."""
     reading = _Reading(path, vocabulary)
+    if path.suffix == SUFFIX:
+        for number, word, vector in _binary_vectors(path):
+            reading.words, reading.width = reading.words + 1, len(vector)
+            if word in reading.wanted:
+                reading.keep(number, word, vector)
+        return reading.result(seed)
     for line, content in _lines(path):
         reading.take(line, content)
     return reading.result(seed)
+
+
+def vector_width(path: Path) -> int:
+    """How many numbers the vectors of a file have."""
+    if path.suffix == SUFFIX:
+        return _binary_width(path)
+    reading = _Reading(path, Vocabulary(SPECIALS, (0, 0)))
+    for line, content in _lines(path):
+        reading.take(line, content)
+        if reading.width:
+            return reading.width
+    raise DataError(f"{path}: expected a word and its numbers on each line, got an empty file")
 
 
 class _Reading:
@@ -102,7 +123,7 @@ class _Reading:
             return
         word = b" ".join(fields[:beyond])
         if word in self.wanted:
-            self.keep(line, word, fields[beyond:])
+            self.read(line, word, fields[beyond:])
 
     def _check_width(self, line: int) -> None:
         if self.width > VECTOR_WIDTH:
@@ -111,19 +132,22 @@ class _Reading:
                 f"{self.width:,}: is this a file of word vectors?"
             )
 
-    def keep(self, line: int, word: bytes, numbers: list[bytes]) -> None:
+    def read(self, line: int, word: bytes, numbers: list[bytes]) -> None:
+        """The vector of a wanted word, as it is written."""
+        wrong = next((number for number in numbers if not _is_number(number)), None)
+        if wrong is not None:
+            self.problem(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
+            return
+        with np.errstate(over="ignore"):
+            self.keep(line, word, np.array(list(map(float, numbers))).astype(np.float32))
+
+    def keep(self, line: int, word: bytes, vector: NDArray[np.float32]) -> None:
         """The vector of a wanted word."""
         if word in self.lines_of:
             reason = f"{word.decode()!r} stands in line {self.lines_of[word]} already"
             self.problem(line, reason)
             return
         self.lines_of[word] = line
-        wrong = next((number for number in numbers if not _is_number(number)), None)
-        if wrong is not None:
-            self.problem(line, f"expected a number, found {wrong.decode(errors='replace')!r}")
-            return
-        with np.errstate(over="ignore"):
-            vector = np.array(list(map(float, numbers))).astype(np.float32)
         if not (np.abs(vector) <= VECTOR_NUMBER).all():
             told = f"expected finite numbers, at most {VECTOR_NUMBER:g}, found one that is not"
             self.problem(line, told)
@@ -199,3 +223,55 @@ def _is_number(text: bytes) -> bool:
     except ValueError:
         return False
     return b"_" not in text
+
+
+# --- word2vec's binary format: "count width" on a line, then for each word its bytes, a space, and
+# its numbers as little-endian float32; a line break may stand between two words ----------------
+
+
+def _binary_width(path: Path) -> int:
+    """How many numbers a vector has."""
+    with open_file(path) as file:
+        return _head(path, file)[1]
+
+
+def _binary_vectors(path: Path) -> Iterator[tuple[int, bytes, NDArray[np.float32]]]:
+    """Number (the first is 1), word and vector of each; DataError where the file ends early."""
+    with open_file(path) as file:
+        count, width = _head(path, file)
+        for number in range(1, count + 1):
+            word = _word(path, file, number)
+            numbers = file.read(4 * width)
+            if len(numbers) < 4 * width:
+                raise DataError(
+                    f"{path}: {count:,} vectors are announced, and the file ends in number "
+                    f"{number:,}: fetch it again"
+                )
+            yield number, word, np.frombuffer(numbers, "<f4").astype(np.float32)
+
+
+def _head(path: Path, file: BinaryIO) -> tuple[int, int]:
+    line = file.readline(100)
+    fields = line.split()
+    if len(fields) != 2 or not all(own.isdigit() for own in fields):
+        raise DataError(
+            f"{path}:1: expected how many vectors there are and how wide, as in word2vec's binary "
+            f"format, got {line[:40]!r}"
+        )
+    count, width = int(fields[0]), int(fields[1])
+    if not 0 < width <= VECTOR_WIDTH:
+        raise DataError(f"{path}:1: expected vectors of 1 to {VECTOR_WIDTH:,} numbers, got {width}")
+    return count, width
+
+
+def _word(path: Path, file: BinaryIO, number: int) -> bytes:
+    found = bytearray()
+    while (sign := file.read(1)) not in (b" ", b""):
+        if sign != b"\n" or found:
+            found += sign
+        if len(found) > VECTOR_LINE:
+            raise DataError(
+                f"{path}: word {number:,}: expected a word and a space, got {VECTOR_LINE:,} bytes "
+                "without one: is this a file of word vectors?"
+            )
+    return bytes(found)

@@ -38,26 +38,29 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
     "characters": (".", "gsu"),
 }
 # the files that a step needs beside those that every model has; of both languages
-PIECES: Mapping[str, str] = {
-    "ngrams": "ngrams",
-    "row": "row",
-    "picture": "picture",
-    "word parts": "words",
-    "chain features": "words",
-    "chain": "chain",
-    "surprise": "next",
-    "search": "search",
-    "series": "series",
-    "mixed series": "mixed",
-    "steps ahead": "series",
+PIECES: Mapping[str, tuple[str, ...]] = {
+    "ngrams": ("ngrams",),
+    "row": ("row",),
+    "picture": ("picture",),
+    "word parts": ("words",),
+    "chain features": ("words",),
+    "chain": ("chain",),
+    "surprise": ("next",),
+    "search": ("search",),
+    "series": ("times", "series"),
+    "members": ("mixed",),
+    "stream": ("stream",),
 }
 ALWAYS = ("tensors", "operators", "text", "answer")
 
 
 def pieces(exported: Exported) -> list[str]:
     """The files that the steps of a model need, each once."""
-    steps = [own["step"] for own in (*exported.before, *exported.after)]
-    found = dict.fromkeys(PIECES[step] for step in reversed(steps) if step in PIECES)
+    steps = reversed([*exported.before, *exported.after])
+    needed = [
+        key for step in steps for key in (step["step"], "members" * bool(step.get("members")))
+    ]
+    found = dict.fromkeys(name for key in needed for name in PIECES.get(key, ()))
     return list(found)  # those of the steps after come first: others may build on them
 
 
@@ -83,13 +86,27 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
     )
 
 
-def _in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
-    """A step with its patterns as JavaScript has them."""
-    if step["step"] != "tokenise":
-        return dict(step)
+def _tokenise_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
     pattern, flags = PATTERNS[step["name"]]
     kept = {k: v for k, v in step.items() if not k.startswith("pattern")}
     return {**kept, "javascript": pattern, "flags": flags}
+
+
+def _series_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+    def written(pattern: str) -> str:
+        return pattern.replace("(?P<", "(?<").replace("(?P=s)", r"\k<s>")
+
+    reads = {key: list(map(written, step["reads"][key])) for key in ("patterns", "either")}
+    return {**step, "reads": {**step["reads"], **reads}}
+
+
+# steps whose patterns are Python's
+IN_JAVASCRIPT = {"tokenise": _tokenise_in_javascript, "series": _series_in_javascript}
+
+
+def _in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+    """A step with its patterns as JavaScript has them."""
+    return IN_JAVASCRIPT.get(step["step"], dict)(step)
 
 
 # --- run to be compared --------------------------------------------------------------------------

@@ -82,7 +82,8 @@ class _Before:
 
 def _files(folder: RunFolder) -> list[Path]:
     """What a training writes before there is anything learned."""
-    folders = [folder.path / MEMBERS, folder.path / REFIT, folder.checkpoints, folder.learned]
+    folders = [folder.path / MEMBERS, folder.path / REFIT, folder.checkpoints]
+    folders += [folder.base, folder.learned]
     return [folder.config, folder.history, folder.timing, *folders, folder.failure]
 
 

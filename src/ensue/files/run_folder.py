@@ -21,9 +21,10 @@ class RunFolder:
     """The files of a run.
 
     config.toml, data.json: what it follows from; history.jsonl, timing.jsonl, checkpoints/: how it
-    went; learned/: what was learned beside the weights, until the model is there; model/,
-    training.json, card.md: what came of it; evaluation.json, evaluation-rows/: how good it is;
-    failure.json: why it ended before its time; lock: held while it is trained."""
+    went; base/: a copy of what it began from; learned/: what was learned beside the weights, until
+    the model is there; model/, training.json, card.md: what came of it; evaluation.json,
+    evaluation-rows/: how good it is; failure.json: why it ended before its time; lock: held while
+    it is trained."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -32,6 +33,7 @@ class RunFolder:
         self.history = self.path / "history.jsonl"
         self.timing = self.path / "timing.jsonl"
         self.checkpoints = self.path / "checkpoints"
+        self.base = self.path / "base"
         self.learned = self.path / "learned"
         self.model = self.path / "model"
         self.training = self.path / "training.json"
@@ -45,7 +47,7 @@ class RunFolder:
     def check(self) -> None:
         """RunError where a link, a FIFO or a device stands under one of the names: what is read
         or written by a name of the folder is inside of it."""
-        folders = [self.checkpoints, self.learned, self.model, self.evaluation_rows]
+        folders = [self.checkpoints, self.base, self.learned, self.model, self.evaluation_rows]
         folders += [self.path / MEMBERS, self.path / REFIT]
         files = [own for own in self._named() if own not in folders]
         refuse_strange(dict.fromkeys(files, stat.S_IFREG) | dict.fromkeys(folders, stat.S_IFDIR))

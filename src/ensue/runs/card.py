@@ -81,6 +81,8 @@ def _training(folder: RunFolder, trained: Trained) -> str:
             f"- network {number}: {own.updates:,} updates in {own.epochs} epochs, stopped by "
             f"{own.reason}; best on validation: {_listed(own.scores or {})}"
         )
+    if trained.answer:
+        lines.append(f"- with a linear model, on validation: {_listed(trained.answer)}")
     lines.append("- the whole configuration: config.toml")
     return "\n".join(lines) + "\n"
 

@@ -17,7 +17,7 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import FIRST_VERSION
 from ensue.errors import ConfigError, RunError, unknown
 from ensue.files.opening import read_plain
-from ensue.runs.paths import located, portable, with_cell_paths, with_paths
+from ensue.runs.paths import located, portable, with_base_paths, with_cell_paths, with_paths
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.cell_name import cell_references
@@ -25,9 +25,11 @@ from ensue.tasks.model import Model
 from ensue.tasks.model_settings import not_watched
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
+from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import TrainSettings
 
-TABLES = ("data", "text", "model", "train")
+BASE = "base"  # a table that stands there only where a run begins from one
+TABLES = ("data", "text", "model", "train", BASE)
 AnyTask = Task[Any, Any, Any]
 Told = Mapping[str, frozenset[str]]
 Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults of a task
@@ -45,6 +47,7 @@ class RunConfig:
     text: TextSettings
     model: Table
     train: TrainSettings
+    base: BaseSettings = field(default_factory=lambda: BaseSettings.of({}, BASE))
     renamed: tuple[str, ...] = field(default=(), compare=False)
     told: Told = field(default_factory=dict, compare=False)
 
@@ -105,12 +108,14 @@ class RunConfig:
             raise ConfigError(f"{path}: this is not TOML: {error}") from None
         find = partial(located, folder=path.parent)
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
+        base = with_base_paths(config.base, find)
         told = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
-        return replace(config, data=data, model=model, told=told)
+        return replace(config, data=data, model=model, base=base, told=told)
 
     def tables(self) -> dict[str, Any]:
         """As TOML holds it; `of` reads it back."""
-        tables = {name: getattr(self, name).table() for name in TABLES}
+        names = [name for name in TABLES if name != BASE or self.base.path]
+        tables = {name: getattr(self, name).table() for name in names}
         return {"task": self.task, "members": self.members, **tables}
 
     def text_of(self, folder: Path | None = None) -> str:
@@ -120,6 +125,8 @@ class RunConfig:
             change = partial(portable, folder=folder)
             tables["data"] = with_paths(self.data, change).table()
             tables["model"] = with_cell_paths(self.model, change).table()
+            if self.base.path:
+                tables[BASE] = with_base_paths(self.base, change).table()
         return tomli_w.dumps(tables)
 
     def flat(self) -> dict[str, Any]:
@@ -140,7 +147,7 @@ class RunConfig:
     def new_model(self) -> Model[Any, Any, Any]:
         """Not fitted yet."""
         kind, members = self.description.model_class, self.members
-        found = kind(self.text, self.model, self.train, members=members)
+        found = kind(self.text, self.model, self.train, base=self.base, members=members)
         found.roles = self.data.roles()
         found.told = {name: self.told.get(name, frozenset()) for name in found.told}
         return found
@@ -173,6 +180,7 @@ def tables_of(task: AnyTask) -> Kinds:
         "text": (TextSettings, task.text_defaults),
         "model": (task.settings, {}),
         "train": (TrainSettings, {**watched, **task.train_defaults}),
+        BASE: (BaseSettings, {}),
     }
 
 

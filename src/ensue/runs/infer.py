@@ -12,10 +12,11 @@ from ensue.data.parallel import sides_of
 from ensue.data.recognise.columns import VALUES, WRITTEN, Kind
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
+from ensue.escape import in_shell
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings, shown_value
 from ensue.runs.messages import Message
-from ensue.runs.paths import with_cell_paths
+from ensue.runs.paths import with_base_paths, with_cell_paths
 from ensue.setting_words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.questions import decided, undecided
@@ -24,6 +25,8 @@ from ensue.tasks.rows.recognise import roles_of
 from ensue.tasks.sample import Guess, Sample
 
 NO_WORDS: Words = {}
+ASIDE = (Kind.IDENTIFIER, Kind.DATE)  # columns that are passed over by most tasks
+BESIDE = (*VALUES, Kind.TEXT, Kind.NAME, Kind.OTHER)  # and by those that read one text
 
 
 class Inferred(NamedTuple):
@@ -49,7 +52,13 @@ def infer(
     if task is not None and task not in TASKS:
         raise ConfigError(str(unknown("task", task, TASKS)))
     _refuse_twice(given)
-    sample = Sample(given, said)
+    sample = Sample(given, said).without_header().without_marks()
+    data = {
+        **data,
+        **sample.data.model_dump(
+            include={"header", "marked", "decimal"} & sample.data.model_fields_set
+        ),
+    }
     name, guess = _named(sample, task) if task else _recognised(sample)
     hints = sample.header_lines() if "rows" in vars(sample) else []
     lines = _decisions(sample, guess, "" if task else name)
@@ -59,9 +68,10 @@ def infer(
     effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
     lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
     config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))
-    config = replace(config, model=with_cell_paths(config.model, abspath))
+    base = with_base_paths(config.base, abspath)
+    config = replace(config, model=with_cell_paths(config.model, abspath), base=base)
     split = config.description.split_line(config.data, config.model)
-    messages = [Message(hint, warning=True) for hint in hints]
+    messages = [Message(hint, warning=True) for hint in [*sample.notes, *hints]]
     messages += [Message(line) for line in config.renamed]
     return Inferred(config, [*messages, *map(Message, lines), *[Message(split)] * bool(split)])
 
@@ -79,12 +89,25 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
             f"{table}.{key}: {_told(value)}{_seen(sample, value)}" for key, value in keys.items()
         ]
     if found and "kinds" in vars(sample):
-        kinds = (Kind.IDENTIFIER, Kind.DATE)
-        used = str([*guess.data.values(), *guess.tables.values()])
-        left = [own for own in sample.kinds.values() if own.kind in kinds]
-        told = [f"{own.name} ({own.kind})" for own in left if repr(own.name) not in used]
-        lines += [f"not used: {', '.join(told)}"] * bool(told)
+        lines += _not_used(sample, guess)
     return lines
+
+
+def _not_used(sample: Sample, guess: Guess) -> list[str]:
+    """The columns that are passed over; beside a text, how they are learned from as well."""
+    beside = bool(guess.data.get("text") or sample.data.text)
+    said = [*guess.data.values(), *guess.tables.values(), sample.data.table()]
+    used = str(said)
+    left = [own for own in sample.kinds.values() if repr(own.name) not in used]
+    kinds = (*ASIDE, *BESIDE) if beside else ASIDE
+    told = [own for own in left if own.kind in kinds]
+    if not told:
+        return []
+    line = f"not used: {', '.join(f'{own.name} ({own.seen})' for own in told)}"
+    readable = [own.name for own in told if own.kind in VALUES]
+    if readable and beside:
+        line += f"; learn from them, too, with --columns {in_shell(','.join(readable))}"
+    return [line]
 
 
 def _seen(sample: Sample, name: Any) -> str:
@@ -120,6 +143,9 @@ def _recognised(sample: Sample) -> tuple[str, Guess]:
 def _nothing_recognised(sample: Sample) -> EnsueError:
     """Why no task fits, as far as the columns tell."""
     label, rows = sample.data.label, sample.rows
+    for task in TASKS.values():
+        if (problem := task.problem(sample)) is not None:
+            return problem
     try:
         roles_of(sample)
     except EnsueError as problem:

@@ -19,7 +19,7 @@ from ensue.tasks import ROOMS, TASKS
 
 FILE = Path(__file__).with_name("settings.json")
 ALONE = ""  # keys that stand in no table
-TABLES = (ALONE, "data", "text", "model", "train")  # in the order of config.toml
+TABLES = (ALONE, "data", "text", "model", "train", "base")  # in the order of config.toml
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
 from ensue.settings import Table
 from ensue.tasks.blocks.cell_name import cell_references
+from ensue.tasks.transfer.settings import BaseSettings
 
 MOST_UP = 2  # folders between a run and files that are near it
 PARTS = ("train", "validation", "test")
@@ -35,6 +36,11 @@ def with_cell_paths(model: Table, change: Callable[[str], str]) -> Table:
         key: cell.at(change(cell.file)) for key, cell in cell_references(model).items() if cell.file
     }
     return model.model_copy(update=found) if found else model
+
+
+def with_base_paths(base: BaseSettings, change: Callable[[str], str]) -> BaseSettings:
+    """What a run begins from under another path."""
+    return base.model_copy(update={"path": [change(path) for path in base.path]})
 
 
 def portable(path: str, folder: Path) -> str:

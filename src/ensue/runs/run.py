@@ -172,16 +172,16 @@ class Run:
 
     @property
     def best(self) -> float | None:
-        """The best score on validation, of an ensemble the mean over its networks."""
+        """The score on validation of what answers: with a linear model, or the mean of networks."""
         watch = self.setting("train", "watch")
-        found = [own["scores"].get(watch) for own in self._outcomes() if own["scores"]]
-        known = [value for value in found if value is not None]
+        found = [own["scores"] for own in self._outcomes() if own["scores"]]
+        known = [own[watch] for own in found if own.get(watch) is not None]
         return sum(known) / len(known) if known else None
 
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
-            return list(ended.get("networks", []))
+            return list([{"scores": ended["answer"]}] if "answer" in ended else ended["networks"])
         rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]

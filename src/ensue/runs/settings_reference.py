@@ -22,6 +22,7 @@ from ensue.setting_words import MODEL, WORDS
 from ensue.settings import Table, expected_of, in_toml
 from ensue.tasks import ROOMS, TASKS
 from ensue.tasks.settings import TextSettings
+from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import TrainSettings
 
 MEMBERS = Setting("members", 1, "a whole number ≥ 1", "Number of networks; their mean answers.")
@@ -29,6 +30,7 @@ SHARED: Mapping[str, type[Table]] = {
     "data": DataSettings,
     "text": TextSettings,
     "train": TrainSettings,
+    "base": BaseSettings,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ from ensue.files.seal import (
     unsealed_line,
 )
 from ensue.runs.card import write_card
-from ensue.runs.config import RunConfig
+from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
-from ensue.tasks.fitting import Fitting, holding
+from ensue.tasks.fitting import Fitting, answerable, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
 from ensue.tasks.saved import write_model
@@ -50,19 +50,29 @@ AnyModel = Model[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Trained:
-    """outcomes: of each network; rows: how many to train and to validate on."""
+    """outcomes: of each network; rows: how many to train and to validate on; answer: scores of
+    what answers, where that is no network alone."""
 
     config: RunConfig
     model: AnyModel
     outcomes: Sequence[Outcome]
     rows: dict[str, int]
+    answer: Mapping[str, float] = field(default_factory=dict)
 
     def best(self) -> str:
-        """The validation scores of the weights that were kept."""
-        scores = [own.scores or {} for own in self.outcomes]
-        names = sorted({name for own in scores for name in own})
-        shown = {name: [f"{own[name]:.4f}" for own in scores] for name in names}
-        return "best on validation: " + ", ".join(f"{n} {' '.join(v)}" for n, v in shown.items())
+        """The validation scores of what answers; of the networks alone beside them."""
+        alone = _listed([own.scores or {} for own in self.outcomes])
+        if not self.answer:
+            return f"best on validation: {alone}"
+        networks = f"network{'s' * (len(self.outcomes) > 1)}"
+        return f"best on validation: {_listed([self.answer])}; the {networks} alone: {alone}"
+
+
+def _listed(scores: Sequence[Mapping[str, float]]) -> str:
+    """Names with the values of each."""
+    names = sorted({name for own in scores for name in own})
+    shown = {name: [f"{own[name]:.4f}" for own in scores] for name in names}
+    return ", ".join(f"{name} {' '.join(values)}" for name, values in shown.items())
 
 
 # --- the configuration -------------------------------------------------------------------------
@@ -219,6 +229,7 @@ def train_run(
             _refuse_other_reading(folder, config, allow)
         facts = data_facts(folder, config) if first else b""  # of the files as they are read
         model = config.new_model()
+        model.read_base(folder)
         train, held = read_parts(config, model, say)
         config = config.changed(adapt(model, train, lambda line: say(Message(line))))
         seal = {}
@@ -234,10 +245,15 @@ def train_run(
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
-        trained = Trained(config, model, outcomes, rows)
+        answer = model.task.answer_scores(answerable(model, train, held, _silent), model)
+        trained = Trained(config, model, outcomes, rows, answer)
         if first:
             _write(folder, trained, seal, say)
     return trained
+
+
+def _silent(text: str) -> None:
+    """Nothing is said twice."""
 
 
 def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:
@@ -253,7 +269,9 @@ def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:
     text = read_plain(folder.config).decode("utf-8", "replace")
     if "split_version" not in config.told.get("data", ()):
         config = config.changed({"data": {"split_version": there.data.split_version}})
-    tables = {name: kind for name, (kind, _) in config.kinds().items() if name != "data"}
+    tables = {
+        name: kind for name, (kind, _) in config.kinds().items() if name not in ("data", BASE)
+    }
     keys = [key for kind in tables.values() for key in kind.model_fields]
     if all(f"\n{key} = " in text for key in keys):
         return config
@@ -282,6 +300,7 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
         if own.history.exists()
     ]
     facts = {"format": FORMAT, "rows": trained.rows, "networks": networks, "histories": rows}
+    facts |= {"answer": finite({**trained.answer})} if trained.answer else {}
     write_whole(folder.training, sealed(facts))
     write_card(folder, trained, say)
     if folder.learned.is_dir():
@@ -317,14 +336,21 @@ def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
 
 def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
     """With the task's defaults for its training part, as `train_run` settles it."""
-    if not config.description.adapts:
+    if not config.description.adapts and not config.base.path:
         return config
-    return config.changed(_adapted(config, say)[2])
+    return adapted(config, say)[0]
+
+
+def adapted(config: RunConfig, say: Say = nobody) -> tuple[RunConfig, AnyModel, Any]:
+    """The same with a model that is not fitted yet, and the training part."""
+    model, train, tables = _adapted(config, say)
+    return config.changed(tables), model, train
 
 
 def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
+    model.read_base()
     train = model.task.files(config.data, model).part("train")
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 

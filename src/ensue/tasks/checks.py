@@ -239,15 +239,15 @@ def rising(found: Array, name: str, *, strictly: bool = True) -> Array:
 # --- vocabularies ------------------------------------------------------------------------------
 
 
-def vocabulary(specials: tuple[str, ...]) -> Check[Vocabulary]:
-    """Of tokens, one at least."""
+def vocabulary(specials: tuple[str, ...], *others: tuple[str, ...]) -> Check[Vocabulary]:
+    """Of tokens, one at least. others: specials that it may have instead."""
 
     def check(value: Any, name: str) -> Vocabulary:
         try:
             found = Vocabulary.from_dict(value)
         except DataError as error:
             raise Unfit(f"{name}: {error}") from None
-        if found.specials != specials or not found.tokens:
+        if found.specials not in (specials, *others) or not found.tokens:
             wanted = f"the specials {', '.join(specials)}" if specials else "labels"
             raise Unfit(f"{name}: expected {wanted}, got {_cut(', '.join(found.tokens) or 'none')}")
         return found
@@ -257,4 +257,5 @@ def vocabulary(specials: tuple[str, ...]) -> Check[Vocabulary]:
 
 words = vocabulary(SPECIALS)
 text_words = vocabulary(TEXT_SPECIALS)
+read_words = vocabulary(SPECIALS, TEXT_SPECIALS)  # the latter are those of a base
 labels = vocabulary(())

@@ -9,9 +9,11 @@ step below stands what it writes.
     look up, cut, count               tokens as numbers; at most so many; how many there are
     ngrams                            the columns and values of a linear model
     word parts, chain features        what the spelling of words tells
-    vectors, scale, series            numbers as they are, or scaled; the last steps of a series
-    mixed series, row, picture        what solved members say of it; of a table; bytes of a picture
+    vectors, scale                    numbers as they are, or scaled
+    series                            the last steps of a series, and what solved members say of it
+    row, picture                      of a table; bytes of a picture
     begin                             the word and the state before a text
+    stream                            the states before all that is read
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
 search (for the best text), steps ahead (in the units of the data).
@@ -188,23 +190,6 @@ REFUSED: dict[str, tuple[str, str]] = {
         "an n-gram language model (model.family = ngram)",
         "train a network (model.family = recurrent)",
     ),
-    "beside": (
-        "other columns beside the targets of a mixed forecast",
-        "train on the targets alone",
-    ),
-    "clock": (
-        "a mixed forecast that reads the time of the year",
-        "train with --set model.family=direct",
-    ),
-    "member": (
-        "a mixed forecast with an ARIMA, an autoregressive or a multiplied seasonal member",
-        "train with --set model.family=direct",
-    ),
-    "ahead": (
-        "a forecast that reads what is known ahead: columns, calendar or facts of a series",
-        "train on the series alone",
-    ),
-    "panel": ("a forecast of many series at once", "train on one series"),
     "c": (
         "an operator that C does not have yet, as convolutions over pictures",
         "export it as ONNX or JavaScript",
@@ -215,6 +200,20 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train on numbers and categories",
     ),
     "columns": ("columns of a table beside the text", "train on the text alone"),
+    "both ways": (
+        "streaming of a network that reads what comes after a step (bidirectional, transformer, "
+        "convolution)",
+        "train with --set model.encoder=recurrent --set model.bidirectional=false",
+    ),
+    "next words": (
+        "streaming of a labeller whose linear chain reads the next words",
+        "train with --set model.linear_share=0",
+    ),
+    "stream": (
+        "streaming of this task: its answer is one to a whole (a window of a series, a row, a "
+        "picture, two texts), or comes word by word as it is",
+        "export it without --streaming",
+    ),
 }
 
 

@@ -27,11 +27,14 @@ from ensue.tasks.kept_cells import (
     kept_settings,
     with_kept_cells,
 )
+from ensue.tasks.members import refuse_members, trained, trained_again
 from ensue.tasks.model_settings import (
+    Base,
     Given,
     Settled,
     Tables,
     adapt,
+    base_settings,
     config_of,
     misplaced,
     not_watched,
@@ -43,15 +46,18 @@ from ensue.tasks.recipes import with_recipe
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
-from ensue.tasks.unfinished import KeepsLearned, write_finished
+from ensue.tasks.transfer.layers import begin_network, rates_of
+from ensue.tasks.transfer.loading import read_base
+from ensue.tasks.transfer.pretrained import Beginning, Pretrained
+from ensue.tasks.unfinished import write_finished
 from ensue.training import (
     Outcome,
     RateCurve,
     RunFolder,
+    RunSettings,
     TrainSettings,
     Watcher,
     find_rate,
-    fit,
     processes,
 )
 from ensue.training.devices import device_of
@@ -62,7 +68,8 @@ A = TypeVar("A", default=Any)  # an answer
 
 class Model(Generic[S, P, L, A]):
     """A model of a task. text, model, train: settings, or tables of those that are not as
-    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). members: how many networks,
+    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). base: what its training begins
+    from, the folder of a run or model, or a table with its `path`; members: how many networks,
     whose mean answers; recipe: "quick", about a minute of training, or "best", hours.
 
     >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
@@ -82,6 +89,7 @@ class Model(Generic[S, P, L, A]):
         model: S | Given | None = None,
         train: TrainSettings | Given | None = None,
         *,
+        base: Base = None,
         members: int | None = None,
         recipe: str = "",
         **more: Never,
@@ -98,6 +106,8 @@ class Model(Generic[S, P, L, A]):
         if told := not_watched(task, given["watch"]):
             raise OptionError(told)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
+        self.base = base_settings(base)
+        self.pretrained: Pretrained | None = None  # what a training begins from
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
         self.settled = Settled(self, {})
         self.curves = Curves()
@@ -144,12 +154,24 @@ class Model(Generic[S, P, L, A]):
         self._learned, self.networks = None, []
         self.openings = openings_of(how.folder, data, validation)
         with holding(how.folder):
+            self.settle({})
+            self.read_base(how.folder)
             train, held = fit_parts_of(self, data, validation, columns, how.say)
             adapt(self, train, how.say)
             self.fit_parts(train, held, how)
             if how.folder is not None and processes.team().first:
                 write_finished(how.folder, self.as_saved())
         return self
+
+    def read_base(self, folder: RunFolder | None = None) -> None:
+        """What its training begins from, if from anything. folder: of the run, whose copy of it is
+        taken once there is one."""
+        self.pretrained = read_base(self, folder) if self.base.path else None
+
+    @property
+    def beginning(self) -> Beginning | None:
+        own = self.pretrained
+        return None if own is None else Beginning(own, self.base.new_words)
 
     def settle(self, tables: Tables) -> None:
         """Takes over settings that the data tell; the next fit begins without them."""
@@ -164,7 +186,7 @@ class Model(Generic[S, P, L, A]):
     def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         task = self.task
         device_of(self.train.device)  # told before anything is learned, as the next
-        self._refuse_members()
+        refuse_members(self)
         task.check(train, "training")
         task.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
@@ -173,85 +195,32 @@ class Model(Generic[S, P, L, A]):
         try:
             for text in task.remarks(train, validation, self):
                 how.say(text)
-            outcomes = self._trained(train, validation, how)
+            self.networks, outcomes = trained(self, train, validation, how)
+            self.to(self.train.device)
             if task.calibrating:
                 how.show(task.calibrating)
             self._learned = task.calibrate(validation, self)
-            self._refit(train, validation, outcomes, how)
+            again = trained_again(self, train, validation, outcomes, how)
+            if again is not None:
+                self.networks = again
+                self.to(self.train.device)
         except BaseException:
             self._learned, self.networks = None, []
             raise
         return outcomes
-
-    def _refuse_members(self) -> None:
-        if self.task.is_solved(self.model) and self.members > 1:
-            raise OptionError(
-                f"members: expected 1 with model.family = {self._family_name()}, which is "
-                f"solved and has no seed, got {self.members}"
-            )
-
-    def _trained(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
-        """Each member with a seed of its own; a family that is solved has one."""
-        if self.task.is_solved(self.model):
-            solved = self.task.solve(train, validation, self)
-            self.networks = solved.networks
-            self.to(self.train.device)
-            return [Outcome(0, 0, solved.reason, solved.scores, None)]
-        config, watchers = run_settings(self, how), how.watchers
-        if how.folder is not None:
-            watchers = [*watchers, KeepsLearned(how.folder, lambda: self.as_saved(how.seal))]
-        networks, outcomes = [], []
-        for member in range(self.members):
-            settings = self.train.model_copy(update={"seed": self.train.seed + member})
-            network = self.fresh(settings.seed)
-            place = how.folder
-            if member and place is not None:
-                place = place.member(member + 1)
-            source = self.task.source(train, self, settings.seed)
-            scored = self.task.validation(network, validation, self)
-            outcomes.append(
-                fit(
-                    network,
-                    source,
-                    scored,
-                    settings,
-                    place,
-                    (*watchers, self.curves.watch(member)),
-                    config=config,
-                    allow=how.allow,
-                )
-            )
-            networks.append(network.eval())
-        self.networks = networks
-        return outcomes
-
-    def _refit(self, train: P, validation: P, outcomes: Sequence[Outcome], how: Fitting) -> None:
-        """All again on both parts, for as many updates as were best; nothing is left to stop by.
-        What was learned and calibrated stays as it is."""
-        whole = self.task.refit(train, validation, self)
-        if whole is None:
-            return
-        if self.task.is_solved(self.model):
-            self.networks = self.task.solve(whole, validation, self).networks
-            self.to(self.train.device)
-            return
-        config = run_settings(self, how)
-        for member, outcome in enumerate(outcomes):
-            changed = {"seed": self.train.seed + member, "most_updates": outcome.best_update}
-            settings = self.train.model_copy(update={**changed, "patience": None})
-            network = self.fresh(settings.seed)
-            place = None if how.folder is None else how.folder.refit(member + 1)
-            source = self.task.source(whole, self, settings.seed)
-            how.show(f"training again, with the validation part: {outcome.best_update} updates")
-            fit(network, source, None, settings, place, how.watchers, config=config)
-            self.networks[member] = network.eval()
 
     def fresh(self, seed: int) -> nn.Module:
         """A network whose weights follow from the seed alone, on the device of training."""
         device = device_of(self.train.device)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            return self.task.build(self).to(device)
+            network = self.task.build(self)
+        begin_network(network, self)
+        return network.to(device)
+
+    def run_settings(self, network: nn.Module, how: Fitting) -> RunSettings:
+        """What must be the same when the training of a network goes on."""
+        return run_settings(self, how, rates_of(network, self))
 
     def to(self, device: str) -> Self:
         """Answers come from there: auto, cpu or cuda."""
@@ -264,8 +233,7 @@ class Model(Generic[S, P, L, A]):
         """Tries ever higher learning rates on a fresh network, and suggests one."""
         if self.task.is_solved(self.model):
             raise OptionError(
-                f"find-rate: model.family = {self._family_name()} is solved and has no learning "
-                "rate"
+                f"find-rate: model.family = {self.family_name} is solved and has no learning rate"
             )
         self.task.check(train, "training")
         self._learned = self.task.learn(train, train, self)
@@ -275,7 +243,8 @@ class Model(Generic[S, P, L, A]):
         finally:
             self._learned = None
 
-    def _family_name(self) -> str:
+    @property
+    def family_name(self) -> str:
         return str(getattr(self.model, "family", ""))
 
     # ------------------------------------------------------------- answers
@@ -353,7 +322,10 @@ class Model(Generic[S, P, L, A]):
                 trust,
                 saved.place,
             )
-            found = cls(facts["text"], settings, facts["train"], members=facts["members"])
+            base = facts.get("base")
+            found = cls(
+                facts["text"], settings, facts["train"], base=base, members=facts["members"]
+            )
             found.roles, found.label_type = saved.roles, saved.label_type
             found._learned = cls.task.unpack(saved, found)
             count = None if cls.task.is_solved(found.model) else found.members
@@ -367,6 +339,7 @@ class Model(Generic[S, P, L, A]):
             "model": kept_settings(self.model).table(),
             "train": self.train.table(),
             "members": self.members,
+            **({"base": self.base.table()} if self.base.path else {}),
             **({"cells": cells} if (cells := cell_facts(self.model)) else {}),
             **({"roles": dict(self.roles)} if self.roles else {}),
             **({"label_type": self.label_type} if self.label_type else {}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ensue.errors import OptionError
@@ -12,7 +13,9 @@ from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.settings import TextSettings
-from ensue.training import RunSettings, TrainSettings
+from ensue.tasks.transfer.settings import BaseSettings
+from ensue.tasks.transfer.takeover import taken_over
+from ensue.training import ALL_LEARN, LayerRates, RunSettings, TrainSettings
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", bound="AnyPart")
 Given = Mapping[str, Any]
+Base = str | Path | Sequence[str | Path] | Given | BaseSettings | None  # of a training
 Tables = Mapping[str, Given]  # settings by table and key
 TABLES = ("text", "model", "train")
 
@@ -29,6 +33,22 @@ def settings_of(kind: type[Any], given: Any, defaults: Given, where: str) -> Any
     if isinstance(given, kind):
         return given
     return kind.of({**defaults, **(given or {})}, where)
+
+
+def base_settings(given: Base) -> BaseSettings:
+    """What a training begins from, by its path alone or with how it is used."""
+    if isinstance(given, BaseSettings):
+        return given
+    if isinstance(given, Mapping):
+        path = given.get("path", [])
+        return BaseSettings.of({**given, "path": _paths(path)}, "base")
+    return BaseSettings.of({"path": _paths(given)}, "base")
+
+
+def _paths(given: Any) -> list[str]:
+    if given is None:
+        return []
+    return [str(given)] if isinstance(given, str | Path) else [str(own) for own in given]
 
 
 def told_keys(given: Table | Given | None) -> frozenset[str]:
@@ -75,17 +95,21 @@ def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
 
 def config_of(model: Model[Any, Any, Any]) -> dict[str, Any]:
     """Every setting by `table.key`."""
-    tables = {name: getattr(model, name).table() for name in TABLES}
+    names = (*TABLES, "base") if model.base.path else TABLES
+    tables = {name: getattr(model, name).table() for name in names}
     return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
 
 
-def run_settings(model: Model[Any, Any, Any], how: Fitting) -> RunSettings:
+def run_settings(
+    model: Model[Any, Any, Any], how: Fitting, layers: LayerRates = ALL_LEARN
+) -> RunSettings:
     """What must be the same when a training goes on: every setting, and the equations of cells of
-    one's own, wherever their files are."""
+    one's own, wherever their files are. layers: those that begin from a base."""
     found = dict(config_of(model) if how.config is None else how.config)
     for key, cell in cell_facts(model.model).items():
         found[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
-    return RunSettings(found, lambda config: _upgraded(config, model.task.settings))
+    found.pop("base.path", None)  # what it holds counts, base.digest, not where it is
+    return RunSettings(found, lambda config: _upgraded(config, model.task.settings), layers)
 
 
 def _upgraded(config: Given, kind: type[Table]) -> dict[str, Any]:
@@ -120,11 +144,13 @@ def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Ta
     """The model takes over the task's defaults for this training part, but for what a person
     gave; the next fit begins without them. say: told what was chosen, and why."""
     recipe = model.task.fitted_settings(train, model)
-    tables = {
+    tables: dict[str, Given] = {
         name: new
         for name, own in recipe.tables.items()
         if (new := {key: value for key, value in own.items() if key not in model.told[name]})
     }
+    for name, own in taken_over(model).items():
+        tables[name] = {**tables.get(name, {}), **own}
     if tables:
         model.settled.take(model, tables)
         if recipe.why:

@@ -24,6 +24,7 @@ def undecided(sample: Sample, readings: Sequence[Reading], named: bool = False) 
     several = len({task.name for task, _ in readings}) > 1
     what = "what is to be learned" if several or not named else "which columns are meant"
     told = [f"{sample.place}: the columns do not tell {what}:"]
+    told += [f"  ({note})" for note in sample.notes]
     told += [f"  {own.name}: {own.seen}" for own in sample.kinds.values()]
     more = len(readings) - MOST_CHOICES
     rest = f", and {more} more are possible" if more > 0 else ""

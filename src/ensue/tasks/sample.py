@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property, partial
@@ -24,6 +24,8 @@ from ensue.data.recognise.columns import (
     is_identifier_name,
 )
 from ensue.data.recognise.format import format_of
+from ensue.data.recognise.header import unnamed_columns
+from ensue.data.recognise.marked_numbers import decimal_of, mark_of, plain_number
 from ensue.data.roles import (
     TEXTS,
     Roles,
@@ -38,6 +40,7 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 
 LOOKED_AT = 200  # rows
+LOOKED_THROUGH = 100_000  # rows of a file that may be sorted
 MOST_CLASSES = 50  # of numbers that are names of classes
 FEW_CLASSES = 20  # whole numbers that are hardly anything else
 FEW_DECIMALS = 10  # numbers with decimals that may be classes: 1, 1.5, 2, …
@@ -71,11 +74,12 @@ class Guess:
 @dataclass(frozen=True)
 class Sample:
     """data: the keys of [data] that were given; settings: the other tables that were; origin: what
-    the rows are read from."""
+    the rows are read from; notes: what was made of the file itself, for the person who reads."""
 
     data: DataSettings
     settings: Mapping[str, Any] = field(default_factory=dict)
     origin: Origin = FILES
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -203,12 +207,61 @@ class Sample:
 
     def header_lines(self) -> list[str]:
         """A hint, where the first line may be a row rather than names of columns."""
-        if parallel(self.data.train) or not self.origin.files:
-            return []
-        rows = self.rows
-        format = format_named(format_of(Path(rows[0].place.file), self.data.format))
-        wanted = format.header and not self.data.header and header_is_data(rows)
+        wanted = self._names_in_first_line() and header_is_data(self.rows)
         return [header_hint(self.columns)] if wanted else []
+
+    def _names_in_first_line(self) -> bool:
+        """Whether the columns are called what the first line of the file says."""
+        if parallel(self.data.train) or not self.origin.files or self.data.header:
+            return False
+        return format_named(format_of(Path(self.rows[0].place.file), self.data.format)).header
+
+    def without_header(self) -> Sample:
+        """The same data with names for columns that no line names, and a note that says so; as it
+        is where the first line has the names, or somebody said."""
+        if "header" in self.data.model_fields_set or isinstance(self._found, DataError):
+            return self
+        found = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
+        if found is None:
+            return self
+        told = (
+            f"the first line is a row ({found.why}): columns named {', '.join(found.names)}; if it "
+            "has their names, add --set data.header=[]"
+        )
+        return self._with({"header": found.names}, told)
+
+    def without_marks(self) -> Sample:
+        """The same data with numbers such as €12.50 or 1 234,5 read as such, and a note of each
+        column; an error where it is not known what a comma or a point in them is."""
+        told = self.data.model_fields_set
+        if "marked" in told or not self.origin.files or isinstance(self._found, DataError):
+            return self
+        texts = {self.data.text, self.data.second}
+        names = [name for name in self.columns if name not in texts]
+        found = {name: own for name in names if (own := mark_of(self.values(name))) is not None}
+        if not found:
+            return self
+        decimal = self.data.decimal if "decimal" in told else decimal_of(found, self._numbers())
+        notes = "; ".join(
+            f"{name}: numbers, {own.example!r} is {plain_number(own.example, decimal)}"
+            for name, own in found.items()
+        )
+        return self._with({"marked": list(found), "decimal": decimal}, notes)
+
+    def _numbers(self) -> dict[str, str]:
+        """A value with a decimal point of each column of plain numbers that has one."""
+        found = {}
+        for name in self.columns:
+            values = [own for own in self.values(name) if isinstance(own, str) and "." in own]
+            if values and self.kinds[name].kind is Kind.NUMBER:
+                found[name] = values[0]
+        return found
+
+    def _with(self, data: Mapping[str, Any], note: str) -> Sample:
+        """The same with more said of [data]."""
+        given = self.data.model_dump(exclude_unset=True)
+        settings = DataSettings.of({**given, **data}, "data")
+        return replace(self, data=settings, notes=(*self.notes, note))
 
     def no_text(self) -> DataError:
         """The error where no column can be the text."""
@@ -242,4 +295,25 @@ def first_rows(
     found = list(islice(rows, count))
     if not found:
         raise DataError("expected files to read, got none")
+    if len(found) == count and _sorted(found):
+        found += _spread(islice(rows, LOOKED_THROUGH), count)
     return found
+
+
+def _sorted(rows: Sequence[Row]) -> bool:
+    """Whether a column is the same in all rows, as the label is in a file that is sorted by it."""
+    first = rows[0].fields
+    return any(all(row.fields.get(name) == value for row in rows)
+               for name, value in first.items() if isinstance(value, str | int))  # fmt: skip
+
+
+def _spread(rows: Iterable[Row], most: int) -> list[Row]:
+    """At most so many rows, evenly over all."""
+    kept: list[Row] = []
+    apart = 1
+    for number, row in enumerate(rows):
+        if number % apart == 0:
+            kept.append(row)
+        if len(kept) > most:
+            kept, apart = kept[::2], 2 * apart
+    return kept

@@ -15,8 +15,14 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
+from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
+from ensue.tasks.abilities import NOTHING as NOTHING
+from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import Draws as Draws
+from ensue.tasks.abilities import Explains as Explains
+from ensue.tasks.abilities import Explanation as Explanation
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
@@ -24,13 +30,14 @@ from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.usual import usual_space
+from ensue.tasks.transfer.ability import Refuses, Transfers
 from ensue.training import Source, Validation
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
-Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
-NOTHING: Asked = {}
 HELD_OUT = 0.1  # of the rows, where no validation is given
 
 
@@ -121,39 +128,6 @@ class Family(ABC, Generic[S]):
         """In a few words: "2 × LSTM of 200"."""
 
 
-class Explains(Protocol):
-    """Where an answer comes from: an ability of some tasks."""
-
-    option: Option  # how the command line is given what is to be explained
-
-    def explain(self, model: Any, given: Any, asked: Asked = NOTHING) -> Explanation:
-        """asked: the task's further words of `explain`."""
-        ...
-
-
-class Explanation(Protocol):
-    """found: a dataclass, the answer with its reasons."""
-
-    @property
-    def found(self) -> Any: ...
-
-    def as_text(self, width: int, colour: bool) -> str: ...
-
-    def as_svg(self) -> str: ...
-
-
-class Draws(Protocol):
-    """Answers as a picture: an ability of some tasks."""
-
-    def answers(self, model: Any, part: Any, asked: Asked) -> str:
-        """What was asked for, as SVG."""
-        ...
-
-    def evaluated(self, model: Any, part: Any) -> str:
-        """The end of a part beside what came, as SVG."""
-        ...
-
-
 class Task(ABC, Generic[S, P, L]):
     """A task. Its first docstring line is its one sentence.
 
@@ -174,6 +148,8 @@ class Task(ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
+    ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
     inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
@@ -184,6 +160,7 @@ class Task(ABC, Generic[S, P, L]):
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None
+    transfers: ClassVar[Transfers] = Refuses()  # its encoder, to other models and from them
 
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
 
@@ -196,19 +173,17 @@ class Task(ABC, Generic[S, P, L]):
         """Whether the data look like this task, and why; None where they do not."""
         return None
 
+    def problem(self, sample: Sample) -> DataError | None:
+        """What keeps data from this task that are hardly for any other; None where nothing does."""
+        return None
+
     @abstractmethod
     def infer(self, sample: Sample) -> Guess:
-        """The task was named: what of its columns and settings the data tell. An error names what
-        they do not."""
+        """The task was named: what the data tell of its settings; an error names what is not."""
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         """By what the files are split, as a line for the person who reads it."""
-        by = f"the hash of {data.group or self.unit}"
-        if not data.validation and not data.test:
-            return f"split: 80 % train, 10 % validation, 10 % test, by {by}"
-        if not data.validation:
-            return f"split: 90 % train, 10 % validation, by {by}; the test part is its own file"
-        return "" if data.test else "split: no test part; give one to `ensue evaluate --test`"
+        return data.split_line(self.unit)
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
@@ -292,6 +267,10 @@ class Task(ABC, Generic[S, P, L]):
         a person gave stays as it is; the rest is taken over, and stands in the configuration."""
         return Recipe()
 
+    def search_space(self, train: P, model: Model[S, P, L]) -> Space:
+        """What `select` searches for a training part like this one, around the model's settings."""
+        return {**usual_space(self), **self.ranges}
+
     # ------------------------------------------------------------- learned
     @abstractmethod
     def learn(self, train: P, validation: P, model: Model[S, P, L]) -> L:
@@ -304,8 +283,7 @@ class Task(ABC, Generic[S, P, L]):
 
     def is_solved(self, settings: S) -> bool:
         """Whether nothing is trained: its family is found in one go."""
-        family = self.family(settings)
-        return family is not None and family.solved
+        return (family := self.family(settings)) is not None and family.solved
 
     def family(self, settings: S) -> Family[S] | None:
         name = getattr(settings, "family", None)
@@ -330,9 +308,12 @@ class Task(ABC, Generic[S, P, L]):
         raise AssertionError(f"{self.name}: a family is called solved, and no solve says how")
 
     def calibrate(self, validation: P, model: Model[S, P, L]) -> L:
-        """What was learned, with what is fitted to the validation part by the trained networks:
-        temperature, mixture with the baseline, widths of intervals."""
+        """What was learned, with mixture and widths of intervals fitted to the validation part."""
         return model.learned
+
+    def answer_scores(self, validation: P, model: Model[S, P, L]) -> Mapping[str, float]:
+        """Scores of what answers, where other models are mixed in; {} for networks alone."""
+        return {}
 
     def refit(self, train: P, validation: P, model: Model[S, P, L]) -> P | None:
         """What the networks learn anew from at the end, as long as was best; None: they stay."""

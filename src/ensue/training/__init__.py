@@ -5,6 +5,7 @@ from ensue.signals import Stopped
 from ensue.training.display import Display
 from ensue.training.facts import RunSettings
 from ensue.training.finder import RateCurve, find_rate
+from ensue.training.layer_rates import ALL_LEARN, LayerGroup, LayerRates
 from ensue.training.loop import train
 from ensue.training.progress import Progress
 from ensue.training.rows import (
@@ -22,12 +23,15 @@ from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Carried, Fingerprinted, Sampled, Source, Trainee, Validation
 
 __all__ = [
+    "ALL_LEARN",
     "Began",
     "Carried",
     "CheckpointSaved",
     "Display",
     "Fingerprinted",
     "Finished",
+    "LayerGroup",
+    "LayerRates",
     "Outcome",
     "Progress",
     "RateCurve",

@@ -14,6 +14,7 @@ from ensue import __version__
 from ensue.engine.machine import machine_facts
 from ensue.errors import RunError, unknown
 from ensue.training.devices import device_of_weights
+from ensue.training.layer_rates import ALL_LEARN, LayerRates
 from ensue.training.processes import Team
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
 from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
@@ -28,10 +29,12 @@ PATHS = ("data.train", "data.validation", "data.test")
 @dataclass(frozen=True)
 class RunSettings:
     """values: the whole configuration by `table.key`, which must not change within a run;
-    upgraded: the same of a run that an older version began, under the keys of this one."""
+    upgraded: the same of a run that an older version began, under the keys of this one; layers:
+    those that by these settings have a rate of their own, or learn later."""
 
     values: Mapping[str, Any]
     upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    layers: LayerRates = ALL_LEARN
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | RunSettings | None) -> RunSettings:

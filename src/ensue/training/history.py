@@ -28,7 +28,8 @@ NAMES = {Update: "update", Validated: "evaluation", CheckpointSaved: "saved"}  #
 def recorded(row: Row) -> dict[str, Any] | None:
     """A row as the history has it; None for rows that are no part of it."""
     if isinstance(row, Update) and (row.update == 1 or row.update % EVERY == 0):
-        return {"row": NAMES[Update], **asdict(row)}
+        found = {"row": NAMES[Update], **asdict(row)}
+        return found if row.layers else {k: v for k, v in found.items() if k != "layers"}
     if isinstance(row, Validated):
         return {"row": NAMES[Validated], **asdict(row)}
     return None

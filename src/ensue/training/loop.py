@@ -16,6 +16,7 @@ from ensue.errors import ConfigError, TrainingError
 from ensue.training import gradients, processes, schedule
 from ensue.training.averaging import copy_of, in_place
 from ensue.training.devices import device_of_weights, moved
+from ensue.training.layer_rates import ALL_LEARN, LayerRates
 from ensue.training.progress import Progress
 from ensue.training.randomness import EVALUATION, seeded
 from ensue.training.rows import Began, Finished, Row, Update, Validated
@@ -55,12 +56,21 @@ def ended(at: Progress, settings: TrainSettings) -> str:
 
 
 class Updates:
-    """Makes one update after another from the batches of a source."""
+    """Makes one update after another from the batches of a source. layers: those that have a rate
+    of their own, or learn later."""
 
-    def __init__(self, trainee: Trainee, source: Source, settings: TrainSettings) -> None:
+    def __init__(
+        self,
+        trainee: Trainee,
+        source: Source,
+        settings: TrainSettings,
+        layers: LayerRates = ALL_LEARN,
+    ) -> None:
         self.trainee, self.source, self.settings = trainee, source, settings
+        self.layers, self.shares = layers, dict[str, float]()
         self.team = processes.team()
-        self.parameters = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+        self.trainable = {n: p for n, p in trainee.named_parameters() if p.requires_grad}
+        self.parameters = self.trainable  # those that learn in this update
         self.device = device_of_weights(trainee)
         costing = Costing(trainee, settings, alone=self.team.world == 1)
         self.shared = DistributedDataParallel(costing) if self.team.world > 1 else None
@@ -85,14 +95,33 @@ class Updates:
         planned = math.ceil(len(self.batches(0)) / self.at_once) * self.settings.epochs
         return min(planned, self.settings.most_updates or planned)
 
+    def freeze(self, update: int) -> None:
+        """Lets learn what learns in this update. The others have no gradient, which saves the work
+        of it; several processes compute it all the same, for DDP knows its parameters once and for
+        all, and leave it unused."""
+        shares = self.layers.shares(update, math.ceil(len(self.batches(0)) / self.at_once))
+        if shares == self.shares:
+            return
+        self.shares, frozen = shares, self.layers.frozen(shares)
+        self.parameters = {n: p for n, p in self.trainable.items() if n not in frozen}
+        for name, parameter in self.trainable.items():
+            parameter.requires_grad_(name not in frozen or self.shared is not None)
+
+    def thaw(self) -> None:
+        """Every parameter as it was before the first update."""
+        for parameter in self.trainable.values():
+            parameter.requires_grad_(True)
+
     def make(self, at: Progress, rate: float) -> Update:
         """The next update: gradients, checked and clipped, then new weights; `at` moves on."""
+        self.freeze(at.update)
         batches = self.batches(at.epoch)
         group = batches[at.position : at.position + self.at_once]
         cost, norm, targets, carried = self.gradients(at, group)
         tokens = float(sum(self.source.tokens(rows) for rows in group))
-        row = Update(at.update + 1, at.epoch + 1, cost, rate, norm, targets, tokens)
-        at.optimiser.step(rate)
+        rates = {name: rate * share for name, share in self.shares.items()}
+        row = Update(at.update + 1, at.epoch + 1, cost, rate, norm, targets, tokens, rates)
+        at.optimiser.step(rate, self.shares)
         at.update += 1
         at.position += len(group)
         at.carried = carried
@@ -113,7 +142,7 @@ class Updates:
         if targets <= 0:
             names = gradients.rows_by_name(self.source, [row for rows in group for row in rows])
             raise TrainingError(f"update {at.update + 1}: no target to learn from in rows {names}")
-        for parameter in self.parameters.values():
+        for parameter in self.trainable.values():
             parameter.grad = None
         self.trainee.train()
         carried, mean, wrong = at.carried, 0.0, None
@@ -167,6 +196,8 @@ class Updates:
     def _clipped(self, update: int, group: Sequence[Sequence[int]]) -> float:
         """The norm of the gradient with its penalties, before it is clipped."""
         parameters = list(self.parameters.values())
+        for name in self.trainable.keys() - self.parameters.keys():
+            self.trainable[name].grad = None
         gradients.complete(parameters)
         gradients.penalise(parameters, self.settings)
         norm = gradients.clip(parameters, self.settings.clip)
@@ -232,18 +263,21 @@ def train(
     from copies of them goes on as this one does, bit for bit. When `progress.due` is set, an
     evaluation of these very weights comes next."""
     at = progress or Progress.begin(trainee, settings)
-    updates = Updates(trainee, source, settings)
+    updates = Updates(trainee, source, settings, at.layers)
     planned = updates.planned()
     yield Began(at.update, planned)
-    while True:
-        if at.due and validation is not None:
-            yield evaluate(trainee, validation, settings, at)
-        elif reason := ended(at, settings):
-            break
-        else:
-            row = updates.make(at, schedule.rate(settings, at.update, planned, at.factor))
-            every = settings.check_every
-            checked = at.update % every == 0 if every else at.position == 0
-            at.due = validation is not None and (checked or bool(ended(at, settings)))
-            yield row
+    try:
+        while True:
+            if at.due and validation is not None:
+                yield evaluate(trainee, validation, settings, at)
+            elif reason := ended(at, settings):
+                break
+            else:
+                row = updates.make(at, schedule.rate(settings, at.update, planned, at.factor))
+                every = settings.check_every
+                checked = at.update % every == 0 if every else at.position == 0
+                at.due = validation is not None and (checked or bool(ended(at, settings)))
+                yield row
+    finally:
+        updates.thaw()
     yield Finished(at.update, reason)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ensue.errors import RunError
+from ensue.training.layer_rates import ALL_LEARN, LayerRates
 
 if TYPE_CHECKING:
     from ensue.training.settings import TrainSettings
@@ -44,29 +45,40 @@ OPTIMISERS = {
 }
 
 
+NO_SHARES: Mapping[str, float] = {}  # every layer has the full rate
+
+
 def decays(parameter: Tensor) -> bool:
     """Whether weights are drawn towards zero: matrices are, biases and gains are not."""
     return parameter.dim() > 1
 
 
 class Optimiser:
-    """Turns gradients into new weights, at the given rate."""
+    """Turns gradients into new weights, at the given rate. layers: parameters whose rate is
+    another one; those without a gradient stay, and have no state until they learn."""
 
-    def __init__(self, parameters: Iterable[tuple[str, Tensor]], settings: TrainSettings) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[tuple[str, Tensor]],
+        settings: TrainSettings,
+        layers: LayerRates = ALL_LEARN,
+    ) -> None:
         self.parameters = {name: p for name, p in parameters if p.requires_grad}
-        drawn = [p for p in self.parameters.values() if decays(p)]
-        free = [p for p in self.parameters.values() if not decays(p)]
-        groups = [
-            {"params": drawn, "weight_decay": settings.weight_decay},
-            {"params": free, "weight_decay": 0.0},
+        groups: dict[tuple[str, bool], list[Tensor]] = {}
+        for drawn in (True, False):
+            for name, own in self.parameters.items():
+                if decays(own) is drawn:
+                    groups.setdefault((layers.group_of(name), drawn), []).append(own)
+        filled = [
+            {"params": own, "weight_decay": settings.weight_decay * drawn, "layer": layer}
+            for (layer, drawn), own in groups.items()
         ]
-        filled = [group for group in groups if group["params"]]
         self._torch = OPTIMISERS[settings.optimiser].build(filled, settings)
 
-    def step(self, rate: float) -> None:
-        """One update from the gradients that the parameters hold."""
+    def step(self, rate: float, shares: Mapping[str, float] = NO_SHARES) -> None:
+        """One update from the gradients that the parameters hold. shares: of the rate, by layer."""
         for group in self._torch.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * shares.get(group["layer"], 1.0)
         self._torch.step()
 
     def tensors(self) -> dict[str, Tensor]:

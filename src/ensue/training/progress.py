@@ -12,6 +12,7 @@ from torch import Tensor
 from ensue.errors import RunError
 from ensue.training.averaging import Average
 from ensue.training.devices import device_of_weights, moved
+from ensue.training.layer_rates import ALL_LEARN, LayerRates
 from ensue.training.optimiser import Optimiser
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Trainee
@@ -47,12 +48,16 @@ class Progress:
     factor: float = 1.0  # what plateaus have left of the rate
     waited: int = 0  # evaluations since the best one or the last plateau
     carried: dict[str, Tensor] = field(default_factory=dict)
+    layers: LayerRates = ALL_LEARN  # those that have a rate of their own, or learn later
 
     @classmethod
-    def begin(cls, trainee: Trainee, settings: TrainSettings) -> Progress:
-        optimiser = Optimiser(trainee.named_parameters(), settings)
+    def begin(
+        cls, trainee: Trainee, settings: TrainSettings, layers: LayerRates = ALL_LEARN
+    ) -> Progress:
+        optimiser = Optimiser(trainee.named_parameters(), settings, layers)
         decay = settings.averaging
-        return cls(optimiser, Average(trainee.state_dict(), decay) if decay else None)
+        average = Average(trainee.state_dict(), decay) if decay else None
+        return cls(optimiser, average, layers=layers)
 
     def judged(self) -> dict[str, Tensor] | None:
         """The weights that are evaluated and kept as best: the averaged ones, or None for the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -18,7 +18,8 @@ class Began:
 @dataclass(frozen=True)
 class Update:
     """cost: mean over the targets; norm: of the gradient before clipping; epoch: the first is 1;
-    tokens: steps of input."""
+    tokens: steps of input; layers: the rate of each layer, 0 where it is frozen; empty where all
+    have the same."""
 
     update: int
     epoch: int
@@ -27,6 +28,7 @@ class Update:
     norm: float
     targets: float
     tokens: float
+    layers: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -122,14 +122,14 @@ def fit(
     folder: None trains in memory. config: the whole configuration by `table.key`, which must not
     change within a run; allow: names of what may have changed all the same. A signal ends the run
     after the update at hand, with a checkpoint, by raising Stopped."""
-    at, team, signals = Progress.begin(trainee, settings), processes.team(), Signals()
+    known, team, signals = RunSettings.of(config), processes.team(), Signals()
+    at = Progress.begin(trainee, settings, known.layers)
     with ExitStack() as stack:
         keeper = None
         if folder is not None:
             stack.enter_context(signals)
             if team.first:
                 stack.enter_context(folder.locked())
-                known = RunSettings.of(config)
                 now = facts(trainee, source, validation, settings, team, known.values)
                 keeper = Keeper(folder, settings, now, known, watchers)
                 stack.callback(keeper.close)

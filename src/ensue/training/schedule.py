@@ -30,13 +30,32 @@ SCHEDULES: dict[str, Callable[[Moment], float]] = {
     "cosine": lambda at: (1 + math.cos(math.pi * at.t)) / 2,
     "inverse-sqrt": lambda at: _inverse_sqrt(at),
     "plateau": lambda at: at.factor,
+    "slanted": lambda at: _slanted(at.t),
+    "one-cycle": lambda at: _one_cycle(at.t),
 }
+RISE = 0.1  # share of the updates over which a slanted triangle rises
+LOW = 1 / 32  # of the rate, at both ends of it
+CYCLE_RISE = 0.3  # the same of a cycle
+CYCLE_LOW = 1 / 25  # where it begins; it ends near zero
 
 
 def _inverse_sqrt(at: Moment) -> float:
     """√(warmup / update)."""
     start = max(at.warmup, 1)
     return math.sqrt(start / max(at.update + 1, start))
+
+
+def _slanted(t: float) -> float:
+    """The slanted triangle: up in a straight line to 1 over the first tenth, then down."""
+    height = t / RISE if t < RISE else (1 - t) / (1 - RISE)
+    return LOW + (1 - LOW) * height
+
+
+def _one_cycle(t: float) -> float:
+    """Up to 1 over the first three tenths and down to nearly 0, both in half a cosine."""
+    if t < CYCLE_RISE:
+        return 1 - (1 - CYCLE_LOW) * (1 + math.cos(math.pi * t / CYCLE_RISE)) / 2
+    return (1 + math.cos(math.pi * (t - CYCLE_RISE) / (1 - CYCLE_RISE))) / 2
 
 
 def rate(settings: TrainSettings, update: int, updates: int, factor: float = 1.0) -> float:

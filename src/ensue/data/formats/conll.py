@@ -78,6 +78,26 @@ def _line_fault(line: Line) -> str:
 
 # --- columns ---------------------------------------------------------------------------
 
+FEWEST = 20  # lines that tell
+REPEATS = 3  # lines of each label, on average
+
+
+def recognised(first: Sequence[str]) -> bool:
+    """Groups of lines with empty ones between; each has as many words as the others, and ends with
+    one of few."""
+    groups: list[list[list[str]]] = [[]]
+    for line in first:
+        if line.strip():
+            groups[-1].append(line.split("\t") if "\t" in line else line.split())
+        elif groups[-1]:
+            groups.append([])
+    rows = [own for group in groups for own in group]
+    if len(groups) < 2 or len(rows) < FEWEST or len(rows) < 2 * len(groups):
+        return False
+    lasts = {own[-1] for own in rows}
+    alike = len({len(own) for own in rows}) == 1 and len(rows[0]) > 1
+    return alike and 1 < len(lasts) <= len(rows) // REPEATS
+
 
 def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
     """{"form": […], …, "tag": […]} for each sentence.

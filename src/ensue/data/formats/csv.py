@@ -60,10 +60,11 @@ def read(path: Path, options: ReadOptions, on_bad_row: Tell) -> Iterator[Row]:
         names = head.fields
         if len(names) == 1 and options.delimiter is None:
             _refuse_delimiter(names[0], records.delimiter, first)
-        faults = [head.fault] if head.fault else faults_of_names(names)
-        if faults:
-            raise Broken(first, f"the header cannot be used: {'; '.join(faults)}")
         hint = "A file without a header line needs the names of its columns: --header a,b,…"
+        if head.fault:
+            raise Broken(first, f"the header cannot be used: {head.fault}")
+        if faults := faults_of_names(names):
+            raise Broken(first, f"the header cannot be used: {'; '.join(faults)}. {hint}")
     else:
         names, hint = list(options.header or ()), ""
     records.width = len(names)

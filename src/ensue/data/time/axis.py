@@ -108,7 +108,7 @@ def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
     wrong = [k for k in there if not lead or not spellings_of([texts[k]], column)]
     if not wrong:
         names = {own.name for own in lead}
-        wrong = [k for k in there if not _reads(lead, texts[k])]
+        wrong = [k for k in there if not any(own.reads(texts[k]) for own in lead)]
         like = texts[there[0]]
         told = [
             f"{where(k)}: column {column!r}: expected a time written as {like!r}, got {texts[k]!r}"
@@ -125,16 +125,6 @@ def _no_dates(texts: Sequence[str], column: str, where: Where) -> DataError:
     return DataError("\n".join([*told, *more]))
 
 
-def _reads(spellings: Sequence[Spelling], text: str) -> bool:
-    for spelling in spellings:
-        try:
-            spelling.read(text)
-        except (ValueError, OverflowError):
-            continue
-        return True
-    return False
-
-
 # --- steps -----------------------------------------------------------------------------------
 
 
@@ -145,19 +135,22 @@ def arranged(
     column: str = "",
     ids: Sequence[tuple[str, ...]] = (),
     spacing: Spacing | None = None,
+    contents: Sequence[object] = (),
 ) -> Axis:
     """The order of rows by series and time. times: without them, rows are steps as they come;
-    spacing: of the data that a model learned from, where these alone do not tell."""
+    spacing: of the data that a model learned from, where these alone do not tell; contents: what
+    each row holds, so that copies of a row are left out."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in range(count):
         groups.setdefault(ids[row] if ids else (), []).append(row)
     if times is None:
         rows = np.array([row for own in groups.values() for row in own], np.int64)
         return Axis(rows, _bounds(map(len, groups.values())), tuple(groups))
-    notes = [*_without_time(groups, times, column)]
+    notes = [*_written_in(times, column), *_without_time(groups, times, column)]
     unsorted = sum(_sort(own, times) for own in groups.values())
     if unsorted:
         notes.append(f"rows sorted by {column}: {unsorted:,} stood before an earlier one")
+    notes += _without_copies(groups, times, contents) if contents else []
     _refuse_twice(groups, times, column, where, bool(ids))
     moments = {key: [_known(times.moments[row]) for row in own] for key, own in groups.items()}
     found = spacing_of(list(moments.values())) or _given(spacing, moments)
@@ -208,6 +201,30 @@ def _sort(own: list[int], times: TimeColumn) -> int:
     if wrong:
         own.sort(key=lambda row: _known(times.moments[row]))
     return wrong
+
+
+def _written_in(times: TimeColumn, column: str) -> list[str]:
+    """A note where the times are written in several ways."""
+    ways = times.spelling.ways
+    if not ways:
+        return []
+    order = f", {times.spelling.order}" if times.spelling.order else ""
+    listed = ", ".join(map(repr, ways))
+    return [f"{column} is written in {len(ways)} ways ({listed}{order}): each is read as it is"]
+
+
+def _without_copies(
+    groups: Mapping[tuple[str, ...], list[int]], times: TimeColumn, contents: Sequence[object]
+) -> list[str]:
+    """Takes out the rows of the same time that hold the same as another."""
+    lost = 0
+    for own in groups.values():
+        seen: dict[object, int] = {}
+        kept = [row for row in own
+                if seen.setdefault((times.moments[row], contents[row]), row) == row]  # fmt: skip
+        lost += len(own) - len(kept)
+        own[:] = kept
+    return [f"{lost:,} row{'s' * (lost > 1)} left out: copies of others"] if lost else []
 
 
 def _refuse_twice(

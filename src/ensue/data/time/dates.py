@@ -1,7 +1,8 @@
 """Dates in the common spellings: which one a column has, read and written back.
 
-A column has one spelling. Where day and month could be either (01/02/2021), all rows together
-decide, by a number over 12 or by the one reading under which the dates are evenly spaced.
+A column has one spelling, or a few that can be told apart. Where day and month could be either
+(01/02/2021), all rows together decide, by a number over 12 or by the one reading under which the
+dates are evenly spaced.
 """
 
 from __future__ import annotations
@@ -51,18 +52,27 @@ CALLED_UNIX = re.compile(r"(.*[_\-. ])?(unix|epoch|posix|timestamp|ts)([_\-. ].*
 CALLED_DATE = re.compile(r"(.*[_\-. ])?(date|day|ds|time|datetime|yyyymmdd)", re.IGNORECASE)
 SECONDS, MILLISECONDS = (1e8, 1e11), (1e11, 1e14)
 PIVOT = 69  # a year of two digits from this one on is of the 20th century
-TRIED = 3  # rows that a spelling must fit before all are read
+MOST_WAYS = 3  # to write the dates of one column
 
 
 @dataclass(frozen=True)
 class Spelling:
     """read: a text as a moment, or ValueError; write: a moment as such a text, given another one
-    that it is to look like. order: day-first or month-first, where a reader must know."""
+    that it is to look like. order: day-first or month-first, where a reader must know; ways: a
+    text of each way to write, where there are several."""
 
     name: str
     read: Callable[[str], Moment]
     write: Callable[[Moment, str], str]
     order: str = ""
+    ways: tuple[str, ...] = ()
+
+    def reads(self, text: str) -> bool:
+        try:
+            self.read(text)
+        except (ValueError, OverflowError):
+            return False
+        return True
 
 
 # --- numbers ---------------------------------------------------------------------------------
@@ -245,13 +255,7 @@ def _spelling(pattern: str, texts: Sequence[str], order: str = "") -> Spelling |
 
 
 def _fits(spelling: Spelling, texts: Sequence[str]) -> bool:
-    for some in (texts[:TRIED], texts[TRIED:]):
-        for text in some:
-            try:
-                spelling.read(text)
-            except (ValueError, OverflowError):
-                return False
-    return True
+    return all(map(spelling.reads, texts))
 
 
 # --- a column --------------------------------------------------------------------------------
@@ -271,8 +275,52 @@ def spellings_of(texts: Sequence[str], column: str = "", order: str = AUTO) -> l
         found = _spelling(pattern, texts)
         if found is not None:
             return [found]
+    return _either(texts, order) or _several(texts, order)
+
+
+def _either(texts: Sequence[str], order: str) -> list[Spelling]:
+    """Those of numbers for day and month that fit every text."""
     orders = [own for own in (DAY_FIRST, MONTH_FIRST) if order in (AUTO, own)]
     every = [_spelling(EITHER[own], texts, own) for own in orders]
     fitting = [own for own in every if own is not None]
     dotted = all("." in text.split(" ")[0] for text in texts)  # 31.01.2021 is always day first
     return fitting[:1] if dotted and order == AUTO else fitting
+
+
+def _several(texts: Sequence[str], order: str) -> list[Spelling]:
+    """Where texts are written in a few ways, all of them together; one for each order of day and
+    month that may be meant."""
+    parts: list[Spelling] = []
+    ways: list[str] = []
+    left = list(dict.fromkeys(texts))
+    for pattern in ("", *PATTERNS):
+        compiled = re.compile(pattern + CLOCK, re.IGNORECASE)
+        read = _read_iso if not pattern else partial(_read_pattern, pattern=compiled)
+        own = [text for text in left if Spelling("", read, _write_iso).reads(text)]
+        if not own:
+            continue
+        found = ISO if not pattern else _spelling(pattern, own)
+        assert found is not None
+        parts, ways = [*parts, found], [*ways, own[0]]
+        left = [text for text in left if text not in {*own}]
+    endings = _either(left, order) if left else []
+    many = len(parts) + bool(left)
+    if (left and not endings) or not 1 < many <= MOST_WAYS:
+        return []
+    ways += left[:1]
+    return [_together([*parts, own], ways) for own in endings] or [_together(parts, ways)]
+
+
+def _together(parts: Sequence[Spelling], ways: Sequence[str]) -> Spelling:
+    """Each text by the first that reads it."""
+
+    def of(text: str) -> Spelling:
+        return next((own for own in parts if own.reads(text)), parts[0])
+
+    return Spelling(
+        ways[0],
+        lambda text: of(text).read(text),
+        lambda moment, like: of(like).write(moment, like),
+        parts[-1].order,
+        tuple(ways),
+    )

@@ -84,10 +84,20 @@ class EncoderSettings(LayerSettings):
 
 
 class Encoder(nn.Module, ABC):
-    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`."""
+    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`.
 
+    keys: the settings that its weights and what they compute follow from, the number of layers
+    aside; entrance: how the names of weights begin that stand before the lowest layer."""
+
+    keys: ClassVar[tuple[str, ...]] = ()
+    entrance: ClassVar[tuple[str, ...]] = ()
     output_size: int
     final_size: int
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        """How the names of the weights of a layer begin, the lowest being 0."""
+        return ()
 
     @classmethod
     @abstractmethod
@@ -107,6 +117,19 @@ class Encoder(nn.Module, ABC):
 class RecurrentEncoder(Encoder):
     """Layers of any cell. final: the end states h of the "top" layer, both directions side by
     side, or of "all" layers, the lowest first."""
+
+    keys = (
+        "cell",
+        "hidden_size",
+        "bidirectional",
+        "backward_start",
+        "initial_state",
+        "output_layers",
+    )
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        return (f"recurrent.forwards.{number}.", f"recurrent.backwards.{number}.")
 
     def __init__(
         self,
@@ -205,6 +228,13 @@ class TransformerEncoder(Encoder):
     The norm gives features of any scale, word vectors as measurements, the scale of the
     sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
 
+    keys = ("hidden_size", "heads", "inner_size", "norm")
+    entrance = ("enter.", "scale.")
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        return (f"blocks.layers.{number}.",)
+
     def __init__(
         self,
         input_size: int,
@@ -253,6 +283,13 @@ class ConvolutionEncoder(Encoder):
     it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
 
     size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding."""
+
+    keys = ("hidden_size", "filter_size", "dilated")
+    entrance = ("enter.",)
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        return (f"convolutions.layers.{number}.",)
 
     def __init__(
         self,

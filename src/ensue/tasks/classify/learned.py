@@ -27,6 +27,7 @@ from ensue.tasks.rows.words import shared_texts, texts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.pretrained import Beginning
 
 RARE = 2  # rows that an n-gram of the linear model has at least
 
@@ -51,11 +52,16 @@ class LearnedClasses:
 
     @classmethod
     def learn(
-        cls, train: Part, validation: Part, text: TextSettings, model: ClassifierSettings
+        cls,
+        train: Part,
+        validation: Part,
+        text: TextSettings,
+        model: ClassifierSettings,
+        base: Beginning | None = None,
     ) -> LearnedClasses:
         labels = learned_labels(train)
         targets = class_targets(train, labels.tokens, model.several)
-        inputs = LearnedInputs.learn(train, text, model)
+        inputs = LearnedInputs.learn(train, text, model, base=base)
         beside = ColumnsBeside.learn(train, model)
         if inputs.words is None:
             return cls(inputs, labels, beside=beside)

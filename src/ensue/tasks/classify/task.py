@@ -62,10 +62,13 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.texts import LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
 from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.rows import RowTransfers
 
 T = TypeVar("T", np.int64, np.float64)
 
@@ -79,12 +82,14 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceClassifier",)
     classes = True
     adapts = True
     explains = ExplainClass()
     heads = EncoderHeads(run_network)
+    transfers = RowTransfers(pooled=True)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -107,7 +112,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         return text_recipe(train, model, mixed=not model.told["model"] & {"ngrams"})
 
     def learn(self, train: Part, validation: Part, model: ClassifierModel) -> LearnedClasses:
-        return LearnedClasses.learn(train, validation, model.text, model.model)
+        return LearnedClasses.learn(train, validation, model.text, model.model, model.beginning)
 
     def remarks(self, train: Part, validation: Part, model: ClassifierModel) -> list[str]:
         most, lengths = model.text.max_length, train.inputs.lengths
@@ -148,13 +153,17 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         def score(columns: Columns) -> dict[str, float]:
             scores = [network_scores(network, columns, model)]
             linear = None if columns.ngrams is None else linear_scores(columns, model)
-            probabilities = probabilities_of(scores, linear, model)
-            assert isinstance(columns.targets, np.ndarray)
-            decided = decided_of(probabilities, model)
-            answers = ClassAnswers(columns.targets, decided, probabilities)
-            return scores_of(self.metrics, answers, model.train.watch)
+            return self._scores(probabilities_of(scores, linear, model), columns, model)
 
         return ColumnScores(score, columns_of(part, model))
+
+    def _scores(
+        self, probabilities: Floats, columns: Columns, model: ClassifierModel
+    ) -> dict[str, float]:
+        assert isinstance(columns.targets, np.ndarray)
+        decided = decided_of(probabilities, model)
+        answers = ClassAnswers(columns.targets, decided, probabilities)
+        return scores_of(self.metrics, answers, model.train.watch)
 
     def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
         learned = model.learned
@@ -168,6 +177,15 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         linear = linear_scores(columns, model) if learned.held is None else learned.held
         fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
         return replace(learned, mixture=fitted)
+
+    @torch.no_grad()
+    def answer_scores(self, validation: Part, model: ClassifierModel) -> dict[str, float]:
+        """By scores of the linear model for rows that it had not learned from then."""
+        if model.learned.held is None:
+            return {}
+        columns = columns_of(validation, model)
+        scores = [network_scores(network, columns, model) for network in model.networks]
+        return self._scores(probabilities_of(scores, model.learned.held, model), columns, model)
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
@@ -249,7 +267,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()

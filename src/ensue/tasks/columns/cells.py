@@ -145,20 +145,26 @@ class Grid:
         return len(self.cells)
 
     def column(self, name: str) -> Column:
-        """A column whose cells are all there."""
+        """A column; a row that has no such cell has an empty one."""
         if name not in self.columns:
             raise DataError(
                 f"{self.places[0]}: there is no column {name!r}, which the model was trained "
                 f"with; got {', '.join(self.columns) or 'no column'}"
             )
         cells = self.cells[:, self.columns.index(name)]
-        if len(gone := np.flatnonzero(cells < 0)):
-            raise DataError(
-                f"{self.places[int(gone[0])]}: expected a cell of column {name!r}, as in other "
-                "rows, got none"
-            )
         distinct, index = np.unique(cells, return_inverse=True)
-        return Column(name, [self.texts[k] for k in distinct], index, self.places)
+        texts = [self.texts[k] if k >= 0 else "" for k in distinct]
+        return Column(name, *_without_twins(texts, index), self.places)
+
+
+def _without_twins(
+    texts: list[str], index: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """An empty cell and one that is not there are the same text."""
+    if texts.count("") < 2:
+        return texts, index
+    kept = list(dict.fromkeys(texts))
+    return kept, np.array([kept.index(text) for text in texts])[index]
 
 
 @dataclass(frozen=True)

@@ -217,7 +217,7 @@ _SAVED = checks.built(
 def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64]:
     """The number of each text, NaN where the cell is empty; an error where that may not be."""
     values = np.array([_number(text) for text in column.texts])
-    gone = _empty(column.texts)
+    gone = empty_cells(column.texts)
     if (wrong := np.isnan(values) & ~gone).any():
         place, text = column.first(wrong)
         raise DataError(f"{place}: {not_a_number(column.name, text)}")
@@ -231,7 +231,8 @@ def _number(text: str) -> float:
     return np.nan if found is None else found
 
 
-def _empty(texts: Sequence[str]) -> NDArray[np.bool_]:
+def empty_cells(texts: Sequence[str]) -> NDArray[np.bool_]:
+    """Which of them say that there is no value."""
     return np.array([text.lower() in MISSING for text in texts])
 
 

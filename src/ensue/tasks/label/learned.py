@@ -29,6 +29,7 @@ from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.pretrained import Beginning
 
 PART = "part "  # begins the name of a vocabulary of parts of words
 CHAIN = "chain "  # begins that of the features of the linear chain
@@ -49,11 +50,17 @@ class LearnedLabels:
     mixture: ChainMixture | None = None
 
     @classmethod
-    def learn(cls, train: Part, text: TextSettings, model: LabellerSettings) -> LearnedLabels:
+    def learn(
+        cls,
+        train: Part,
+        text: TextSettings,
+        model: LabellerSettings,
+        base: Beginning | None = None,
+    ) -> LearnedLabels:
         labels = learned_labels(train)
         targets = step_targets(train, labels.tokens)
         if not train.texts:
-            inputs = LearnedInputs.learn(train, text, model)
+            inputs = LearnedInputs.learn(train, text, model, base=base)
             majority = MajorityLabel.fitted(same_word(targets), targets, 1)
             return cls(inputs, labels, WordParts({}), majority)
         counts = token_counts(train)
@@ -61,7 +68,7 @@ class LearnedLabels:
         for word, count in counts.items():
             key = fold(word)
             folded[key] = folded.get(key, 0) + count
-        inputs = LearnedInputs.learn(train, text, model, folded)
+        inputs = LearnedInputs.learn(train, text, model, folded, base)
         assert inputs.words is not None
         words = word_numbers(train, inputs.words, text)
         majority = MajorityLabel.fitted(words, targets, len(inputs.words))

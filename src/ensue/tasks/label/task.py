@@ -41,6 +41,7 @@ from ensue.tasks.label.outputs import legal_scheme
 from ensue.tasks.label.predicted import answering_of, columns_of
 from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
+from ensue.tasks.label.transfers import LabelTransfers
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import UNKNOWN, Columns
@@ -51,7 +52,9 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.takeover import text_of
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 BEFORE = 4  # tokens shown before a wrong label
@@ -66,11 +69,17 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.character_hidden": Searched(Sizes(1, 8)),
+        "model.affixes": Searched(Choice((0, 2, 3, 4, 5), ordered=True)),
+        "model.once_dropout": Searched(Between(0.0, 0.6)),
+    }
     estimators = ("SequenceLabeller",)
     classes = True
     adapts = True
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
+    transfers = LabelTransfers()
     evaluation_class = LabelEvaluation
     content = StepContent()
 
@@ -94,7 +103,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     def tokenisers(self, rows: Rows, model: LabellerModel) -> Tokenisers:
         """A text is cut into words as they are written: their letters and shapes are features.
         Only the vocabulary of words folds case and numbers."""
-        text = model.text
+        text = text_of(model)
         if text.level == "subwords" or text.max_length is not None:
             raise OptionError(
                 "a labeller has a label for each word: text.level = 'subwords' and "
@@ -106,7 +115,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return label_recipe(train, model.model, model.told["model"])
 
     def learn(self, train: Part, validation: Part, model: LabellerModel) -> LearnedLabels:
-        return LearnedLabels.learn(train, model.text, model.model)
+        return LearnedLabels.learn(train, model.text, model.model, model.beginning)
 
     def build(self, model: LabellerModel) -> nn.Module:
         settings, learned = model.model, model.learned
@@ -191,7 +200,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         own = learned.linear
         if own is None:
             return learned
-        return replace(learned, linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()

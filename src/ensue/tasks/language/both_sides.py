@@ -15,10 +15,10 @@ from ensue.data.vocabulary import END_NUMBER
 from ensue.engine.rows import reverse_time
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.blocks.recurrent_layers import layers_of
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates, LanguageNetwork
 from ensue.tasks.language.recurrent import RecurrentLanguage, over_time
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import FULL, Softmax, softmax_of
 from ensue.tasks.language.streams import (
     COLUMNS,
     STEPS,
@@ -57,17 +57,25 @@ class BothSidesLanguage(RecurrentLanguage):
         *,
         tied: bool = True,
         rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
     ) -> None:
-        super().__init__(words, layers, tied=tied, rates=rates)
+        super().__init__(words, layers, tied=tied, rates=rates, softmax=softmax)
         self.right = right
         joined = layers.input_size if tied else layers.output_size
         self.join = nn.Linear(layers.output_size + right.output_size, joined, bias=False)
-        self.filler = Output(words, joined, self.table if tied else None)
+        self.filler = softmax.output(words, joined, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> BothSidesLanguage:
         left, right = (layers_of(settings, settings.embedding_size) for _ in range(2))
-        return cls(words, left, right, tied=settings.tied, rates=DropoutRates.of(settings))
+        return cls(
+            words,
+            left,
+            right,
+            tied=settings.tied,
+            rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
+        )
 
     @staticmethod
     def describe(settings: LanguageSettings) -> str:

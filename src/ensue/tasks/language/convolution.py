@@ -7,7 +7,6 @@ from torch.nn.functional import dropout
 
 from ensue.errors import ShapeError
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
@@ -16,6 +15,7 @@ from ensue.tasks.language.networks import (
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import FULL, Softmax, softmax_of
 from ensue.tasks.language.streams import Carried
 
 
@@ -40,17 +40,19 @@ class ConvolutionLanguage(LanguageNetwork):
         dilated: bool = True,
         tied: bool = True,
         rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
     ) -> None:
         super().__init__()
         self.rates = rates
-        self.table = nn.Embedding(words, embedding_size)
-        nn.init.normal_(self.table.weight, std=embedding_size**-0.5)
+        self.table = softmax.table(
+            words, embedding_size, lambda weight: nn.init.normal_(weight, std=embedding_size**-0.5)
+        )
         self.enter = bridge(embedding_size, width)
         self.convolutions = GatedConvolutions(
             width, layers, size, dilated=dilated, causal=True, dropout=rates.layers
         )
         self.between = bridge(width, embedding_size if tied else width)
-        self.output = Output(words, width, self.table if tied else None)
+        self.output = softmax.output(words, width, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> ConvolutionLanguage:
@@ -63,6 +65,7 @@ class ConvolutionLanguage(LanguageNetwork):
             dilated=settings.dilated,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

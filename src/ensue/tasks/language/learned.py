@@ -28,6 +28,16 @@ class NgramDesign(NamedTuple):
     add: float = 1.0
 
 
+def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
+    """The words of a training part that has some, by falling frequency after the specials."""
+    counts = counts_of(train.inputs, train.numbers.tokens)
+    least = min(text.min_count, max(counts.values()))
+    counts[END] = len(train)
+    return Vocabulary.build(
+        counts, min_count=least, max_size=text.max_words, specials=TEXT_SPECIALS
+    )
+
+
 @dataclass(frozen=True)
 class LearnedLanguage:
     """ngrams: the model itself, or the baseline of networks."""
@@ -42,12 +52,7 @@ class LearnedLanguage:
     ) -> LearnedLanguage:
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
-        counts = counts_of(train.inputs, train.numbers.tokens)
-        least = min(text.min_count, max(counts.values()))
-        counts[END] = len(train)
-        words = Vocabulary.build(
-            counts, min_count=least, max_size=text.max_words, specials=TEXT_SPECIALS
-        )
+        words = vocabulary_of(train, text)
         ngrams = NgramModel.fit(
             vocabulary_rows(train, words.numbers),
             NgramSymbols.of(words.tokens),

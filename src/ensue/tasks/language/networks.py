@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding
+from torch.nn.functional import dropout
 
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER
 from ensue.tasks.blocks.embeddings import check_rates
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import WordOutput, WordTable
 from ensue.tasks.language.streams import (
     COLUMNS,
     STEPS,
@@ -61,7 +61,9 @@ class LanguageNetwork(nn.Module, ABC):
     """What training, scoring and decoding see of any of them: p(w_{t+1}) is read off y_t, which
     `run` finds."""
 
-    output: Output
+    output: WordOutput
+    encoder: ClassVar[str | None] = None  # the kind in ENCODERS that computes y as it does
+    encoder_weights: ClassVar[tuple[str, ...]] = ()  # how the names of its weights begin
     first = END_NUMBER  # all texts are read as one: before a text is the end of another
 
     @classmethod
@@ -124,12 +126,12 @@ class LanguageNetwork(nn.Module, ABC):
         return found
 
 
-def embedded(tokens: Tensor, table: nn.Embedding, rate: float) -> Tensor:
+def embedded(tokens: Tensor, table: WordTable, rate: float) -> Tensor:
     """The vectors of tokens; each word of the vocabulary is zero with probability `rate`."""
-    weight = table.weight
+    found: Tensor = table(tokens)
     if rate:
-        weight = weight * dropout(weight.new_ones(len(weight), 1), rate)
-    return embedding(tokens, weight)
+        found = found * dropout(found.new_ones(table.num_embeddings, 1), rate)[tokens]
+    return found
 
 
 def bridge(width: int, other: int) -> nn.Module:

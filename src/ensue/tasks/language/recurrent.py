@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import dropout
 
 from ensue.engine.recurrence import State
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.blocks.recurrent_layers import layers_of
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
@@ -17,6 +16,7 @@ from ensue.tasks.language.networks import (
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import FULL, Softmax, small, softmax_of
 from ensue.tasks.language.streams import Carried
 
 
@@ -27,6 +27,9 @@ class RecurrentLanguage(LanguageNetwork):
     cells are wider or narrower, a linear map without bias stands between. Input and output lose
     the same features at all steps of a batch."""
 
+    encoder = "recurrent"
+    encoder_weights = ("recurrent.",)
+
     def __init__(
         self,
         words: int,
@@ -34,21 +37,27 @@ class RecurrentLanguage(LanguageNetwork):
         *,
         tied: bool = True,
         rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
     ) -> None:
         super().__init__()
         embedding_size = layers.input_size
         self.rates = rates
-        self.table = nn.Embedding(words, embedding_size)
-        nn.init.uniform_(self.table.weight, -0.1, 0.1)
+        self.table = softmax.table(words, embedding_size, small)
         self.recurrent = layers
         width = self.recurrent.output_size
         self.between = bridge(width, embedding_size if tied else width)
-        self.output = Output(words, width, self.table if tied else None)
+        self.output = softmax.output(words, width, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> RecurrentLanguage:
         layers = layers_of(settings, settings.embedding_size)
-        return cls(words, layers, tied=settings.tied, rates=DropoutRates.of(settings))
+        return cls(
+            words,
+            layers,
+            tied=settings.tied,
+            rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
+        )
 
     @staticmethod
     def describe(settings: LanguageSettings) -> str:
@@ -76,7 +85,7 @@ class RecurrentLanguage(LanguageNetwork):
         return [tuple(carried[f"{k}.{p}"] for p in range(n)) for k, n in enumerate(counts)]
 
     def begin(self, batch: int) -> Carried:
-        like = self.table.weight.new_zeros(1, batch, self.table.embedding_dim)
+        like = self.output.bias.new_zeros(1, batch, self.table.embedding_dim)
         return _flat(self.recurrent(like[:0])[1])
 
 

@@ -44,6 +44,16 @@ class LanguageSettings(LayerSettings):
     dilated: bool = True
     embedding_size: Width = Field(200, description="Size of the word vectors.")
     tied: bool = Field(True, description="The output layer has the weights of the embedding.")
+    softmax: Literal["full", "adaptive"] = Field(
+        "full",
+        description="Probabilities over the vocabulary; adaptive: in clusters of words by "
+        "frequency, exact and several times as fast for a large vocabulary.",
+    )
+    softmax_cuts: list[Size] = Field(
+        [],
+        description="First word of each cluster after the most frequent words, by its number in "
+        "the vocabulary; none: 600 and 6,000.",
+    )
     dropout_word: Rate = Field(
         0.0, description="Dropout of whole words of the vocabulary, wherever a batch has them."
     )

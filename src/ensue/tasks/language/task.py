@@ -23,7 +23,7 @@ from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.exported import exported
-from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
+from ensue.tasks.language.families import FAMILIES, RANGES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
 from ensue.tasks.language.heads import LanguageHeads
@@ -31,9 +31,11 @@ from ensue.tasks.language.learned import LearnedLanguage
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.ngram.study import Counting
 from ensue.tasks.language.options import OPTIONS
+from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.streams import StreamSource, stream_of
 from ensue.tasks.language.surprisal import Scored
+from ensue.tasks.language.transfers import LanguageTransfers
 from ensue.tasks.language.validation import StreamValidation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
@@ -43,7 +45,8 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
-from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Solved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
@@ -62,6 +65,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     metrics = TOKEN_METRICS
     families = FAMILIES
     options = OPTIONS
+    ranges: ClassVar[Space] = RANGES
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
     labelled = False
     new_labels = True
@@ -69,6 +73,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     generates: ClassVar[Generates | None] = Writing()
     fills: ClassVar[Fills | None] = Filling()
     counts: ClassVar[Counts | None] = Counting()
+    transfers = LanguageTransfers()
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:
@@ -96,6 +101,9 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         return self.questions(rows)
 
     # ------------------------------------------------------------- learned
+    def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
+        return language_recipe(train, model.text, model.model, model.told["model"])
+
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
         design = FAMILIES[model.model.family].ngrams(model.model)
         return LearnedLanguage.learn(train, validation, model.text, design)

@@ -11,7 +11,6 @@ from torch.nn.functional import dropout
 from ensue.errors import ShapeError
 from ensue.layers.positions import placed
 from ensue.layers.transformer import CausalBlocks, Design
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
@@ -20,6 +19,7 @@ from ensue.tasks.language.networks import (
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import FULL, Softmax, softmax_of
 from ensue.tasks.language.streams import Carried
 
 
@@ -50,16 +50,18 @@ class TransformerLanguage(LanguageNetwork):
         norm: str = "before",
         tied: bool = True,
         rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
     ) -> None:
         super().__init__()
         self.width, self.context, self.rates = width, context, rates
-        self.table = nn.Embedding(words, embedding_size)
-        nn.init.normal_(self.table.weight, std=width**-0.5)
+        self.table = softmax.table(
+            words, embedding_size, lambda weight: nn.init.normal_(weight, std=width**-0.5)
+        )
         self.enter = bridge(embedding_size, width)
         design = Design(width, heads, inner, norm, rates.layers, rates.attention)
         self.blocks = CausalBlocks(layers, design, context)
         self.between = bridge(width, embedding_size if tied else width)
-        self.output = Output(words, width, self.table if tied else None)
+        self.output = softmax.output(words, width, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> TransformerLanguage:
@@ -74,6 +76,7 @@ class TransformerLanguage(LanguageNetwork):
             norm=settings.norm,
             tied=settings.tied,
             rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod
@@ -105,7 +108,7 @@ class TransformerLanguage(LanguageNetwork):
         return y, {**memories, "position": (position + tokens.shape[0]) % self.context}
 
     def begin(self, batch: int) -> Carried:
-        weight = self.table.weight
+        weight = self.output.bias
         nothing = weight.new_zeros(batch, 0, 2 * self.width)
         position = torch.zeros(batch, dtype=torch.int64, device=weight.device)
         memories = {str(k): nothing for k in range(len(self.blocks.layers))}

@@ -8,7 +8,6 @@ from torch.nn.functional import dropout
 
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError, ShapeError
-from ensue.tasks.blocks.softmax_output import Output
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
@@ -16,6 +15,7 @@ from ensue.tasks.language.networks import (
     bridge,
 )
 from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.language.softmaxes import FULL, Softmax, small, softmax_of
 from ensue.tasks.language.streams import Carried
 
 
@@ -36,6 +36,7 @@ class WindowLanguage(LanguageNetwork):
         tied: bool = False,
         one_hot: bool = False,
         rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
     ) -> None:
         super().__init__()
         if window < 1:
@@ -47,11 +48,10 @@ class WindowLanguage(LanguageNetwork):
             self.tables = nn.ModuleList(nn.Embedding(words, hidden_size) for _ in range(window))
             self.shift = nn.Parameter(torch.zeros(hidden_size))
         else:
-            self.table = nn.Embedding(words, embedding_size)
-            nn.init.uniform_(self.table.weight, -0.1, 0.1)
+            self.table = softmax.table(words, embedding_size, small)
             self.hidden = nn.Linear(window * embedding_size, hidden_size)
         self.between = bridge(hidden_size, embedding_size if tied else hidden_size)
-        self.output = Output(words, hidden_size, self.table if tied else None)
+        self.output = softmax.output(words, hidden_size, self.table if tied else None)
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> WindowLanguage:
@@ -64,6 +64,7 @@ class WindowLanguage(LanguageNetwork):
             tied=settings.tied and not settings.one_hot,
             one_hot=settings.one_hot,
             rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
         )
 
     @staticmethod

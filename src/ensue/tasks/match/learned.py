@@ -23,6 +23,7 @@ from ensue.tasks.targets.kinds import TARGETS, target_facts, target_kind, target
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.pretrained import Beginning
 
 RARE = 2  # rows that a feature of the baseline has at least
 
@@ -38,10 +39,15 @@ class LearnedMatch:
 
     @classmethod
     def learn(
-        cls, train: Part, validation: Part, text: TextSettings, model: MatcherSettings
+        cls,
+        train: Part,
+        validation: Part,
+        text: TextSettings,
+        model: MatcherSettings,
+        base: Beginning | None = None,
     ) -> LearnedMatch:
         target = TARGETS[kind_of(train, model)].learn(train, model)
-        found = cls(LearnedInputs.learn(train, text, model), target)
+        found = cls(LearnedInputs.learn(train, text, model, base=base), target)
         words = found.inputs.words
         if words is None:
             return found

@@ -49,10 +49,13 @@ from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Choice, Searched, Space
+from ensue.tasks.search.texts import MIN_COUNT
 from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed
+from ensue.tasks.transfer.rows import RowTransfers
 
 FEW = 4  # rows of a trial evaluation
 
@@ -68,6 +71,10 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 4, "epochs": 15}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.compare": Searched(Choice(("vectors", "attention"))),
+        "text.min_count": MIN_COUNT,
+    }
     columns: ClassVar[Mapping[str, str]] = {
         "text": "data.text",
         "second": "data.second",
@@ -75,6 +82,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     }
     explains = ExplainPair()
     heads = EncoderHeads(run_network, both_sides)
+    transfers = RowTransfers(pooled=True)
     content = MatchContent()
     unit = "each pair"
 
@@ -145,7 +153,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
 
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: MatcherModel) -> LearnedMatch:
-        return LearnedMatch.learn(train, validation, model.text, model.model)
+        return LearnedMatch.learn(train, validation, model.text, model.model, model.beginning)
 
     def build(self, model: MatcherModel) -> nn.Module:
         settings, learned = model.model, model.learned

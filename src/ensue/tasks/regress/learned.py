@@ -26,6 +26,7 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.pretrained import Beginning
 
 RARE = 2  # rows that an n-gram of the baseline has at least
 RIDGE = 1e-3  # of the linear model of vectors
@@ -50,11 +51,16 @@ class LearnedNumber:
 
     @classmethod
     def learn(
-        cls, train: Part, validation: Part, text: TextSettings, model: RegressorSettings
+        cls,
+        train: Part,
+        validation: Part,
+        text: TextSettings,
+        model: RegressorSettings,
+        base: Beginning | None = None,
     ) -> LearnedNumber:
         target = NumberTarget.learn(train, model)
         beside = ColumnsBeside.learn(train, model)
-        found = cls(LearnedInputs.learn(train, text, model), target, beside=beside)
+        found = cls(LearnedInputs.learn(train, text, model, base=base), target, beside=beside)
         values, held = target.encode(train)[:, 0], target.encode(validation)[:, 0]
         if found.inputs.words is None:
             return replace(found, linear=_least_squares(_vector_features(train), values))

@@ -47,9 +47,12 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.texts import LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
+from ensue.tasks.transfer.rows import RowTransfers
 
 
 class Regress(RowTask[RegressorSettings, LearnedNumber]):
@@ -61,12 +64,14 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceRegressor",)
     new_labels = True
     adapts = True
     explains = ExplainNumber()
     heads = EncoderHeads(run_network)
+    transfers = RowTransfers(pooled=True)
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -93,7 +98,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         return text_recipe(train, model, mixed=model.model.distribution == "gaussian")
 
     def learn(self, train: Part, validation: Part, model: RegressorModel) -> LearnedNumber:
-        return LearnedNumber.learn(train, validation, model.text, model.model)
+        return LearnedNumber.learn(train, validation, model.text, model.model, model.beginning)
 
     def build(self, model: RegressorModel) -> nn.Module:
         settings, learned = model.model, model.learned
@@ -129,6 +134,16 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         outputs = [network_outputs(network, columns, model) for network in model.networks]
         fitted = fitted_numbers(outputs, learned.held, torch.as_tensor(columns.targets))
         return replace(learned, mixture=fitted)
+
+    def answer_scores(self, validation: Part, model: RegressorModel) -> dict[str, float]:
+        """By numbers of the linear model for rows that it had not learned from then."""
+        learned = model.learned
+        if learned.held is None or len(model.networks) > 1:
+            return {}
+        columns = learned.columns(validation, model.text)
+        outputs = [network_outputs(network, columns, model) for network in model.networks]
+        (mixed,) = mixed_outputs(outputs, {"linear": learned.held}, model)
+        return learned.target.score(mixed, torch.as_tensor(columns.targets), model.train.watch)
 
     # ------------------------------------------------------------- asked
     def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
@@ -168,7 +183,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()

@@ -15,7 +15,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 from ensue.files.caps import VECTOR_WIDTH
 from ensue.tasks import checks
 from ensue.tasks.blocks.embeddings import Feature, Words
@@ -24,6 +24,8 @@ from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered, short
 from ensue.tasks.rows.scale import Scale
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import NetworkSettings, TextSettings
+from ensue.tasks.transfer.new_words import extended, with_rows
+from ensue.tasks.transfer.pretrained import Beginning
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,44 @@ class LearnedInputs:
         text: TextSettings,
         model: NetworkSettings,
         counts: Mapping[str, int] | None = None,
+        base: Beginning | None = None,
     ) -> LearnedInputs:
-        """counts: how often each word occurs, where it is not counted as it is written."""
+        """counts: how often each word occurs, where it is not counted as it is written; base: what
+        the training begins from."""
         if not train.texts:
-            return cls(train.tokenisers, scale=Scale.of(train.inputs.values))
+            return cls(train.tokenisers, scale=_scale(train, base))
         found = token_counts(train) if counts is None else counts
         words = vocabulary_of(found, text)
+        if base is not None:
+            return cls._of_base(train.tokenisers, words, model, base)
         if not model.vectors:
             return cls(train.tokenisers, words, word_width=model.embedding_size)
         start = torch.from_numpy(read_vectors(Path(model.vectors), words).matrix)
         return cls(train.tokenisers, words, word_width=start.shape[1], start=start)
+
+    @classmethod
+    def _of_base(
+        cls, cut: Tokenisers, words: Vocabulary, model: NetworkSettings, base: Beginning
+    ) -> LearnedInputs:
+        """The words of the base and those that it does not have, with their first vectors."""
+        own = base.own
+        if model.vectors:
+            raise OptionError(
+                f"model.vectors: {own.called} has word vectors already; leave out one of the two"
+            )
+        if own.mean is not None:
+            raise OptionError(
+                f"{own.called}: this base reads steps of {len(own.mean)} numbers, and the training "
+                "part is text"
+            )
+        if own.vectors:
+            start = torch.from_numpy(read_vectors(Path(own.vectors), words).matrix)
+            return cls(cut, words, word_width=own.width, start=start)
+        if own.words is None or own.table is None:
+            return cls(cut, words, word_width=model.embedding_size)
+        every = extended(own.words, words)
+        start = with_rows(own.table, own.words, every, base.new_words)
+        return cls(cut, every, word_width=start.shape[1], start=start)
 
     def columns(self, part: Part, text: TextSettings) -> Columns:
         """The part as the networks see it, without targets."""
@@ -98,7 +128,7 @@ class LearnedInputs:
         """Of words, or else of vectors."""
         cut = Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"]))
         width = checks.whole(high=VECTOR_WIDTH)(saved.facts["word_width"], "word_width")
-        found = checks.maybe(checks.words)(saved.vocabularies.get("words"), "words")
+        found = checks.maybe(checks.read_words)(saved.vocabularies.get("words"), "words")
         scale = None if found is not None else Scale.of_arrays(saved.part("scale"))
         return cls(cut, found, scale, width)
 
@@ -106,6 +136,25 @@ class LearnedInputs:
     def word_count(self) -> int:
         """Numbers that words have; of vectors 0."""
         return 0 if self.words is None else len(self.words)
+
+
+def _scale(train: Part, base: Beginning | None) -> Scale:
+    """That of the training part, or of a base, whose layers know no other."""
+    own = Scale.of(train.inputs.values)
+    if base is None or (base.own.mean is None and base.own.words is None):
+        return own
+    known, spread = base.own.mean, base.own.spread
+    if known is None or spread is None:
+        raise OptionError(
+            f"{base.own.called}: this base reads words, and the training part has steps of "
+            f"{own.width} numbers"
+        )
+    if len(known) != own.width:
+        raise OptionError(
+            f"{base.own.called}: this base reads steps of {len(known)} numbers, and the training "
+            f"part has {own.width}: expected the same features"
+        )
+    return Scale(known, spread)
 
 
 def token_counts(part: Part) -> dict[str, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ensue.data.recognise.columns import is_identifier_name
 from ensue.tasks.columns.cells import Column, Grid
 from ensue.tasks.columns.features import date_features
+from ensue.tasks.columns.learned import empty_cells
 from ensue.tasks.table.settings import TableSettings
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.numbers import NumberTarget
@@ -34,11 +36,29 @@ def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
             f"{', '.join(map(repr, dates))}: dates, read as {', '.join(model['features'])} "
             "(--set model.features=[] reads them as categories)"
         )
+    model["missing"] = "indicator"
+    if gaps := _gaps(grid, [*settings.leave_out, *names]):
+        listed = ", ".join(f"{name} ({count:,})" for name, count in gaps.items())
+        why.append(
+            f"empty cells in {listed}: numbers as their column's mean beside a mark, categories as "
+            "one of their own (--set model.missing=error refuses them)"
+        )
     if kind != NumberTarget.kind:
         model["linear_share"] = "fitted"
     if kind == ClassTarget.kind:
         model["threshold"] = "auto"
     return Recipe({"model": model}, "; ".join(why))
+
+
+def _gaps(grid: Grid, left_out: Sequence[str]) -> dict[str, int]:
+    """How many cells of a column are empty, where some are."""
+    found = {}
+    for name in grid.columns:
+        column = grid.column(name)
+        gone = empty_cells(column.texts)
+        if gone.any() and name not in left_out:
+            found[name] = int(gone[column.index].sum())
+    return found
 
 
 def _alone(grid: Grid, name: str) -> bool:

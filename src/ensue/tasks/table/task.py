@@ -17,7 +17,8 @@ from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.metrics.answers import ClassAnswers
+from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS, scores_of
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, texts_of
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.exported import Exported, Rounding
@@ -30,6 +31,7 @@ from ensue.tasks.rows.recognise import number_wanted
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.table.content import TableContent, asked_in_memory, rows_in_memory
 from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
@@ -39,7 +41,7 @@ from ensue.tasks.table.recipe import table_recipe
 from ensue.tasks.table.recognise import table_guess, targets_of
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.targets.answers import Classified, Estimated
-from ensue.tasks.targets.classes import SeveralTarget
+from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
@@ -58,6 +60,14 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10, "rate": 2e-3}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.hidden": Searched(
+            Choice(([], [32], [64], [64, 64], [128, 128], [256], [64, 64, 64]))
+        ),
+        "model.activations": Searched(Choice((["relu"], ["tanh"], ["prelu"]))),
+        "model.dropout_layers": Searched(Between(0.0, 0.5)),
+        "train.weight_decay": Searched(Between(0.0, 0.01)),
+    }
     columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
     estimators = ("TableClassifier", "TableRegressor")
     adapts = True
@@ -166,6 +176,18 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         width = model.learned.target.width
         outputs = [_outputs(network, arrays, width) for network in model.networks]
         return model.learned.calibrated(outputs, arrays, model.model)
+
+    @torch.no_grad()
+    def answer_scores(self, validation: Part, model: RowModel) -> dict[str, float]:
+        """Of classes, with the linear model, which learned from the training part alone."""
+        learned = model.learned
+        if learned.mixture is None or not isinstance(learned.target, ClassTarget):
+            return {}
+        arrays = learned.arrays(validation, model.model)
+        outputs = [_outputs(own, arrays, learned.target.width) for own in model.networks]
+        p = learned.target.probabilities(learned.mixed(outputs, arrays))
+        answers = ClassAnswers(arrays["targets"], learned.target.decided(p), p)
+        return scores_of(learned.target.metrics, answers, model.train.watch)
 
     # ------------------------------------------------------------- asked
     def decision_lines(self, asked: Asked, model: RowModel) -> list[str]:

@@ -29,7 +29,7 @@ from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.answers import Abstained, Classified
-from ensue.tasks.targets.decision import Decision, rarer
+from ensue.tasks.targets.decision import NO_THRESHOLDS, Decision, rarer
 from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
 from ensue.tasks.task import NOTHING, Asked
 
@@ -96,9 +96,16 @@ class ClassTarget(LabelTarget):
 
     def decided(self, p: Floats) -> NDArray[np.int64]:
         """(rows,) of probabilities (rows, classes)."""
+        for rare, threshold in self._thresholds.items():
+            return np.where(p[:, rare] >= threshold, rare, 1 - rare)
+        return np.asarray(p.argmax(1))
+
+    @property
+    def _thresholds(self) -> dict[int, float]:
+        """By class; none where the more probable one is answered."""
         if self.threshold is None or len(self.labels) != 2:
-            return np.asarray(p.argmax(1))
-        return np.where(p[:, self.rare] >= self.threshold, self.rare, 1 - self.rare)
+            return {}
+        return {self.rare: self.threshold}
 
     def facts(self) -> dict[str, Any]:
         own = {} if self.threshold is None else {"threshold": self.threshold}
@@ -113,7 +120,8 @@ class ClassTarget(LabelTarget):
 
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
-        return class_answers(p, self.decided(p), Decision.of(asked, self.labels))
+        usual = self.decided(p)
+        return class_answers(p, usual, Decision.of(asked, self.labels), self._thresholds)
 
     def decision_lines(self, asked: Asked) -> list[str]:
         return Decision.of(asked, self.labels).lines()
@@ -135,7 +143,7 @@ class ClassTarget(LabelTarget):
         others["calibration error"] = metrics.calibration_error(gold, p)
         sums = _sums(right, counts)
         others |= further_scores(self.metrics, known_answers(gold, guess, p), sums)
-        others |= decision.scores(gold == guess, decision.answered(p, guess))
+        others |= decision.scores(gold == guess, decision.answered(p, guess, self._thresholds))
         lines = [*([] if decision.thresholds else self._threshold_lines()), *decision.lines()]
         most = int(np.argmax(self.labels.counts))
         baselines = {"majority class": np.full_like(gold, most)}
@@ -255,12 +263,17 @@ def _marks(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
     return found
 
 
-def class_answers(p: Floats, usual: NDArray[np.int64], decision: Decision) -> list[Classified]:
+def class_answers(
+    p: Floats,
+    usual: NDArray[np.int64],
+    decision: Decision,
+    thresholds: Mapping[int, float] = NO_THRESHOLDS,
+) -> list[Classified]:
     """One a row of p (rows, classes). usual: the class that is answered unless a threshold says
-    otherwise."""
+    otherwise; thresholds: of the model, by which these were chosen."""
     guess = decision.classes(p, usual)
     found = []
-    for own, k, given in zip(p, guess, decision.answered(p, guess), strict=True):
+    for own, k, given in zip(p, guess, decision.answered(p, guess, thresholds), strict=True):
         name, shown = decision.labels[k], _by_probability(decision.labels, own)
         found.append(Classified(name, (name,), shown) if given else Abstained("", (), shown))
     return found

@@ -17,6 +17,7 @@ Guess = NDArray[np.int64]
 POSITIVE = ("positive", "pos", "yes", "y", "true", "1")
 RARE = 0.4  # share of the rows below which one of two classes is the rarer one
 THRESHOLD, ABSTAIN = "threshold", "abstain_below"  # as a question carries them
+NO_THRESHOLDS: Mapping[int, float] = {}
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,21 @@ class Decision:
             found[:, k] = p[:, k] >= least
         return found.astype(np.int64)
 
-    def answered(self, p: Floats, guess: Guess) -> NDArray[np.bool_]:
-        """(rows,): whether the answer is probable enough to be given."""
+    def answered(
+        self, p: Floats, guess: Guess, usual: Mapping[int, float] = NO_THRESHOLDS
+    ) -> NDArray[np.bool_]:
+        """(rows,): whether the answer is probable enough to be given. usual: thresholds of the
+        model, where the question has none. Where a class has the threshold t, it is as probable
+        as another at t, not at 1/2: its odds are divided by those of t."""
         if self.abstain_below is None:
             return np.ones(len(p), bool)
-        return np.asarray(p[np.arange(len(p)), guess] >= self.abstain_below)
+        sure = np.array(p, np.float64)
+        for k, t in (self.thresholds or usual).items():
+            weight = p[:, k] * (1 - t), (1 - p[:, k]) * t
+            sure[:, k] = weight[0] / np.maximum(weight[0] + weight[1], 1e-300)
+            if p.shape[1] == 2 and len(self.thresholds or usual) == 1:
+                sure[:, 1 - k] = 1 - sure[:, k]
+        return np.asarray(sure[np.arange(len(p)), guess] >= self.abstain_below)
 
     def scores(self, right: NDArray[np.bool_], answered: NDArray[np.bool_]) -> dict[str, float]:
         """coverage: the share of rows that are answered; the accuracy of these."""
@@ -94,7 +105,8 @@ class Decision:
             for k, least in self.thresholds.items()
         ]
         if self.abstain_below is not None:
-            found.append(f"no answer below probability {self.abstain_below:.2f}")
+            told = ", counted from the threshold" * bool(self.thresholds)
+            found.append(f"no answer below probability {self.abstain_below:.2f}{told}")
         return found
 
 

@@ -1,117 +1,173 @@
-"""A forecaster for export: the last steps of a series in, the steps after them out."""
+"""A forecaster for export: a series in, the steps after it out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step, refuse
+from ensue.data.time.dates import (
+    AUTO,
+    CALLED_DATE,
+    CALLED_UNIX,
+    CLOCK,
+    EITHER,
+    MILLISECONDS,
+    PATTERNS,
+    SECONDS,
+)
+from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step
+from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
 
 if TYPE_CHECKING:
     from ensue.tasks.forecast.forecasts import ForecastModel
 
 
-WRITTEN = ("repeated", "ridge", "smoothing")  # kinds that the example and JavaScript have
-
-
 class Ahead(nn.Module):
-    """The mean of the members' expected steps (horizon, batch, targets), as they see numbers."""
+    """The mean of the networks' expected steps (horizon, batch, targets), as they see numbers.
+    known: what is known of the steps ahead, where they read any."""
 
-    def __init__(self, members: Sequence[nn.Module], horizon: int, targets: int) -> None:
+    def __init__(self, networks: Sequence[nn.Module], horizon: int, targets: int) -> None:
         super().__init__()
-        self.members, self.horizon, self.targets = nn.ModuleList(members), horizon, targets
+        self.networks, self.horizon, self.targets = nn.ModuleList(networks), horizon, targets
 
-    def forward(self, past: Tensor) -> Tensor:
+    def forward(self, past: Tensor, known: Tensor | None = None) -> Tensor:
+        found = self.points(past, past.new_zeros(self.horizon, past.shape[1], 0), known)
+        return found[..., : self.targets]
+
+    def points(self, past: Tensor, base: Tensor, known: Tensor | None) -> Tensor:
         nothing = past.new_zeros(self.horizon, past.shape[1], 0)
-        batch = WindowBatch(past, nothing, nothing)
-        found = torch.stack([own.point(batch) for own in self.members])  # type: ignore[operator]
-        return found.mean(0)[..., : self.targets]
+        batch = WindowBatch(past, nothing if known is None else known, nothing, base)
+        found = torch.stack([own.point(batch) for own in self.networks])  # type: ignore[operator]
+        return found.mean(0)
 
 
-class Corrected(nn.Module):
-    """base + share·(network − base): what the solved members say, as far as it is corrected."""
+class Corrected(Ahead):
+    """base + share·(networks − base): what the solved members say, as far as it is corrected."""
 
-    def __init__(self, members: Sequence[nn.Module], horizon: int, share: float) -> None:
-        super().__init__()
-        self.members, self.horizon, self.share = nn.ModuleList(members), horizon, share
+    def __init__(self, networks: Sequence[nn.Module], horizon: int, share: float) -> None:
+        super().__init__(networks, horizon, 0)
+        self.share = share
 
-    def forward(self, past: Tensor, base: Tensor) -> Tensor:
-        nothing = past.new_zeros(self.horizon, past.shape[1], 0)
-        batch = WindowBatch(past, nothing, nothing, base)
-        found = torch.stack([own.point(batch) for own in self.members])  # type: ignore[operator]
-        return base + self.share * (found.mean(0) - base)
+    def forward(self, past: Tensor, base: Tensor, known: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        return base + self.share * (self.points(past, base, known) - base)
 
 
-def _mixed(model: ForecastModel) -> Step:
-    """The solved members with their weights, and what they read of a series."""
-    settings, learned = model.model, model.learned
-    mixture = learned.mixture
-    assert mixture is not None
-    if len(settings.columns) > len(settings.targets):
-        raise refuse("beside", "forecast")
-    members = []
-    for weight, own in zip(mixture.weights.tolist(), mixture.members, strict=True):
-        facts = {**own.facts(), **{name: values.tolist() for name, values in own.arrays().items()}}
-        if weight > 0 and (own.kind not in WRITTEN or facts.get("multiplies")):
-            raise refuse("member", "forecast")
-        if facts.get("form", {}).get("periods") and weight > 0:
-            raise refuse("clock", "forecast")
-        members.append({"kind": own.kind, "share": weight, **facts})
-    floor = learned.scale.floor
+# --- what is done to a series --------------------------------------------------------------------
+
+
+def _members(model: ForecastModel) -> list[dict[str, Any]]:
+    """The solved members that count, with their weights; after the parameters of each series of a
+    panel stand typical ones."""
+    mixture = model.learned.mixture
+    if mixture is None:
+        return []
+    found = []
+    for share, own in zip(mixture.weights.tolist(), mixture.members, strict=True):
+        arrays = own.arrays()
+        if "parameters" in arrays:
+            every = arrays["parameters"]
+            arrays["parameters"] = np.concatenate([every, np.median(every, 0, keepdims=True)])
+        facts = {**own.facts(), **{name: values.tolist() for name, values in arrays.items()}}
+        facts.pop("ids", None)
+        if share > 0:
+            found.append({"kind": own.kind, "share": share, **facts})
+    return found
+
+
+def reads_of(column: str, order: str) -> dict[str, Any]:
+    """How the times of a column are written, in patterns."""
+    units = ((1.0, SECONDS), (1e3, MILLISECONDS)) if CALLED_UNIX.fullmatch(column) else ()
     return {
-        "members": [own for own in members if own["share"] > 0],
-        "room": mixture.room,
+        "patterns": [own + CLOCK for own in PATTERNS],
+        "either": [own + CLOCK for name, own in EITHER.items() if order in (AUTO, name)],
+        "unix": [[unit, list(bounds)] for unit, bounds in units],
+        "compact": bool(CALLED_DATE.fullmatch(column)),
+    }
+
+
+def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool:
+    """Whether the time of a step counts, and not only that it is one."""
+    periods = any(own.get("periods") or own.get("form", {}).get("periods") for own in members)
+    return bool(model.model.calendar) or (bool(model.model.time) and periods)
+
+
+def _series_step(model: ForecastModel) -> Step:
+    settings, learned, members = model.model, model.learned, _members(model)
+    scale, mixture = learned.scale, learned.mixture
+    codes = zip(settings.static, learned.static.facts(), strict=True)
+    return {
+        "step": "series",
+        "from": "question",
+        "to": "past",
+        "columns": list(settings.columns),
+        "targets": len(settings.targets),
+        "known": len(settings.known),
+        "time": settings.time_columns,
+        "needs_time": _needs_time(model, members),
+        "reads": reads_of(settings.time, settings.dates),
+        "calendar": list(settings.calendar),
+        "ids": list(settings.ids),
+        "series": [list(own) for own in scale.ids],
+        "static": [list(own) for own in codes],
+        "look_back": settings.look_back,
         "horizon": settings.horizon,
-        "least": settings.history,
-        "floor": None if floor is None else floor.tolist(),
+        "least": settings.history if mixture is not None else learned.history(settings),
+        "history": settings.history,
+        "transform": scale.transform,
+        "lag": scale.lag,
+        "floor": None if scale.floor is None else scale.floor.tolist(),
+        "mean": np.atleast_2d(scale.mean).tolist(),
+        "spread": np.atleast_2d(scale.spread).tolist(),
+        "typical": np.median(np.atleast_2d(scale.spread), 0).tolist(),
+        "members": members,
+        "season": 1 if mixture is None else mixture.season,
+        "room": 0 if mixture is None else mixture.room,
+    }
+
+
+def _steps_ahead(model: ForecastModel, drawn: bool) -> Step:
+    """drawn: bounds come from paths that are drawn, which an export does not have."""
+    settings, learned = model.model, model.learned
+    levels, quantiles = levels_asked(settings), None
+    if settings.quantiles and learned.shifts is not None and not drawn:
+        quantiles = {
+            "levels": sorted(levels),
+            "shifts": learned.shifts.tolist(),
+            "named": list(settings.quantiles),
+        }
+    return {
+        "step": "steps ahead",
+        "targets": list(settings.targets),
+        "transform": learned.scale.transform,
+        "lag": learned.scale.lag,
+        "widening": None if drawn else learned.widening.tolist(),
+        "quantiles": quantiles,
+        "panel": bool(learned.scale.ids),
+        "share": settings.interval,
     }
 
 
 def exported(model: ForecastModel) -> Exported:
     settings, learned = model.model, model.learned
-    if settings.ahead or learned.static.width or settings.calendar:
-        raise refuse("ahead", "forecast")
-    if learned.scale.ids:
-        raise refuse("panel", "forecast")
-    scale, targets = learned.scale, len(settings.targets)
-    members = list(model.networks)
+    targets, ahead = len(settings.targets), settings.ahead + learned.static.width
+    networks, columns = list(model.networks), len(settings.columns) + 2 * len(settings.calendar)
+    columns += learned.static.width
     if learned.mixture is None:
-        columns = len(settings.columns)
-        network: nn.Module = Ahead(members, settings.horizon, targets)
+        network: nn.Module = Ahead(networks, settings.horizon, targets)
         inputs = [Input("past", (settings.look_back, BATCH, columns))]
     else:
-        columns = 2 * targets  # with whether each number was there
-        network = Corrected(members, settings.horizon, learned.mixture.share)
-        inputs = [Input("past", (settings.look_back, BATCH, columns))]
-        inputs.append(Input("base", (settings.horizon, BATCH, targets)))
+        network = Corrected(networks, settings.horizon, learned.mixture.share)
+        inputs = [
+            Input("past", (settings.look_back, BATCH, columns + targets)),  # with what was there
+            Input("base", (settings.horizon, BATCH, targets)),
+        ]
+    if ahead:
+        inputs.append(Input("known", (settings.horizon, BATCH, ahead)))
     graph = Graph("model", network, tuple(inputs), ("ahead",))
-    shared = {
-        "transform": scale.transform,
-        "lag": scale.lag,
-        "mean": scale.mean.tolist(),
-        "spread": scale.spread.tolist(),
-    }
-    before: Step = {
-        "step": "series",
-        "from": "question",
-        "to": "past",
-        "columns": list(settings.columns),
-        "targets": targets,
-        "look_back": settings.look_back,
-        **shared,
-    }
-    if learned.mixture is not None:
-        before = {**before, "step": "mixed series", **_mixed(model)}
-    drawn = any(getattr(own, "says", None) is not None for own in members)
-    after: Step = {
-        "step": "steps ahead",
-        "targets": list(settings.targets),
-        "widening": None if drawn else learned.widening.tolist(),
-        "share": settings.interval,
-        **shared,
-    }
-    return Exported("forecast", (graph,), (before,), (after,))
+    drawn = any(getattr(own, "says", None) is not None for own in networks)
+    return Exported("forecast", (graph,), (_series_step(model),), (_steps_ahead(model, drawn),))

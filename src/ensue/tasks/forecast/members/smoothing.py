@@ -43,7 +43,7 @@ SEASON = (0.02, 0.1, 0.25, 0.5)
 FINER = ((0.6, 0.8, 1.0, 1.25, 1.6), (0.8, 0.9, 1.0, 1.1, 1.25), (0.93, 1.0, 1.07))
 LEAST = 1e-9  # of what is divided by
 FACTORS = (0.05, 20.0)  # of a season that multiplies: beyond, one trough would divide a level away
-LOWEST = 0.01  # of a level that a season multiplies, as a share of the mean
+LOWEST = 0.01  # of a level that a season multiplies, as a share of the first seasons' mean
 HIGHEST = 3.0  # of a forecast that a season multiplies, as a share of the highest value so far
 
 
@@ -185,7 +185,8 @@ def _smoothed(
     there = np.isfinite(y)
     clean = np.nan_to_num(y)
     ab, gs = alpha * beta, gamma * (1 - alpha)
-    low = np.maximum(LOWEST * np.abs(_without_gaps(y).mean(0)), LEAST)[..., None]
+    size = np.abs(_without_gaps(y[: _needed(season)]).mean(0))
+    low = np.maximum(LOWEST * size, LEAST)[..., None]
     for step in range(len(y)):
         damped = phi * trend
         base = level + damped

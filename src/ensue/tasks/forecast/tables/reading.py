@@ -181,7 +181,8 @@ def _part(
     if settings.time and len(values):
         texts = time_texts(columns, settings.time_columns)
         times = time_column(texts, settings.time, where, settings.dates, ids)
-    axis = arranged(len(values), where, times, settings.time, ids)
+    contents = [row.tobytes() for row in values]
+    axis = arranged(len(values), where, times, settings.time, ids, contents=contents)
     static, notes = _static(columns, [] if ahead else settings.static, ids, axis, where)
     spelling = ISO if times is None else times.spelling
     series = series_of_axis(axis, values, places, static, spelling)

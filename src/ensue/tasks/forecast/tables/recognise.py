@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from ensue.data.options import require
-from ensue.data.read import Gathered
+from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.data.time.axis import Axis, TimeColumn, arranged, is_missing, time_column
 from ensue.data.time.dates import NUMBER, spellings_of
 from ensue.errors import DataError
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.seasons import season_of
+from ensue.tasks.forecast.tables.all_rows import Table, listed_names
 from ensue.tasks.forecast.tables.reading import PARTS, time_texts
 from ensue.tasks.options import TRAIN
 from ensue.tasks.sample import Guess, Sample
@@ -41,59 +41,6 @@ def options_given(sample: Sample) -> list[str]:
     model = sample.settings.get("model", {})
     words = {option.key: option.flag for option in OPTIONS if TRAIN in option.verbs}
     return [flag for key, flag in words.items() if key.removeprefix("model.") in model]
-
-
-# --- all rows ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Table:
-    """All sound rows, by column."""
-
-    columns: dict[str, list[Any]]
-    sample: Sample
-
-    @classmethod
-    def of(cls, sample: Sample) -> Table:
-        data = sample.data.model_copy(
-            update={
-                "label": "",
-                "group": "",
-                "text": "",
-                "second": "",
-                "sequence": "",
-                "features": [],
-            }
-        )
-        how = replace(data.read_options(others=True), used=tuple(sample.columns))
-        if not sample.origin.files:  # an index of times is read where it is named
-            times = _names(sample.settings.get("model", {}).get("time", ""))
-            how = replace(how, columns=tuple(name for name in times if name not in sample.columns))
-        sources = {path: partial(sample.origin.read, path, how) for path in sample.data.train}
-        rows = list(Gathered(sources, skip_bad=True))
-        names = dict.fromkeys(name for row in rows for name in row.fields)
-        return cls({name: [row.fields.get(name) for row in rows] for name in names}, sample)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    def texts(self, name: str) -> list[str]:
-        return time_texts(self.columns, [name])
-
-    def numbers(self, name: str) -> list[float] | None:
-        """Those that are there, if all that is there are numbers."""
-        found = []
-        for value in self.columns[name]:
-            if value is None or (isinstance(value, str) and is_missing(value)):
-                continue
-            number = float(value) if isinstance(value, bool) else number_of(value)
-            if number is None:
-                return None
-            found.append(number)
-        return found or None
-
-    def where(self, row: int) -> str:
-        return f"row {row + 1}"
 
 
 # --- what columns are ------------------------------------------------------------------------
@@ -152,12 +99,20 @@ def measures(table: Table, leave: Sequence[str], timed: bool) -> tuple[list[str]
 def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] | None:
     """The fewest columns that tell rows of the same time apart; [] where no two have the same,
     None where no columns do."""
-    moments = times.moments
+    rows = table.contents
+    first = {own: row for row, own in reversed([*enumerate(rows)])}
+    alone = sorted(first.values())  # without the copies of rows
+    moments = [times.moments[row] for row in alone]
     if len({*moments}) == len(moments):
         return []
-    count = len(table)
-    kinds = {name: table.texts(name) for name in table.columns if name not in leave}
-    few = [name for name, own in kinds.items() if 1 < len({*own}) <= count // 2 and _keys(own)]
+    count = len(alone)
+    texts = {name: table.texts(name) for name in table.columns if name not in leave}
+    kinds = {name: [own[row] for row in alone] for name, own in texts.items()}
+    few = [
+        name
+        for name, own in kinds.items()
+        if 1 < len({*own}) <= count // (LEAST_STEPS if _counts(table, name) else 2) and _keys(own)
+    ]
     few.sort(key=lambda name: (table.numbers(name) is not None, not CALLED_ID.fullmatch(name)))
     for size in (1, 2, 3):
         for names in combinations(few, size):
@@ -165,6 +120,11 @@ def ids_of(table: Table, times: TimeColumn, leave: Sequence[str]) -> list[str] |
             if len({*keys}) == count:
                 return list(names)
     return None
+
+
+def _counts(table: Table, name: str) -> bool:
+    """Whether a column of numbers may rather be a measure: nobody calls it an id."""
+    return table.numbers(name) is not None and not CALLED_ID.fullmatch(name)
 
 
 def _keys(texts: Sequence[str]) -> bool:
@@ -212,9 +172,24 @@ def recognised(sample: Sample) -> Guess | None:
     steps = int(np.diff(found.axis.bounds).max())
     if found.axis.spacing is None or steps < LEAST_STEPS:
         return None
-    if not all(_is_measure(found.table, name) for name in _names(data.label)):
+    if not all(_is_measure(found.table, name) for name in listed_names(data.label)):
         return None
     return found.guess() if found.targets or data.label else None
+
+
+def problem_of(sample: Sample) -> DataError | None:
+    """What keeps rows with dates and numbers from being a series; None where they are none."""
+    if sample.data.text or any(_is_text(sample, name) for name in sample.columns):
+        return None
+    kinds = {own.kind for own in sample.kinds.values()}
+    if Kind.DATE not in kinds or Kind.NUMBER not in kinds:
+        return None
+    dates = [own.name for own in sample.kinds.values() if own.kind is Kind.DATE]
+    try:
+        Reading.of(Table.of(sample), dates[0])
+    except DataError as problem:
+        return problem
+    return None
 
 
 def _is_measure(table: Table, name: str) -> bool:
@@ -258,14 +233,14 @@ class Reading:
         model = sample.settings.get("model", {})
         names = [name.strip() for name in time.split(",") if name.strip()]
         require(
-            [*names, *_names(sample.data.group), *_names(sample.data.label)],
+            [*names, *listed_names(sample.data.group), *listed_names(sample.data.label)],
             list(table.columns),
             sample.place,
         )
-        said = [*model.get("targets", []), *_names(sample.data.label)]
+        said = [*model.get("targets", []), *listed_names(sample.data.label)]
         beside = [*model.get("covariates", []), *model.get("known", []), *model.get("static", [])]
         times, order = None, ""
-        ids = list(model.get("ids", [])) or _names(sample.data.group)
+        ids = list(model.get("ids", [])) or listed_names(sample.data.group)
         if names:
             texts = time_texts(table.columns, names)
             keys = list(zip(*(table.texts(name) for name in ids), strict=True))
@@ -280,7 +255,7 @@ class Reading:
         targets, flags = ([n for n in own if n not in static] for own in (targets, flags))
         keys = list(zip(*(table.texts(name) for name in ids), strict=True))
         where = table.where if not sample.origin.files else _lines(sample)
-        axis = arranged(len(table), where, times, time, keys)
+        axis = arranged(len(table), where, times, time, keys, contents=table.contents)
         return cls(table, time, ids, said or targets, flags, static, axis, order)
 
     def guess(self) -> Guess:
@@ -367,8 +342,3 @@ class Reading:
 def _lines(sample: Sample) -> Any:
     place = sample.rows[0].place
     return lambda row: f"{place.file}, row {row + 1}"
-
-
-def _names(listed: str) -> list[str]:
-    """a,b → the names a and b."""
-    return [name.strip() for name in listed.split(",") if name.strip()]

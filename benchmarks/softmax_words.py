@@ -1,0 +1,170 @@
+"""The softmax over 33,000 words: in clusters beside all at once, batch by batch in turn.
+
+    ENSUE_DATA=… python benchmarks/softmax_words.py [--batches 30] [--columns 20] [--steps 35]
+                                                    [--cuts 600,6000] [--tenth 5] [--threads 1]
+
+A language model of two LSTM layers of 200 units, tied, on the training texts of IMDB in lower
+case, with the loop that `ensue train` runs: batching, embedding, cells, softmax, clipping and Adam,
+all included. A batch is run by both before the next one comes, so that a change of the machine's
+speed meets both; tokens for each second of computing, medians.
+
+--tenth EPOCHS: then both train on a tenth of the texts for so many epochs, and their perplexities
+on texts that are held out are compared after each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser, build_and_encode, encode_texts
+from ensue.data.vocabulary import END_NUMBER, TEXT_SPECIALS
+from ensue.layers.recurrent import Recurrent
+from ensue.tasks.language.networks import DropoutRates
+from ensue.tasks.language.recurrent import RecurrentLanguage
+from ensue.tasks.language.softmaxes import FULL, AdaptiveSoftmax, Softmax, default_cuts
+from ensue.tasks.language.streams import StreamSource, stream_of
+from ensue.training import TrainSettings, Update, train
+
+WORDS = 33_000
+HIDDEN, LAYERS = 200, 2
+HELD_OUT = 250  # texts
+WARM_UP = 3  # batches
+Tokens = NDArray[np.int32]
+
+
+def texts() -> list[str]:
+    """The training texts, in an order that is always the same."""
+    path = Path(os.environ["ENSUE_DATA"]) / "imdb" / "imdb.train.tsv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        found = [line.rstrip("\n").split("\t")[3].replace("<br />", " ") for line in file]
+    random.Random(1).shuffle(found)
+    return found
+
+
+def streams() -> tuple[Tokens, Tokens, Tokens, int]:
+    """All texts but those held out, a tenth of them, those held out; how many words there are."""
+    read, tokeniser = texts(), Tokeniser("words", lower=True)
+    vocabulary, rows = build_and_encode(
+        read[HELD_OUT:], tokeniser, max_size=WORDS, specials=TEXT_SPECIALS
+    )
+    tenth = len(rows) // 10
+    part = Ragged(rows.values[: rows.starts[tenth]], rows.starts[: tenth + 1])
+    held_out = encode_texts(read[:HELD_OUT], tokeniser, vocabulary)
+    found = (stream_of(own, END_NUMBER) for own in (rows, part, held_out))
+    return (*found, len(vocabulary))
+
+
+def network(words: int, softmax: Softmax, given: argparse.Namespace) -> RecurrentLanguage:
+    torch.manual_seed(1)
+    rate = given.dropout
+    return RecurrentLanguage(
+        words, Recurrent("LSTM", HIDDEN, HIDDEN, LAYERS, dropout=rate), softmax=softmax,
+        rates=DropoutRates(input=rate, output=rate),
+    )  # fmt: skip
+
+
+def updates(model: RecurrentLanguage, tokens: Tokens, given: argparse.Namespace) -> Iterator[None]:
+    """Each of them one update, epoch after epoch."""
+    source = StreamSource(tokens, "texts", columns=given.columns, steps=given.steps)
+    settings = TrainSettings(rate=given.rate, clip=given.clip, epochs=1000)
+    for row in train(model, source, None, settings):
+        if isinstance(row, Update):
+            yield
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Of computing."""
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def speed(
+    softmaxes: dict[str, Softmax], tokens: Tokens, words: int, given: argparse.Namespace
+) -> None:
+    size = given.columns * given.steps
+    steps = {k: updates(network(words, own, given), tokens, given) for k, own in softmaxes.items()}
+    for _ in range(WARM_UP):
+        for own in steps.values():
+            next(own)
+    found = {k: [] for k in steps}
+    for k in range(given.batches):
+        for name in list(steps) if k % 2 else reversed(list(steps)):
+            found[name].append(seconds(lambda name=name: next(steps[name])))
+    for name, own in found.items():
+        print(f"{name:10}{size / np.median(own):10,.0f} tokens for each second of computing")
+    ratios = np.array(found["full"]) / np.array(found["adaptive"])
+    low, middle, high = np.percentile(ratios, (25, 50, 75))
+    print(f"adaptive / full: {middle:.2f} times as fast, quartiles {low:.2f} … {high:.2f}")
+
+
+def quality(
+    softmaxes: dict[str, Softmax],
+    part: Tokens,
+    held_out: Tokens,
+    words: int,
+    given: argparse.Namespace,
+) -> None:
+    """Perplexity on what is held out, after each epoch."""
+    models = {name: network(words, own, given) for name, own in softmaxes.items()}
+    steps = {name: updates(own, part, given) for name, own in models.items()}
+    count = -(-((len(part) - 1) // given.columns) // given.steps)
+    for epoch in range(1, given.tenth + 1):
+        found = {}
+        for name, own in steps.items():
+            for _ in range(count):
+                next(own)
+            models[name].eval()
+            found[name] = float(np.exp(-models[name].score_stream(held_out).mean()))
+            models[name].train()
+        told = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
+        change = found["adaptive"] / found["full"] - 1 if "full" in found else 0
+        print(
+            f"epoch {epoch}, {epoch * len(part):,} tokens: perplexity {told} ({change:+.1%})",
+            flush=True,
+        )
+
+
+def options() -> argparse.Namespace:
+    found = argparse.ArgumentParser()
+    found.add_argument("--batches", type=int, default=30)
+    found.add_argument("--columns", type=int, default=20)
+    found.add_argument("--steps", type=int, default=35)
+    found.add_argument("--cuts", default="")
+    found.add_argument("--tenth", type=int, default=0, metavar="EPOCHS")
+    found.add_argument("--rate", type=float, default=2e-3)
+    found.add_argument("--clip", type=float, default=1.0)
+    found.add_argument("--dropout", type=float, default=0.0)
+    found.add_argument("--threads", type=int, default=1)
+    return found.parse_args()
+
+
+def main() -> None:
+    given = options()
+    torch.set_num_threads(given.threads)
+    whole, part, held_out, words = streams()
+    cuts = tuple(map(int, filter(None, given.cuts.split(",")))) or default_cuts(words)
+    softmaxes = {"full": FULL, "adaptive": AdaptiveSoftmax(cuts)}
+    print(
+        f"IMDB, {words:,} words, LSTM {LAYERS}×{HIDDEN}, tied, dropout {given.dropout:g}, "
+        f"batches of {given.columns}×{given.steps}, Adam; cuts {cuts}"
+    )
+    if given.batches:
+        speed(softmaxes, whole, words, given)
+    if given.tenth:
+        quality(softmaxes, part, held_out, words, given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Numbers with a sign of money or percent, or marks between thousands: €12.50, 45 %, 1 234,5."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ensue.data.rows import Row, Tell
+from ensue.data.series import MISSING, Steps, number_of
+from ensue.errors import DataError
+
+SPACES = " \u00a0\u202f'’"  # that stand between thousands
+SIGN = r"(?:[€$£¥₹₽₩%‰]|EUR|USD|GBP|CHF|Fr\.?|kr\.?|zł)"
+BODY = re.compile(
+    rf"(?P<spaced>\d{{1,3}}(?:[{SPACES}]\d{{3}})+)(?P<tail>[.,]\d+)?"
+    r"|(?P<commas>\d{1,3}(?:,\d{3})+)(?P<point>\.\d+)?"
+    r"|(?P<points>\d{1,3}(?:\.\d{3})+)(?P<comma>,\d+)?"
+    r"|\d*(?P<only>[.,]\d+)|\d+"
+)
+MARKED = re.compile(
+    rf"\s*(?P<minus>[+−-]?)\s*(?P<before>{SIGN})?\s*(?P<inner>[+−-]?)"
+    rf"(?P<body>[\d.,{SPACES}]*\d)\s*(?P<after>{SIGN})?\s*",
+    re.IGNORECASE,
+)
+NEARLY_ALL = 0.95
+
+
+class Mark(NamedTuple):
+    """Of a column. sign: € or %, "" where only thousands are marked; decimal: "." or ",", "" where
+    no cell tells, and nothing depends on it; either: a cell that may be read both ways; example: a
+    cell with a mark."""
+
+    sign: str
+    decimal: str
+    either: str
+    example: str
+
+
+def plain_number(text: str, decimal: str) -> str | None:
+    """Such a number as every language writes it; None where it is none. decimal: its sign.
+
+    >>> plain_number("€1,234.50", "."), plain_number("1 234,5", ","), plain_number("45 %", ".")
+    ('1234.50', '1234.5', '45')
+    """
+    found = _parts(text)
+    if found is None:
+        return None
+    whole, sign = found
+    other = "," if decimal == "." else "."
+    body = re.sub(f"[{SPACES}]", "", whole)
+    if other in body and not re.fullmatch(rf"\d{{1,3}}(?:[{other}]\d{{3}})+({decimal}\d+)?", body):
+        return None
+    plain = body.replace(other, "").replace(decimal, ".")
+    return None if number_of(plain) is None else sign + plain
+
+
+def _parts(text: str) -> tuple[str, str] | None:
+    """The digits with what stands between them, and a minus."""
+    found = MARKED.fullmatch(text)
+    if found is None or (found["minus"] and found["inner"]) or not BODY.fullmatch(found["body"]):
+        return None
+    return found["body"], "-" if (found["minus"] or found["inner"]) in ("-", "−") else ""
+
+
+def mark_of(values: Sequence[Any]) -> Mark | None:
+    """What nearly all values that are there have: numbers, some of them marked, with one sign."""
+    there = [own for own in values if isinstance(own, str) and own.strip().lower() not in MISSING]
+    parts = {text: found for text in there if (found := MARKED.fullmatch(text)) and _parts(text)}
+    known = [text for text in there if text in parts]
+    signs = {(parts[text]["before"] or parts[text]["after"] or "").lower() for text in known}
+    marked = [text for text in known if _is_marked(parts[text])]
+    if not marked or len(known) < NEARLY_ALL * len(there) or len(signs - {""}) > 1:
+        return None
+    told = {text: _decimal(parts[text]["body"]) for text in known}
+    decimals = {*told.values()} - {"", None}
+    if len(decimals) > 1:
+        return None
+    either = next((text for text, own in told.items() if own is None), "")
+    sign = next(filter(None, signs), "")
+    return Mark(sign, next(iter(decimals), ""), either, marked[0])  # type: ignore[arg-type]
+
+
+def _is_marked(found: re.Match[str]) -> bool:
+    """Whether it is more than a number with or without decimals."""
+    body = BODY.fullmatch(found["body"])
+    assert body is not None
+    both = body["point"] or body["comma"] or found["body"].count(",") > 1
+    return bool(found["before"] or found["after"] or body["spaced"] or both)
+
+
+def _decimal(text: str) -> str | None:
+    """The decimal sign that a cell tells; "" where it has none, None where it may be either."""
+    found = BODY.fullmatch(text)
+    assert found is not None
+    if found["spaced"]:
+        return found["tail"][0] if found["tail"] else ""
+    for group, tail, decimal in (("commas", "point", "."), ("points", "comma", ",")):
+        if found[group]:
+            other = "," if decimal == "." else "."
+            return decimal if found[tail] or found[group].count(other) > 1 else None
+    return found["only"][0] if found["only"] else ""
+
+
+def decimal_of(marks: Mapping[str, Mark], plain: Mapping[str, str]) -> str:
+    """The decimal sign of all marked columns. plain: a number with a point of each other column
+    that has such ones. An error where columns differ, or no cell tells."""
+    told = {own.decimal: (name, own.example) for name, own in marks.items() if own.decimal}
+    for pair in plain.items():
+        told.setdefault(".", pair)
+    if len(told) > 1:
+        (one, first), (two, second) = told.values()
+        raise DataError(
+            f"column {one!r} has {first!r} and column {two!r} {second!r}: one has a decimal comma, "
+            "the other a decimal point; write them the same way"
+        )
+    either = next(((name, own.either) for name, own in marks.items() if own.either), None)
+    if either is None or told:
+        return next(iter(told), ".")
+    name, text = either
+    readings = [f"--decimal {own} ({plain_number(text, own)})" for own in (".", ",")]
+    raise DataError(f"column {name!r}: {text!r} may be two numbers: add {' or '.join(readings)}")
+
+
+def without_marks(steps: Steps, columns: Sequence[str], decimal: str) -> Steps:
+    """Rows whose cells in these columns are plain numbers; a cell that is none stays."""
+    return partial(_without_marks, steps, columns, decimal)
+
+
+def _without_marks(
+    steps: Steps, columns: Sequence[str], decimal: str, on_bad_row: Tell
+) -> Iterator[Row]:
+    for row in steps(on_bad_row):
+        cells = {name: row.fields.get(name) for name in columns}
+        plain = {
+            name: number
+            for name, text in cells.items()
+            if isinstance(text, str)
+            and number_of(text) is None
+            and (number := plain_number(text, decimal)) is not None
+        }
+        yield Row(row.place, {**row.fields, **plain})

@@ -1,0 +1,1 @@
+"""Transfer: a training that begins from what another one has learned."""

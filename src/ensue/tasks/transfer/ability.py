@@ -1,0 +1,78 @@
+"""What a task says of the encoder in its networks: what it can give, and what it can take."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import nn
+
+from ensue.errors import OptionError
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.transfer.pretrained import Pretrained
+
+TEXT = ("level", "lower", "numbers", "breaks", "subword_count")  # what tokens follow from
+DROPOUT = ("dropout_input", "dropout_layers", "dropout_output", "dropout_recurrent", "word_dropout")
+
+
+class EncoderNames(NamedTuple):
+    """Where a network has what a base can give. table: the name of its word vectors, "" where it
+    has none; encoder: how names of an encoder begin, and how they begin in the network."""
+
+    table: str
+    encoder: Mapping[str, str]
+
+    def renamed(self, name: str) -> str:
+        """The name in the network of a weight of the encoder."""
+        for begin, own in self.encoder.items():
+            if name.startswith(begin):
+                return own + name.removeprefix(begin)
+        return ""
+
+
+class Transfers(ABC):
+    """The transfer of a task's encoder to another model, and from one."""
+
+    @abstractmethod
+    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+        """The encoder of a trained model, with what its inputs are read by."""
+
+    @abstractmethod
+    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+        """The settings of [model] that make a network with the layers of a base."""
+
+    def recipe(
+        self, own: Pretrained, model: Model[Any, Any, Any]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """Defaults by table and key for a training that begins from a base."""
+        return {}
+
+    @abstractmethod
+    def names(self, network: nn.Module) -> EncoderNames:
+        """Where a network has its encoder."""
+
+    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        """The base with the words that the model has learned, as its run keeps it."""
+        return own
+
+
+@dataclass(frozen=True)
+class Refuses(Transfers):
+    """A task without an encoder that others could use. why: as a message says it."""
+
+    why: str = "its networks have no encoder of words or vectors"
+
+    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+        raise OptionError(f"{called}: a {model.task.name} model cannot be a base: {self.why}")
+
+    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+        raise OptionError(
+            f"base: a {model.task.name} model cannot begin from {own.called}: {self.why}"
+        )
+
+    def names(self, network: nn.Module) -> EncoderNames:
+        raise AssertionError("a base was refused")

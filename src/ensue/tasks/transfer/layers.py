@@ -1,0 +1,54 @@
+"""A network that begins from a base: its first weights, and how its layers learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from ensue.tasks.blocks.encoders import ENCODERS
+from ensue.tasks.transfer.first_weights import first_weights, layer_of
+from ensue.tasks.transfer.pretrained import taken_layers
+from ensue.tasks.transfer.unfreezing import layer_rates
+from ensue.training.layer_rates import ALL_LEARN, LayerRates
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+WORDS = "words"  # the word vectors, and what stands before the lowest layer
+
+
+def begin_network(network: nn.Module, model: Model[Any, Any, Any]) -> None:
+    """The weights of the model's base into a fresh network; word vectors are there already."""
+    own = model.pretrained
+    if own is None or not own.encoder:
+        return
+    names = model.task.transfers.names(network)
+    state = network.state_dict()
+    found = first_weights(own, taken_layers(own, model.base), names, state)
+    network.load_state_dict({**state, **found})
+
+
+def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
+    """How the layers of a network learn that begins from a base; all alike without one."""
+    own = model.pretrained
+    if own is None:
+        return ALL_LEARN
+    names = model.task.transfers.names(network)
+    every = [name for name, _ in network.named_parameters()]
+    taken = taken_layers(own, model.base)
+    lowest = {names.table} if own.word_width else set()
+    layers: list[set[str]] = [set() for _ in range(taken)]
+    for name in own.weights:
+        target, layer = names.renamed(name), layer_of(name, own.encoder, own.layers)
+        if target not in every:
+            continue
+        if layer is not None and layer < taken:
+            layers[layer].add(target)
+        elif layer is None:
+            before = name.startswith(ENCODERS[own.encoder].entrance)
+            (lowest if before else layers[-1]).add(target)
+    named = [(WORDS, frozenset(lowest))] * bool(lowest)
+    named += [(f"layer {k}", frozenset(own)) for k, own in enumerate(layers, 1)]
+    inside = frozenset().union(*(parameters for _, parameters in named))
+    return layer_rates(named, frozenset(every) - inside, model.base)

@@ -1,0 +1,128 @@
+"""`Pretrained`: what a trained model gives to another, and its copy in the folder of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import Vocabulary
+from ensue.errors import OptionError
+from ensue.tasks.saved import Saved, loading, read_model, write_model
+
+if TYPE_CHECKING:
+    from ensue.tasks.transfer.settings import BaseSettings
+
+KIND = "base"  # of the copy
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """called: as messages name it. digest: of what it was read from.
+
+    tokeniser, text: what its texts were cut by, and the settings of [text] that say so; None, {}
+    where any will do. words, table: its vocabulary, and a vector for each (words, width); mean,
+    spread: the scale of a model of vectors. encoder: its kind in ENCODERS, "" where it has none;
+    settings: those of [model] that the layers follow from; weights: of the layers, by their names
+    in that kind of encoder; cells: what is known of cells of one's own among them. dropout: the
+    rates that it was trained with, by their keys in [model]. vectors, width: a file that has the
+    vectors of words, of so many numbers, where these are not known yet."""
+
+    called: str
+    digest: str
+    tokeniser: Tokeniser | None = None
+    text: Mapping[str, Any] = field(default_factory=dict)
+    words: Vocabulary | None = None
+    table: Tensor | None = None
+    mean: NDArray[np.float32] | None = None
+    spread: NDArray[np.float32] | None = None
+    encoder: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    dropout: Mapping[str, float] = field(default_factory=dict)
+    vectors: str = ""
+    width: int = 0
+
+    @property
+    def layers(self) -> int:
+        return int(self.settings.get("layers", 0))
+
+    @property
+    def word_width(self) -> int:
+        """Of the vector of a word; 0 where it has none."""
+        return self.width if self.table is None else self.table.shape[1]
+
+
+def taken_layers(own: Pretrained, base: BaseSettings) -> int:
+    """How many layers are taken over."""
+    if base.layers is None:
+        return own.layers
+    if base.layers > own.layers:
+        raise OptionError(
+            f"base.layers: expected at most {own.layers}, the layers of {own.called}, got "
+            f"{base.layers}; for fresh layers on top say base.added"
+        )
+    return base.layers
+
+
+class Beginning(NamedTuple):
+    """A base, and how words that it does not have begin."""
+
+    own: Pretrained
+    new_words: str
+
+
+PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width")
+
+
+def write_copy(folder: Path, own: Pretrained) -> None:
+    """All of it, as a folder that can be checked: the base itself is not needed any more."""
+    facts = {name: _plain(getattr(own, name)) for name in PLAIN}
+    facts["tokeniser"] = None if own.tokeniser is None else own.tokeniser.to_dict()
+    words = {} if own.words is None else {"words": own.words.to_dict()}
+    scale = {"mean": own.mean, "spread": own.spread}
+    arrays = {name: array for name, array in scale.items() if array is not None}
+    weights = {f"encoder.{name}": tensor.contiguous() for name, tensor in own.weights.items()}
+    if own.table is not None:
+        weights["table"] = own.table.contiguous()
+    write_model(folder, Saved(KIND, facts, words, arrays, [weights]))
+
+
+def read_copy(folder: Path) -> Pretrained:
+    """The inverse of `write_copy`."""
+    saved = read_model(folder)
+    with loading(folder):
+        cut, known = saved.facts["tokeniser"], saved.vocabularies.get("words")
+        (weights,) = saved.networks
+        begin = "encoder."
+        return Pretrained(
+            **{name: saved.facts[name] for name in PLAIN},
+            tokeniser=None if cut is None else Tokeniser.from_dict(cut),
+            words=None if known is None else Vocabulary.from_dict(known),
+            table=weights.get("table"),
+            mean=saved.arrays.get("mean"),
+            spread=saved.arrays.get("spread"),
+            weights={n.removeprefix(begin): t for n, t in weights.items() if n.startswith(begin)},
+        )
+
+
+def _plain(value: Any) -> Any:
+    """As JSON holds it."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def of_all(weights: Mapping[str, Tensor], prefixes: Sequence[str]) -> dict[str, Tensor]:
+    """The weights whose names begin so, copied."""
+    return {
+        name: tensor.detach().cpu().to(torch.float32).clone()
+        for name, tensor in weights.items()
+        if name.startswith(tuple(prefixes))
+    }

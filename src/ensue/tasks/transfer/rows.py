@@ -1,0 +1,79 @@
+"""The transfer of tasks whose networks embed rows of words or vectors and encode them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from torch import nn
+
+from ensue.tasks.blocks.embeddings import Embed, Words
+from ensue.tasks.blocks.encoders import ENCODERS, Encoder
+from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.rows.inputs import LearnedInputs
+from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
+from ensue.tasks.transfer.first_weights import encoder_settings
+from ensue.tasks.transfer.pretrained import Pretrained, of_all
+from ensue.tasks.transfer.takeover import text_recipe_of
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+
+class EmbeddedRows(Protocol):
+    """A network that embeds and encodes its rows."""
+
+    embed: Embed
+    encoder: Encoder
+
+
+class RowTransfers(Transfers):
+    """The words or vectors that a network reads first, and its encoder. pooled: the network makes
+    one vector of a row, for which the last, the mean and the highest states stand side by side."""
+
+    def __init__(self, pooled: bool = False) -> None:
+        self.pooled = pooled
+
+    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+        network = cast(EmbeddedRows, model.networks[0])
+        inputs: LearnedInputs = model.learned.inputs
+        settings, first = model.model, network.embed.features[0]
+        cells = {key: own for key, own in cell_facts(settings).items() if key == "cell"}
+        keys = ENCODERS[settings.encoder].keys
+        scale = inputs.scale
+        return Pretrained(
+            called,
+            digest,
+            inputs.tokenisers.input if inputs.words is not None else None,
+            {key: getattr(model.text, key) for key in TEXT} if inputs.words is not None else {},
+            inputs.words,
+            first.table.weight.detach().cpu().clone() if isinstance(first, Words) else None,
+            None if scale is None else scale.mean,
+            None if scale is None else scale.spread,
+            settings.encoder,
+            {"layers": settings.layers} | {key: settings.table()[key] for key in keys},
+            of_all(network.encoder.state_dict(), [""]),
+            cells,
+            {key: getattr(settings, key) for key in DROPOUT},
+        )
+
+    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+        return encoder_settings(own, model.base)
+
+    def recipe(
+        self, own: Pretrained, model: Model[Any, Any, Any]
+    ) -> Mapping[str, Mapping[str, Any]]:
+        found = {table: dict(keys) for table, keys in text_recipe_of(own, model).items()}
+        if self.pooled and own.encoder:
+            found["model"]["pooling"] = "last+mean+max"
+        return found
+
+    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        inputs: LearnedInputs = model.learned.inputs
+        if inputs.start is None:
+            return own
+        return replace(own, words=inputs.words, table=inputs.start, vectors="")
+
+    def names(self, network: nn.Module) -> EncoderNames:
+        return EncoderNames("embed.features.0.table.weight", {"": "encoder."})

@@ -1,0 +1,54 @@
+"""The [base] table: what a training begins from, and how the layers that it takes over learn."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ensue.settings import NoneWord, OneOf, Size, Table
+from ensue.tasks.transfer.new_words import STARTS
+from ensue.tasks.transfer.unfreezing import RECIPES
+
+ALL = NoneWord("all")
+
+
+class BaseSettings(Table):
+    """What a training begins from. Nothing of it has an effect without `path`.
+
+    >>> BaseSettings(path=["lm"]).recipe
+    'gradual'
+    """
+
+    path: list[str] = Field(
+        [],
+        description="Runs or models to begin from, a forward and a backward one or one alone; or a "
+        "file of word vectors, or of torch.nn weights as safetensors.",
+    )
+    digest: str = Field("", description="Digest of the base, as it was when the run began.")
+    layers: Annotated[Size | None, ALL] = Field(
+        None, description="Lower layers that are taken over; those above are dropped."
+    )
+    added: int = Field(0, ge=0, description="Fresh layers on top of those that are taken over.")
+    recipe: Annotated[str, OneOf(lambda: RECIPES)] = Field(
+        "gradual",
+        description="How the layers of the base learn: gradual, one after another from the top; "
+        "whole, all from the start; frozen, never.",
+    )
+    unfreeze_every: float = Field(
+        1.0, gt=0, description="Epochs until the next layer learns too, with recipe gradual."
+    )
+    freeze: int = Field(
+        0, ge=0, description="Lowest layers that never learn; the word vectors are the first."
+    )
+    rate_decay: float = Field(
+        2.6, ge=1, description="The rate of a layer is that of the one above divided by this."
+    )
+    dropout_scale: float = Field(
+        0.5, ge=0, le=1, description="The dropout rates of the base are multiplied by this."
+    )
+    new_words: Annotated[str, OneOf(lambda: STARTS)] = Field(
+        "letters",
+        description="First vectors of words that the base does not have: of words with the same "
+        "letter trigrams, or the mean of all.",
+    )

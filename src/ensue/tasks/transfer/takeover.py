@@ -1,0 +1,82 @@
+"""The settings that a training takes over from its base, and those that go well with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensue.errors import OptionError
+from ensue.tasks.kept_cells import cell_facts
+from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.settings import TextSettings
+
+EPOCHS, AFTER = 6, 2  # at least so many, and so many once all layers learn
+RATE = 4e-3  # of the head, at its highest
+LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
+
+
+def text_of(model: Model[Any, Any, Any]) -> TextSettings:
+    """How the texts of a training are read: as those of its base."""
+    own = model.pretrained
+    return model.text if own is None else model.text.model_copy(update=dict(own.text))
+
+
+def taken_over(model: Model[Any, Any, Any]) -> dict[str, dict[str, Any]]:
+    """By table and key, what must be as in the base, and what its recipe sets where nobody said
+    otherwise. Every setting that was given and does not fit is named in one error."""
+    own = model.pretrained
+    if own is None:
+        return {}
+    fixed = {"text": dict(own.text), "model": _architecture(model, own)}
+    wrong = [
+        f"{table}.{key}: the base has {value!r}, got {getattr(getattr(model, table), key)!r}"
+        + f"; {LAYERS}" * (key == "layers")
+        for table, keys in fixed.items()
+        for key, value in keys.items()
+        if key in model.told[table] and getattr(getattr(model, table), key) != value
+    ]
+    wrong += _other_cells(model, own)
+    if wrong:
+        many = "1 setting does" if len(wrong) == 1 else f"{len(wrong)} settings do"
+        raise OptionError(
+            f"{own.called}: {many} not fit this base; leave out what follows from it\n  "
+            + "\n  ".join(wrong)
+        )
+    recipe = model.task.transfers.recipe(own, model)
+    for table, keys in recipe.items():
+        for key, value in keys.items():
+            if key not in model.told[table] and key not in fixed.get(table, {}):
+                fixed.setdefault(table, {})[key] = value
+    return {**fixed, "base": {"digest": own.digest}}
+
+
+def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:
+    found = model.task.transfers.architecture(own, model)
+    return {key: value for key, value in found.items() if key not in own.cells}
+
+
+def _other_cells(model: Model[Any, Any, Any], own: Pretrained) -> list[str]:
+    """Cells of one's own are the same as in the base, by their equations."""
+    mine = cell_facts(model.model)
+    return [
+        f"model.{key}: the base has a cell of its own, {known['name']}; name it for this training "
+        f"too, --set model.{key}=FILE:{known['name']}"
+        for key, known in own.cells.items()
+        if mine.get(key, {}).get("equations") != known["equations"]
+    ]
+
+
+def text_recipe_of(own: Pretrained, model: Model[Any, Any, Any]) -> Mapping[str, dict[str, Any]]:
+    """What goes well with the encoder of a language model under a head of one's own: less dropout
+    than it was trained with, and epochs enough for every layer to learn."""
+    base = model.base
+    stages = taken_layers(own, base) + bool(own.word_width)
+    epochs = max(EPOCHS, round(stages * base.unfreeze_every) + AFTER)
+    dropout = {key: round(rate * base.dropout_scale, 4) for key, rate in own.dropout.items()}
+    return {
+        "model": {key: rate for key, rate in dropout.items() if hasattr(model.model, key)},
+        "train": {"rate": RATE, "schedule": "slanted", "epochs": epochs, "patience": epochs},
+    }

@@ -1,0 +1,37 @@
+"""When the layers of a base learn, and at which rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ensue.training.layer_rates import LayerGroup, LayerRates
+
+if TYPE_CHECKING:
+    from ensue.tasks.transfer.settings import BaseSettings
+
+HEAD = "head"  # all that the base does not have
+
+# After how many epochs a layer learns that is so deep below the head, the one right below it being
+# 1, by the value of `base.recipe`; None: never. A new recipe is a row here, and nothing else.
+RECIPES: dict[str, Callable[[int, BaseSettings], float | None]] = {
+    "gradual": lambda depth, settings: depth * settings.unfreeze_every,
+    "whole": lambda depth, settings: 0.0,
+    "frozen": lambda depth, settings: None,
+}
+
+
+def layer_rates(
+    layers: Sequence[tuple[str, frozenset[str]]], head: frozenset[str], settings: BaseSettings
+) -> LayerRates:
+    """layers: names and parameters of those of the base, the lowest first. The layer k below the
+    head has the rate of the head divided by rate_decay to the power of k."""
+    groups = []
+    for number, (name, parameters) in enumerate(layers):
+        depth = len(layers) - number
+        begins = RECIPES[settings.recipe](depth, settings)
+        if number < settings.freeze:
+            begins = None
+        share = settings.rate_decay**-depth
+        groups.append(LayerGroup(name, parameters, share, begins))
+    return LayerRates((*groups, LayerGroup(HEAD, head)))

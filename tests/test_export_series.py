@@ -1,0 +1,185 @@
+"""What stands around an exported forecast, in Python and JavaScript: times, and solved members."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_export_models import needs_node
+from test_forecast_members import HORIZON, MEMBERS, ROOM, SEASON, ground_of, learned, walk
+
+from ensue.data.time.axis import time_column
+from ensue.data.time.spacing import Spacing, spacing_of
+from ensue.errors import DataError
+from ensue.export.graph_code import RUNTIME
+from ensue.export.model import example_piece
+from ensue.export.module import IN_JAVASCRIPT
+from ensue.export.programs import node_program
+from ensue.tasks.forecast.members.exported import reads_of
+
+pytest.importorskip("onnxruntime")
+TIMES = {
+    "months": ["1949-01", "1949-02", "1949-05"],
+    "quarters": ["1958Q4", "1959Q1", "1959Q3"],
+    "ends of months": ["2024-01-31", "2024-02-29", "2024-03-31", "2024-05-31"],
+    "days": ["2024-02-27", "2024-02-28", "2024-03-01"],
+    "working days": [f"2024-03-{day:02}" for day in (4, 5, 6, 7, 8, 11, 12, 14)],
+    "hours": ["2016-07-01 22:00:00", "2016-07-01 23:00:00", "2016-07-02 00:00:00"],
+    "zones": ["2016-07-01T22:00+02:00", "2016-07-01T23:00+02:00"],
+    "names": ["30 Nov 1958", "31 Dec 1958", "31 Jan 1959"],
+    "day first": ["30.11.1958", "01.12.1958", "02.12.1958"],
+    "month first": ["11/28/1958", "11/29/1958", "11/30/1958"],
+    "half past": ["1/2/2021 1:30 pm", "1/2/2021 2:30 pm", "13/2/2021 3:30 pm"],
+    "years": ["1949", "1950", "1953"],
+    "numbers": ["0.5", "0.75", "1.0", "1.5"],
+    "uneven": ["2024-01-01", "2024-01-02", "2025-06-07"],
+    "20240131": ["20240131", "20240201", "20240202"],
+    "unix": ["1700000000", "1700003600", "1700007200"],
+}
+CALLED = {"20240131": "date", "unix": "timestamp"}  # columns whose name says what numbers mean
+
+
+@cache
+def example() -> dict[str, Any]:
+    """The names of the runnable example."""
+    space: dict[str, Any] = {"__name__": "example"}
+    exec("".join(map(example_piece, ("core", "times", "series", "mixed"))), space)
+    return space
+
+
+def in_javascript(script: str, given: Any, folder: Path) -> Any:
+    """What a script makes of what it is given, beside the parts for series."""
+    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("times", "series", "mixed")]
+    begin = 'import { readFileSync } from "node:fs"; const STEPS = {}, AFTER = {};'
+    end = 'process.stdout.write(JSON.stringify(made(JSON.parse(readFileSync(0, "utf8")))));'
+    (folder / "a.mjs").write_text("\n".join([begin, *parts, f"const made = {script};", end]))
+    done = subprocess.run(
+        [node_program(), str(folder / "a.mjs")],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def expected_times(name: str) -> list[float]:
+    """Seconds since 1970, or numbers: of the times, and of the next three steps."""
+    texts = TIMES[name]
+    own = time_column(texts, CALLED.get(name, "t"), lambda row: f"row {row}")
+    moments = [moment for moment in own.moments if moment is not None]
+    spacing: Spacing | None = spacing_of([moments])
+    ahead = [moments[-1] if spacing is None else spacing.after(moments[-1], k) for k in (1, 2, 3)]
+    return [m if isinstance(m, float) else m.timestamp() for m in (*moments, *ahead)]
+
+
+def reads(name: str) -> dict[str, Any]:
+    return reads_of(CALLED.get(name, "t"), "auto")
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_are_read_as_python_reads_them(name: str) -> None:
+    own = example()
+    moments = own["read_times"](TIMES[name], reads(name))
+    spacing = own["spacing_of"](moments)
+    found = [*moments, *(own["time_after"](spacing, moments[-1], k) for k in (1, 2, 3))]
+    first = own["datetime"](1970, 1, 1)
+    got = [m if isinstance(m, float) else (m - first).total_seconds() for m in found]
+    assert got == pytest.approx(expected_times(name), abs=1e-6)
+
+
+@needs_node
+def test_times_are_read_in_javascript(tmp_path: Path) -> None:
+    given = [
+        (TIMES[name], IN_JAVASCRIPT["series"]({"reads": reads(name)})["reads"]) for name in TIMES
+    ]
+    script = """(given) => given.map(([texts, reads]) => {
+        const { dates, moments } = readTimes(texts, reads), spacing = spacingOf(moments, dates);
+        const ahead = [1, 2, 3].map((k) => timeAfter(spacing, moments[moments.length - 1], k));
+        return [...moments, ...ahead].map((own) => (dates ? own / 1000 : own));
+    })"""
+    for name, got in zip(TIMES, in_javascript(script, given, tmp_path), strict=True):
+        assert got == pytest.approx(expected_times(name), abs=1e-6), name
+
+
+def test_a_time_that_may_be_two_is_refused() -> None:
+    both = ["01/02/2021", "05/02/2021", "09/11/2021"]
+    with pytest.raises(DataError, match="may be"):
+        time_column(both, "t", lambda row: f"row {row}")
+    with pytest.raises(ValueError, match="day or month first"):
+        example()["read_times"](both, reads_of("t", "auto"))
+    with pytest.raises(ValueError, match="expected times written as 2026-01-31"):
+        example()["read_times"](["soon"], reads_of("t", "auto"))
+
+
+def with_gaps(steps: int) -> Any:
+    values = walk(steps, 5)
+    values[[k for k in (1, 7, 8, 23) if k < steps - 1]] = np.nan
+    return values
+
+
+SERIES = [with_gaps(n) for n in (2, 5, 9, 30, 60)]
+STEP = {"targets": 1, "season": SEASON, "room": ROOM, "known": 0, "columns": ["y"]}
+
+
+def facts(name: str) -> dict[str, Any]:
+    member = learned(MEMBERS[name], ground_of(walk(60, 1)))
+    return {**member.facts(), **{key: own.tolist() for key, own in member.arrays().items()}}
+
+
+def wanted(name: str) -> list[Any]:
+    """What the member says after each series, with the steps ahead there as missing ones."""
+    member = learned(MEMBERS[name], ground_of(walk(60, 1)))
+    longer = [np.concatenate([own, np.full(HORIZON, np.nan)]) for own in SERIES]
+    return [
+        member.forecasts(ground_of(own), np.array([len(own) - HORIZON]), HORIZON)[:, 0, 0]
+        for own in longer
+    ]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_the_example_say_the_same(name: str) -> None:
+    own, kind = example(), MEMBERS[name].kind
+    for series, said in zip(SERIES, wanted(name), strict=True):
+        raw, now = np.concatenate([series, np.full(HORIZON, np.nan)])[:, None], len(series)
+        ground = own["Ground"](raw, now, float(now - 1), 0, STEP)
+        got = own["MEMBERS"][kind](ground, facts(name), HORIZON)[:, 0]
+        np.testing.assert_allclose(got, said, rtol=1e-10)
+
+
+@needs_node
+def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
+    series = [[None if np.isnan(v) else v for v in own] for own in SERIES]
+    given = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
+    script = """([members, every, step, horizon]) => members.map(([kind, own]) => every.map((y) => {
+        const now = y.length, more = new Array(horizon).fill(null);
+        const table = [...y, ...more].map((v) => [numberOf(v)]);
+        return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), own, horizon, 0);
+    }))"""
+    for name, found in zip(MEMBERS, in_javascript(script, given, tmp_path), strict=True):
+        for got, said in zip(found, wanted(name), strict=True):
+            np.testing.assert_allclose(got, said, rtol=1e-10, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ([1.0], "expected at least 2 steps, got 1"),
+        ({"x": [1.0, 2.0]}, "expected the columns y, got no y"),
+        ({"y": [1.0, 2.0]}, "expected the column shop: which series is it"),
+        ({"y": [1.0, 2.0], "shop": "a"}, "expected the column day: this model reads the time"),
+    ],
+)
+def test_questions_that_cannot_be_answered_are_told(question: Any, told: str) -> None:
+    step = {**STEP, "from": "question", "to": "past", "time": [], "needs_time": False, "ids": []}
+    step |= {"look_back": 3, "horizon": 2, "lag": 0, "floor": None, "transform": "none"}
+    step |= {"least": 2, "mean": [[0.0]], "spread": [[1.0]], "members": [], "calendar": []}
+    step |= {"ids": ["shop"] if "shop" in told or "day" in told else [], "static": []}
+    step |= {"time": ["day"], "needs_time": "day" in told, "series": [["a"]]}
+    with pytest.raises(ValueError, match=told):
+        example()["series"]({"question": question}, step)
