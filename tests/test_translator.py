@@ -609,8 +609,8 @@ def test_a_model_that_has_not_learned() -> None:
 
 @pytest.mark.slow
 def test_dates() -> None:
-    """Most dates after half a minute; the demo goes further. Batches are small, for it is the number
-    of updates that counts: with 64 rows in each, half as many updates, 13 % of the dates are right."""
+    """Most dates after half a minute; the demo goes further. Batches are small, for the number of
+    updates counts: with 64 rows in each there are half as many, and 13 % of the dates are right."""
     train, test = (
         [(own.text, own.iso) for own in dates(1, part, count)]
         for part, count in (("train", 6000), ("test", 400))
