@@ -176,7 +176,10 @@ def count_step(given: str, to: str = "lengths") -> Step:
 
 # by key: what it is, and what to do instead. docs/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
-    "task": ("a whole model of this task", "take its layers, with ensue.export.write"),
+    "task": (
+        "a whole model of this task (of trees: its steps follow each tree, not a sequence)",
+        "train a classifier on the words",
+    ),
     "subwords": ("a subword tokeniser", "train with --set text.level=words"),
     "ngrams": (
         "n-grams of words beside the network (model.ngrams)",
