@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -113,14 +113,24 @@ class Graph:
         return self.drawn(5, [5, 2, 3], seed=-1)
 
 
+class Piecewise(NamedTuple):
+    """That a model can be fed piece by piece. joined: outputs that have steps, which are put
+    together; already: its states go in and come out as it is."""
+
+    joined: tuple[str, ...] = ()
+    already: bool = False
+
+
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first is the one that a question goes into. before, after: steps."""
+    """graphs: the first is the one that a question goes into. before, after: steps. piecewise: None
+    where an answer is one to a whole."""
 
     task: str
     graphs: tuple[Graph, ...]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
+    piecewise: Piecewise | None = None
 
     def description(self) -> dict[str, Any]:
         """What is done before and after, as JSON holds it."""
