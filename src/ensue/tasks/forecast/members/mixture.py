@@ -155,14 +155,9 @@ class Mixture:
             "scores": checks.by_name(checks.number()),
         }
         kept = checks.record(plain)(facts, "mixture")
-        sizes = MixtureSizes(
-            len(settings.targets),
-            len(settings.covariates),
-            len(settings.known),
-            settings.horizon,
-            kept["room"],
-            season,
-        )
+        targets, known = len(settings.targets), len(settings.known)
+        beside = len(settings.covariates)
+        sizes = MixtureSizes(targets, beside, known, settings.horizon, kept["room"], season)
         members = [
             _member(own, arrays, sizes, f"mixture.{k}") for k, own in enumerate(kept["members"])
         ]
