@@ -442,4 +442,3 @@ def test_a_time_is_kept(tables: RunConfig, tmp_path: Path) -> None:
     assert found.test is not None
     assert RunConfig.read(tmp_path / "s" / row.folder / "config.toml").train.most_updates
     assert found.search["seconds"] > 20
-    assert search(own, tmp_path / "s", SearchRequest(minutes=0.5)).rows == found.rows
