@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ensue.runs.predict import Answered
     from ensue.tasks.kept_cells import Trust
 
+LANGUAGE = "language"  # the task of pretraining
 LOADING = "loading torch"  # takes seconds
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
@@ -113,6 +114,36 @@ def train(wanted: TrainOptions, said: Said) -> None:
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
+    run_training(wanted, said)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions(TrainOptions):
+    @property
+    def recipe(self) -> str:
+        return "pretrain" if self.files else super().recipe
+
+
+@app.command(
+    examples="""
+    ensue pretrain reviews.csv more.csv --text review --run lm
+    ensue train reviews.csv --base lm --run r1  begin from it
+    """
+)
+@requested
+def pretrain(wanted: PretrainOptions, said: Said) -> None:
+    """Train a language model on texts, labelled or not, for others to begin from.
+
+    The same as `ensue train --task language`, with settings that make a good base: words in small
+    letters, dropout in every place, averaged weights. `ensue train FILES --base RUN` begins from
+    it.
+    """
+    named = bool(wanted.files) and not wanted.task
+    run_training(replace(wanted, task=LANGUAGE) if named else wanted, said)
+
+
+def run_training(wanted: TrainOptions, said: Said) -> None:
+    """Trains as a command says, or tells what it would train."""
     check(wanted, said)
     with shown_while(LOADING):
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
