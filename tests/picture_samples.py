@@ -43,7 +43,7 @@ from ensue.study.foundations.positions import positions
 from ensue.study.memory.budget import Budget
 from ensue.study.memory.picture import draw as draw_memory
 from ensue.study.memory.study import MemoryReport, Trial
-from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
+from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 from ensue.tasks.caption.answer import Gaze
 from ensue.tasks.caption.gaze import gaze_picture
 from ensue.tasks.explaining.attribution import (

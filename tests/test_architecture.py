@@ -73,6 +73,7 @@ OPTIONAL = {
     "optuna",
     "pandas",
     "polars",
+    "psycopg",
     "pyarrow",
     "sacrebleu",
     "sklearn",

@@ -25,10 +25,10 @@ from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.runs.run import seconds_trained
-from ensue.study.selection import Selection, select, selection
+from ensue.study.selection import Selection, kept, select, selection
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
+from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
 from ensue.study.selection.picture import beside
-from ensue.study.selection.selection import Entry, Pace, WinnerVerdict
 from ensue.study.selection.table import as_text
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
@@ -338,7 +338,7 @@ def test_a_score_that_is_no_number_is_a_failure_and_can_be_kept(
     assert found.rows[-1].failure == "perplexity on validation is not a finite number"
     assert found.test is not None
     endless_test = replace(found.test, baselines={"unigrams": math.inf})
-    selection.write(tmp_path / "s", replace(found, test=endless_test))
+    kept.write(tmp_path / "s", replace(found, test=endless_test))
     assert select(config, "ngram,ngram:order=2", tmp_path / "s").test == endless_test
 
 

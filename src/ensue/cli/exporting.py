@@ -12,7 +12,8 @@ from ensue.cli.learning import Run, TrustCell, trusted
 @app.command(
     examples="ensue export runs/reviews reviews.onnx  ONNX, with what to do before and after it\n"
     "ensue export runs/reviews reviews.html  a page that runs the model itself\n"
-    "ensue export runs/tags tags.c --weights int8  a folder of C99"
+    "ensue export runs/tags tags.c --weights int8  a folder of C99\n"
+    "ensue export runs/reviews live.js --streaming  an answer after each word"
 )
 def export(
     run: Run,
@@ -29,6 +30,13 @@ def export(
             "--weights", metavar="KIND", help="How matrices are stored: float32, bf16, int8."
         ),
     ] = "float32",
+    streaming: Annotated[
+        bool,
+        typer.Option(
+            "--streaming",
+            help="Fed piece by piece: the state goes in and comes out (networks of one direction).",
+        ),
+    ] = False,
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="Write it without comparing it with Python.")
     ] = False,
@@ -50,7 +58,7 @@ def export(
         from ensue.export.change import change_of_scores
 
         changes = change_of_scores(config.data, model, weights)
-    written = write_model(model, file, weights=weights, unchecked=unchecked)
+    written = write_model(model, file, weights=weights, unchecked=unchecked, streaming=streaming)
     if as_json:
         answer(
             as_json_text(

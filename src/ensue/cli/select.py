@@ -1,7 +1,7 @@
 """Selection: which model is the best for these files."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,35 +22,65 @@ from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.errors import OptionError
 from ensue.escape import in_shell
 
+if TYPE_CHECKING:
+    from ensue.runs.config import RunConfig
+    from ensue.study.selection.entries import Selection
+    from ensue.training import Watcher
+
 Models = Annotated[
     str,
     typer.Option(
         "--models",
         metavar="A,B",
-        help="Model families and cells of the task, each with settings of its own: "
-        "gru,lstm:hidden_size=400,layers=1. A name that there is not lists those of the task. "
-        "Default: every family, with the cells rnn, gru and lstm.",
+        help="Compare these models instead of searching: families and cells of the task, each with "
+        "settings of its own: gru,lstm:hidden_size=400,layers=1. A name that there is not lists "
+        "those of the task.",
     ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials",
+        metavar="N",
+        help="Number of trials; the result follows from the seed, whatever the number of workers. "
+        "[24]",
+    ),
+]
+Workers = Annotated[
+    int,
+    typer.Option("--workers", metavar="N", help="Trials that are trained at the same time."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(Request):
+    trials: Trials = None
+    workers: Workers = 1
     models: Models = ""
     quiet: Quiet = False
     picture: Picture = None
     dark: Dark = False
     as_json: AsJson = False
 
+    def refuse_clashes(self) -> None:
+        """What cannot be said beside models that are named."""
+        given = {"--trials": self.trials is not None, "--workers": self.workers != 1}
+        if self.models and (said := [flag for flag, own in given.items() if own]):
+            raise OptionError(
+                f"--models and {said[0]}: models that are named are all trained, one after "
+                f"another; leave one of them out"
+            )
+
 
 @app.command()
 @requested
 def select(wanted: SelectOptions, said: Said) -> None:
-    """Train several models on the same files, and test the best one.
+    """Find the best model and settings for these files.
 
-    All learn from the same files, with early stopping, and are ranked on the validation part; only
-    the winner is evaluated on the test part. Each is a run folder below --run, beside
-    selection.json and selection.svg. The same command resumes an interrupted selection.
+    Searches the families and settings of the task, the default first: trials that lag behind are
+    stopped early, all are ranked on the validation part, and only the winner is evaluated on the
+    test part. Settings that you give stay as they are. Each trial is a run folder below --run,
+    beside selection.json and selection.svg. The same command resumes an interrupted selection.
     """
     check_files(None, wanted.picture)
     if not wanted.files:
@@ -58,29 +88,39 @@ def select(wanted: SelectOptions, said: Said) -> None:
             "select: name the files to learn from: "
             f"`ensue select FILE --run {in_shell(wanted.run)}`"
         )
+    wanted.refuse_clashes()
     check(wanted, said)
     tell = say if not wanted.quiet else lambda line: None
     tell(
         f"selecting a model{' among ' + wanted.models if wanted.models else ''}"
     )  # torch takes seconds to load
-    from ensue.runs.config import RunConfig
-    from ensue.study.selection.selection import FILE, PICTURE
-    from ensue.study.selection.selection import select as select_model
-    from ensue.training import Display, Watcher
+    from ensue.study.selection.kept import FILE, PICTURE
 
-    def watchers(config: RunConfig) -> list[Watcher]:
-        return [Display(config.train.watch, quiet=wanted.quiet)]
-
-    found = select_model(
-        configured(wanted, said, teller(wanted.quiet)),
-        wanted.models,
-        wanted.run,
-        teller(wanted.quiet),
-        watchers,
-    )
+    config = configured(wanted, said, teller(wanted.quiet))
+    found = _compared(wanted, config) if wanted.models else _searched(wanted, config)
     answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
     tell(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if wanted.picture is not None and found.winner:
         write_picture(wanted.picture, found.picture(), wanted.dark)
     if found.winner:
         tell(f"next: ensue predict {in_shell(wanted.run / found.winner.folder)} FILE")
+
+
+def _compared(wanted: SelectOptions, config: "RunConfig") -> "Selection":
+    """The models that were named."""
+    from ensue.study.selection.selection import select as select_model
+    from ensue.training import Display
+
+    def watchers(config: "RunConfig") -> "list[Watcher]":
+        return [Display(config.train.watch, quiet=wanted.quiet)]
+
+    return select_model(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
+
+
+def _searched(wanted: SelectOptions, config: "RunConfig") -> "Selection":
+    """The task's search space."""
+    from ensue.study.selection.search import TRIALS, SearchRequest, search
+
+    trials = TRIALS if wanted.trials is None else wanted.trials
+    request = SearchRequest(trials, wanted.workers)
+    return search(config, wanted.run, request, teller(wanted.quiet))

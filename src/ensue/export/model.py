@@ -20,6 +20,7 @@ from ensue.export.module import module_text, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
 from ensue.export.page.page import page_of
+from ensue.export.streaming import streamed
 from ensue.export.writing import Written
 from ensue.files.disk import refuse_target, write_whole
 from ensue.tasks.exported import Exported, Graph
@@ -65,11 +66,14 @@ def write_model(
     *,
     weights: str = "float32",
     unchecked: bool = False,
+    streaming: bool = False,
 ) -> Written:
     """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
-    path that ends in .c, a folder of C."""
+    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece."""
     _writer(path)
-    return write_traced(TracedModel(model.task.exported(model)), path, weights, unchecked)
+    found = model.task.exported(model)
+    found = streamed(found) if streaming else found
+    return write_traced(TracedModel(found), path, weights, unchecked)
 
 
 def write_traced(

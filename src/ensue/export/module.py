@@ -49,6 +49,7 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "search": ("search",),
     "series": ("times", "series"),
     "members": ("mixed",),
+    "stream": ("stream",),
 }
 ALWAYS = ("tensors", "operators", "text", "answer")
 

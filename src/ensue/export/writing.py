@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -16,6 +17,7 @@ from ensue.export.targets import target_of
 from ensue.files.disk import refuse_target, write_whole
 from ensue.layers.recurrent import Recurrent
 from ensue.layers.recursive import Recursive
+from ensue.tasks.model import Model
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,18 @@ class Written:
 
 
 def write(
-    layer: nn.Module | Cell,
+    layer: nn.Module | Cell | Model[Any, Any, Any],
     path: str | os.PathLike[str],
     *,
     weights: str = "float32",
     separate: bool = False,
     unchecked: bool = False,
+    streaming: bool = False,
     input_size: int = 32,
     hidden_size: int = 64,
 ) -> Written:
-    """Writes a layer as ONNX (.onnx), C99 (.c) or JavaScript (.js), as the path ends.
+    """Writes a layer as ONNX (.onnx), C99 (.c) or JavaScript (.js), as the path ends; a trained
+    model as a page (.html), too. streaming: a model that is fed piece by piece; layers always are.
 
     weights: float32, bf16 or int8, how matrices are stored. separate: weights of C in a file of
     their own. What is written is compared with Python first, over combinations of batch, length,
@@ -67,6 +71,10 @@ def write(
     24
     """
     place = Path(path)
+    if isinstance(layer, Model):
+        from ensue.export.model import write_model
+
+        return write_model(layer, place, weights=weights, unchecked=unchecked, streaming=streaming)
     target = target_of(place)
     refuse_target(place)
     if isinstance(layer, Recursive):

@@ -338,7 +338,13 @@ def complete(config: RunConfig, say: Say = nobody) -> RunConfig:
     """With the task's defaults for its training part, as `train_run` settles it."""
     if not config.description.adapts and not config.base.path:
         return config
-    return config.changed(_adapted(config, say)[2])
+    return adapted(config, say)[0]
+
+
+def adapted(config: RunConfig, say: Say = nobody) -> tuple[RunConfig, AnyModel, Any]:
+    """The same with a model that is not fitted yet, and the training part."""
+    model, train, tables = _adapted(config, say)
+    return config.changed(tables), model, train
 
 
 def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:

@@ -13,6 +13,7 @@ step below stands what it writes.
     series                            the last steps of a series, and what solved members say of it
     row, picture                      of a table; bytes of a picture
     begin                             the word and the state before a text
+    stream                            the states before all that is read
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
 search (for the best text), steps ahead (in the units of the data).
@@ -199,6 +200,20 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train on numbers and categories",
     ),
     "columns": ("columns of a table beside the text", "train on the text alone"),
+    "both ways": (
+        "streaming of a network that reads what comes after a step (bidirectional, transformer, "
+        "convolution)",
+        "train with --set model.encoder=recurrent --set model.bidirectional=false",
+    ),
+    "next words": (
+        "streaming of a labeller whose linear chain reads the next words",
+        "train with --set model.linear_share=0",
+    ),
+    "stream": (
+        "streaming of this task: its answer is one to a whole (a window of a series, a row, a "
+        "picture, two texts), or comes word by word as it is",
+        "export it without --streaming",
+    ),
 }
 
 

@@ -18,6 +18,11 @@ from ensue.data.split import by_share
 from ensue.errors import DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
+from ensue.tasks.abilities import NOTHING as NOTHING
+from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import Draws as Draws
+from ensue.tasks.abilities import Explains as Explains
+from ensue.tasks.abilities import Explanation as Explanation
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
@@ -25,14 +30,14 @@ from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.usual import usual_space
 from ensue.tasks.transfer.ability import Refuses, Transfers
 from ensue.training import Source, Validation
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
-Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
-NOTHING: Asked = {}
 HELD_OUT = 0.1  # of the rows, where no validation is given
 
 
@@ -123,39 +128,6 @@ class Family(ABC, Generic[S]):
         """In a few words: "2 × LSTM of 200"."""
 
 
-class Explains(Protocol):
-    """Where an answer comes from: an ability of some tasks."""
-
-    option: Option  # how the command line is given what is to be explained
-
-    def explain(self, model: Any, given: Any, asked: Asked = NOTHING) -> Explanation:
-        """asked: the task's further words of `explain`."""
-        ...
-
-
-class Explanation(Protocol):
-    """found: a dataclass, the answer with its reasons."""
-
-    @property
-    def found(self) -> Any: ...
-
-    def as_text(self, width: int, colour: bool) -> str: ...
-
-    def as_svg(self) -> str: ...
-
-
-class Draws(Protocol):
-    """Answers as a picture: an ability of some tasks."""
-
-    def answers(self, model: Any, part: Any, asked: Asked) -> str:
-        """What was asked for, as SVG."""
-        ...
-
-    def evaluated(self, model: Any, part: Any) -> str:
-        """The end of a part beside what came, as SVG."""
-        ...
-
-
 class Task(ABC, Generic[S, P, L]):
     """A task. Its first docstring line is its one sentence.
 
@@ -176,6 +148,8 @@ class Task(ABC, Generic[S, P, L]):
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
+    ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
     inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it
     needs_input: ClassVar[bool] = True  # False: without files, answers continue the training data
@@ -292,6 +266,10 @@ class Task(ABC, Generic[S, P, L]):
         """Defaults for a training part like this one: of its size, its lengths, its classes. What
         a person gave stays as it is; the rest is taken over, and stands in the configuration."""
         return Recipe()
+
+    def search_space(self, train: P, model: Model[S, P, L]) -> Space:
+        """What `select` searches for a training part like this one, around the model's settings."""
+        return {**usual_space(self), **self.ranges}
 
     # ------------------------------------------------------------- learned
     @abstractmethod

@@ -48,6 +48,11 @@ const ANSWERS = {
         hint: () => "Blue words speak for the labels above, orange ones against them. Press a word to try another in its place.",
     },
     surprise: {
+        brief: (place, found) => {
+            const next = made("div", "next");
+            bars(next, Object.entries(found.next), (k) => k === 0, 3);
+            place.replaceChildren(made("p", "hint", `${found.bits.reduce((a, b) => a + b, 0).toFixed(1)} bits in all. Next:`), next);
+        },
         show: (place, found) => {
             const line = made("div", "tokens"), next = made("div", "next"), rows = Object.entries(found.next);
             line.append(...found.tokens.map((token, t) => {
@@ -75,8 +80,8 @@ const ANSWERS = {
     search: {
         show: (place, found) => {
             const source = found.values.tokens, grid = made("table", "aligned");
-            place.replaceChildren(made("p", "large", found.text));
-            if (!found.looked.length || !found.looked[0].length || !source) return;
+            place.replaceChildren(found.text ? made("p", "large", found.text) : made("p", "nothing", "No words: the model ends at once."));
+            if (!found.tokens.length || !found.looked.length || !found.looked[0].length || !source) return;
             const head = made("tr");
             head.append(made("th"), ...source.map((token) => made("th", "", shown(token))));
             grid.append(head, ...found.tokens.map((token, t) => {

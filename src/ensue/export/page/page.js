@@ -7,7 +7,7 @@ const made = (tag, className, text) => {
     if (text !== undefined) own.textContent = text;
     return own;
 };
-const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1)} %`;
+const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1).replace(/\.0+$/, "")} %`;
 const figure = (v) => (Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5))));
 const shown = (token) => (token.trim() === "" ? "␣" : token);
 const CELL = 12, MOST_WORDS = 120, NOWHERE = "\uffff"; // a word that no vocabulary has
@@ -74,9 +74,10 @@ function map() {
 }
 
 function read(place) {
-    const { name, units, steps, value } = watchedNow(), names = now.steps || [];
+    const { name, units, steps, value } = watchedNow(), texts = TEXTS.map((step) => now.values[step.to]).filter((own) => own?.length === steps);
+    const names = (now.steps || []).length === steps || texts.length !== 1 ? now.steps || [] : texts[0];
     hovered = place;
-    [...byId("tokens").children].forEach((own, t) => own.classList.toggle("at", place !== null && t === place[0]));
+    [...byId("tokens").querySelectorAll(".token")].forEach((own, t) => own.classList.toggle("at", place !== null && t === place[0]));
     if (!place) {
         byId("read").textContent = `${name}: ${units} units, at most ${byId("map").dataset.most} away from zero; blue is above, orange below. Hover, or use the arrow keys.`;
         return;
@@ -86,30 +87,38 @@ function read(place) {
     byId("read").textContent = `${name}[${j}] at “${names[t] ?? `step ${t + 1}`}” = ${value(t, j).toFixed(4)}`;
 }
 
-/* The words of a text: what each does for the answer, and what another would do in its place. */
+/* The words of a question, of each of its texts: what each does for the answer, and what another would do in its
+   place. */
+const [FIRST_STEP] = MODEL.before, READ = FIRST_STEP.step === "pair" ? FIRST_STEP.to : [FIRST_STEP.from];
+const TEXTS = MODEL.before.filter((step) => step.step === "tokenise" && READ.includes(step.from));
+const askedWith = (texts) => (texts.length === 1 ? texts[0] : texts);
+const replaced = (texts, side, t, words) => texts.map((own, k) => (k === side ? [...own.slice(0, t), ...words, ...own.slice(t + 1)] : own));
+
 function words() {
-    const tokens = now.values.tokens, view = ANSWERS[MODEL.after[0].step], place = byId("tokens");
-    const text = MODEL.before[0].step === "tokenise" && Array.isArray(tokens) && Boolean(view.share);
-    byId("words").hidden = !text;
-    if (!text) return;
-    place.replaceChildren(...tokens.map((token, t) => {
+    const texts = TEXTS.map((step) => now.values[step.to]), view = ANSWERS[MODEL.after[0].step], place = byId("tokens");
+    const readable = texts.length > 0 && texts.every(Array.isArray);
+    byId("words").hidden = !readable;
+    if (!readable) return;
+    const buttons = texts.map((tokens, side) => tokens.map((token, t) => {
         const own = made("button", "token", shown(token));
         own.type = "button";
         own.setAttribute("aria-expanded", "false");
-        own.addEventListener("click", () => swap(place, tokens, t));
+        own.addEventListener("click", () => swap(place, own, texts, side, t));
         return own;
     }));
-    byId("hint").textContent = tokens.length ? view.hint(now) : "Words appear here as you type.";
+    place.replaceChildren(...buttons.flatMap((own, side) => (side ? [made("span", "break"), ...own] : own)));
+    byId("words-title").textContent = view.share ? "What each word does" : "What if";
+    byId("hint").textContent = !texts.flat().length ? "Words appear here as you type." : view.share ? view.hint(now) : "Press a word to try another in its place.";
     byId("swap").hidden = true;
-    if (tokens.length <= MOST_WORDS) shares(place, tokens, view.share(now));
+    if (view.share && texts.flat().length <= MOST_WORDS) shares(buttons.flat(), texts, view.share(now));
 }
 
 /* How much the answer loses without each word: a few words at a time, so that typing is not held up. */
-function shares(place, tokens, weight) {
-    const run = ++asked, found = [];
+function shares(buttons, texts, weight) {
+    const run = ++asked, found = [], places = texts.flatMap((own, side) => own.map((_, t) => [side, t]));
     const colour = () => {
         const most = Math.max(0.02, ...found.map(Math.abs));
-        [...place.children].forEach((own, t) => {
+        buttons.forEach((own, t) => {
             own.style.setProperty("--share", (0.55 * Math.abs(found[t]) / most).toFixed(3));
             own.style.setProperty("--tone", found[t] < 0 ? "var(--minus)" : "var(--plus)");
             own.title = `${found[t] < 0 ? "against" : "for"} the answer: ${percent(Math.abs(found[t]))}`;
@@ -117,33 +126,36 @@ function shares(place, tokens, weight) {
     };
     const some = () => {
         const until = performance.now() + 30;
-        while (run === asked && found.length < tokens.length && performance.now() < until) {
-            const gone = found.length;
-            found.push(weight(answer(tokens.map((own, k) => (k === gone ? NOWHERE : own)))));
+        while (run === asked && found.length < places.length && performance.now() < until) {
+            found.push(weight(answer(askedWith(replaced(texts, ...places[found.length], [NOWHERE])))));
         }
         if (run !== asked) return;
-        if (found.length < tokens.length) setTimeout(some, 0);
+        if (found.length < places.length) setTimeout(some, 0);
         else colour();
     };
     setTimeout(some, 0);
 }
 
-function swap(place, tokens, t) {
-    [...place.children].forEach((own, k) => own.setAttribute("aria-expanded", String(k === t)));
-    const field = made("input"), found = made("div", "found"), box = byId("swap");
-    field.value = tokens[t];
-    field.setAttribute("aria-label", `Another word in the place of ${tokens[t]}`);
-    const update = () => {
-        const other = [...tokens];
-        other.splice(t, 1, ...tokenise(field.value, MODEL.before[0]));
-        ANSWERS[MODEL.after[0].step].show(found, answer(other));
-    };
+function swap(place, button, texts, side, t) {
+    [...place.children].forEach((own) => own.setAttribute?.("aria-expanded", String(own === button)));
+    const field = made("input"), found = made("div", "found"), box = byId("swap"), view = ANSWERS[MODEL.after[0].step];
+    field.value = texts[side][t];
+    field.setAttribute("aria-label", `Another word in the place of ${texts[side][t]}`);
+    const update = () => (view.brief ?? view.show)(found, answer(askedWith(replaced(texts, side, t, tokenise(field.value, TEXTS[side])))));
     field.addEventListener("input", update);
-    box.replaceChildren(made("span", "", `What if “${tokens[t]}” were`), field, found);
+    box.replaceChildren(made("span", "", `What if “${texts[side][t]}” were`), field, found);
     box.hidden = false;
     update();
     field.select();
 }
+
+/* What the steps of a recurrence are called; those of a series by their time. */
+function stepsShown() {
+    const { values } = now;
+    if (MODEL.after[0].step === "surprise") return ["(before the text)", ...values.tokens];
+    return TEXTS.length ? values[TEXTS[0].to] : seriesSteps(values);
+}
+const seriesSteps = (values) => (values.read ? ANSWERS["steps ahead"].steps(now) : undefined);
 
 function show() {
     const question = QUESTIONS[MODEL.before[0].step], view = ANSWERS[MODEL.after[0].step];
@@ -154,7 +166,7 @@ function show() {
         delete document.documentElement.dataset.answer;
         return;
     }
-    now.steps = now.values.words && MODEL.after[0].step === "surprise" ? ["(before the text)", ...now.values.tokens] : now.values.tokens;
+    now.steps = stepsShown();
     view.show(byId("answer"), now);
     words();
     partsSeen();
@@ -163,6 +175,8 @@ function show() {
 }
 
 byId("title").textContent = document.title;
+const TASKS_SHOWN = { classify: "A classifier", regress: "A regressor", label: "A labeller", match: "A matcher of two texts", language: "A language model", translate: "A translator", forecast: "A forecaster", table: "A model of a table", image: "A model of pictures", caption: "A captioner" };
+byId("about").textContent = `${TASKS_SHOWN[MODEL.task] ?? "A model"} that runs in this page. Nothing you type leaves it.`;
 const QUESTION = QUESTIONS[MODEL.before[0].step];
 byId("question-title").textContent = QUESTION.title;
 byId("part").addEventListener("change", map);

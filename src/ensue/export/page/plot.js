@@ -1,6 +1,6 @@
 
 /* A series and what is forecast of it. The last points can be dragged, or moved with the arrow keys. */
-const MOVABLE = 12, SHOWN_STEPS = 60, PLOT = { height: 300, left: 58, right: 12, top: 14, bottom: 28 };
+const MOVABLE = 12, SHOWN_STEPS = 60, PLOT = { height: 300, left: 58, right: 12, top: 20, bottom: 28 };
 const NO_NUMBER = /^(|na|nan|null|none|\?|-)$/i, SERIES_STEP = MODEL.before[0];
 const WRITTEN = [...SERIES_STEP.time, ...SERIES_STEP.columns];
 const drawn = (tag, attributes) => {
@@ -69,7 +69,7 @@ function plot(name, found, time) {
         svg.append(drawn("line", { x1: PLOT.left, x2: width - PLOT.right, y1: y(v), y2: y(v), class: "rule" }), label({ x: PLOT.left - 8, y: y(v) + 4 }, figure(Number(v.toPrecision(3))), { "text-anchor": "end" }));
     }
     svg.append(drawn("line", { x1: x(shownPast.length - 1), x2: x(shownPast.length - 1), y1: PLOT.top, y2: PLOT.height - PLOT.bottom, class: "now" }));
-    svg.append(label({ x: PLOT.left, y: PLOT.height - 8 }, time(first)), label({ x: x(shownPast.length - 1), y: PLOT.height - 8 }, time(now - 1), { "text-anchor": "middle" }),
+    svg.append(label({ x: PLOT.left, y: PLOT.height - 8 }, time(first)), label({ x: x(shownPast.length - 1) - 6, y: PLOT.top - 2 }, time(now - 1), { "text-anchor": "end" }),
         label({ x: width - PLOT.right, y: PLOT.height - 8 }, time(now + ahead.length - 1), { "text-anchor": "end" }));
     const path = (values, from) => values.map((v, k) => (Number.isNaN(v) ? "" : `${k && !Number.isNaN(values[k - 1]) ? "L" : "M"}${x(from + k)} ${y(v)}`)).join("");
     const last = shownPast[shownPast.length - 1];
@@ -109,7 +109,7 @@ addEventListener("resize", () => show());
 function freshSeries() {
     const { mean, spread, columns, look_back: back, lag, transform, least, horizon, known, season, calendar, needs_time: timed, time } = SERIES_STEP;
     const [, outward] = LEVELS[transform], steps = Math.max(back + lag, least, 2 * season) + 12, turn = 2 * Math.PI / (season > 1 ? season : 12);
-    const wave = (k, c) => Number(outward(lag ? 0.5 * Math.sin(k * turn) : mean[0][c] + spread[0][c] * (Math.sin(k * turn) + 0.3 * Math.sin(3.7 * k))).toPrecision(4));
+    const wave = (k, c) => Number((c < SERIES_STEP.targets ? outward : (v) => v)(lag && c < SERIES_STEP.targets ? 0.5 * Math.sin(k * turn) : mean[0][c] + spread[0][c] * (Math.sin(k * turn) + 0.3 * Math.sin(3.7 * k))).toPrecision(4));
     const found = Object.fromEntries(columns.map((name, c) => [name, Array.from({ length: c < columns.length - known ? steps : steps + horizon }, (_, k) => wave(k, c))]));
     if (timed && time.length === 1) {
         const spacing = calendar.includes("hour") ? { kind: "span", size: DAY / 24 } : calendar.includes("weekday") ? { kind: "span", size: DAY } : { kind: "months", size: 1 };
@@ -140,12 +140,17 @@ QUESTIONS.series = {
         });
         FIELDS.text = textField("The series, one step a line", written(series), show);
         FIELDS.text.classList.add("numbers");
+        FIELDS.text.wrap = "off";
         place.append(...(boxes.children.length ? [boxes] : []), FIELDS.text);
     },
     value: seriesOf,
 };
 
 ANSWERS["steps ahead"] = {
+    steps: (found) => {
+        const time = timesShown(found), { now } = found.values.read, { look_back: back } = SERIES_STEP;
+        return Array.from({ length: back }, (_, t) => (now - back + t < 0 ? "before the series" : time(now - back + t)));
+    },
     show: (place, found) => {
         const step = MODEL.after[0], table = made("table", "steps"), head = made("tr"), time = timesShown(found), { now } = found.values.read;
         head.append(made("th", "", "step"), ...step.targets.flatMap((name) => [made("th", "", name), ...(found.low ? [made("th", "", `${percent(step.share)} interval`)] : [])]));

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ensue.study.selection.selection import Selection, select
+    from ensue.study.selection.entries import Selection
+    from ensue.study.selection.selection import select
 
 __all__ = ["Selection", "select"]
 
@@ -12,6 +13,6 @@ def __getattr__(name: str) -> Any:
     """Loaded when they are asked for: the command line's help must not wait for torch."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ensue.study.selection import selection
+    from ensue.study.selection import entries, selection
 
-    return getattr(selection, name)
+    return getattr(entries if name == "Selection" else selection, name)

@@ -10,7 +10,7 @@ from ensue.drawing.chart import GOOD, MARGIN, WIDE, Axis, Panel, colour_of, head
 from ensue.drawing.svg import FAINT, INK, Drawing, Point, text_width
 
 if TYPE_CHECKING:
-    from ensue.study.selection.selection import Entry, Selection
+    from ensue.study.selection.entries import Entry, Selection
 
 BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; room left of one; its height
 ROOM = 0.12  # of an axis, beyond the outermost marks
@@ -32,7 +32,7 @@ def draw(selection: Selection) -> str:
 class _Panels:
     def __init__(self, selection: Selection) -> None:
         self.selection, self.drawing = selection, Drawing()
-        self.rows = [row for row in selection.rows if row.score is not None]
+        self.rows = [row for row in selection.rows if row.score is not None and not row.stopped]
         names = sorted(row.name for row in self.rows)
         self.styles = {name: k for k, name in enumerate(names)}
         self.wide = (WIDE - 2 * MARGIN - BETWEEN) / 2
@@ -52,6 +52,8 @@ class _Panels:
             others = "".join(f"; {name} {score_text(v)}" for name, v in test.baselines.items())
             lines.append(f"{test.name} on the test part: {score_text(test.value)}{others}")
         failed = [row.name for row in self.selection.rows if row.failure]
+        stopped = [row.name for row in self.selection.rows if row.stopped]
+        lines += [f"stopped early: {len(stopped)} of {len(self.selection.rows)}"] * bool(stopped)
         return [*lines, *([f"failed: {', '.join(failed)}"] if failed else [])]
 
     def _panel(
@@ -70,7 +72,7 @@ class _Panels:
         panel = Panel(self.drawing, x, y)
         panel.axes(what, title, ticks(x))
         places = {row.name: panel.at(value(row), row.score or 0.0) for row in self.rows}
-        labels = beside(places, x.end)
+        labels = beside(places, x.end, {row.name: row.short for row in self.rows})
         for row in reversed(self.rows):  # the best one lies on top
             self._mark(row, places[row.name], labels[row.name])
 
@@ -83,18 +85,20 @@ class _Panels:
             near = -4.0 if label[0] > at[0] else 4.0
             self.drawing.line([at, (label[0] + near, label[1])], FAINT, 0.8)
         anchor, ink = "start" if label[0] > at[0] else "end", GOOD if first else INK
-        self.drawing.words(label, row.name, LABEL, ink, anchor, weight=600 if first else 400)
+        self.drawing.words(label, row.short, LABEL, ink, anchor, weight=600 if first else 400)
         self.drawing.mark(at, style, colour_of(style), 7.5 if first else 5.6)
         self.drawing.end()
 
 
-def beside(places: Mapping[str, Point], end: float) -> dict[str, Point]:
+def beside(
+    places: Mapping[str, Point], end: float, shown: Mapping[str, str] | None = None
+) -> dict[str, Point]:
     """Where the name of each mark begins: at its right, or left where there is no room before
-    `end`, and lowered until it covers neither a mark nor a name above."""
+    `end`, and lowered until it covers neither a mark nor a name above. shown: shorter names."""
     taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
     found: dict[str, Point] = {}
     for name, (x, y) in sorted(places.items(), key=lambda own: own[1][1]):
-        width, height = text_width(name, LABEL), y
+        width, height = text_width((shown or {}).get(name, name), LABEL), y
         right = x + 15 + width < end
         left = x + 12 if right else x - 12 - width
         while any(_cover(_box(left, width, height), own) for own in taken):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ensue.data.layout import score_text, size_text, time_text
+from ensue.escape import in_shell
 
 if TYPE_CHECKING:
-    from ensue.study.selection.selection import Entry, Selection, WinnerVerdict
+    from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 
 LEFT = 2  # columns of words; numbers stand at the right
 
@@ -21,6 +22,7 @@ def as_text(selection: Selection) -> str:
     rows = [_cells_of(k, row) for k, row in enumerate(selection.rows, 1) if not row.failure]
     lines = _aligned([head, *rows])
     lines += [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
+    lines += _search_lines(selection)
     if selection.test:
         lines += ["", *_tested(selection.test, selection.higher_is_better)]
     return "\n".join(lines)
@@ -29,7 +31,7 @@ def as_text(selection: Selection) -> str:
 def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
     return (
         str(rank),
-        row.name,
+        row.title,
         score_text(row.score),
         "–" if row.parameters is None else f"{row.parameters:,}",
         size_text(row.size),
@@ -37,6 +39,21 @@ def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
         time_text(row.seconds),
         "–" if row.speed is None else f"{row.speed:,.0f}",
     )
+
+
+def _search_lines(selection: Selection) -> list[str]:
+    """Of a search, how many trials were stopped, and which settings the winner has."""
+    if not selection.search or selection.winner is None:
+        return []
+    stopped = sum(bool(row.stopped) for row in selection.rows)
+    lines = [f"{stopped} of {len(selection.rows)} trials were stopped early"] if stopped else []
+    return [*lines, "", f"{selection.winner.name}: {_told(selection.changed(selection.winner))}"]
+
+
+def _told(settings: Mapping[str, Any]) -> str:
+    """Settings as a command has them."""
+    said = " ".join(f"--set {in_shell(f'{key}={value}')}" for key, value in settings.items())
+    return said or "the default settings"
 
 
 def _tested(test: WinnerVerdict, higher_is_better: bool) -> list[str]:

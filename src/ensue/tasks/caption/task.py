@@ -38,6 +38,7 @@ from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.task import AT_ONCE, together, tokeniser_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation
 from ensue.tasks.seq2seq.recognise import source_and_target
 from ensue.tasks.seq2seq.search import Search
@@ -61,6 +62,10 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         "averaging": 0.998,
     }
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.attention": Searched(Choice(("additive", "general", "concat"))),
+        "model.dropout_regions": Searched(Between(0.0, 0.4)),
+    }
     columns: ClassVar[Mapping[str, str]] = {
         "image": "data.text",
         "caption": "data.label",

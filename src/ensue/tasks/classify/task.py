@@ -62,6 +62,8 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.texts import LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
 from ensue.tasks.targets.decision import Decision
@@ -80,6 +82,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = CLASS_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceClassifier",)
     classes = True
@@ -264,7 +267,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedClasses) -> Packed:
         return learned.pack()

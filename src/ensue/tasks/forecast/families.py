@@ -15,8 +15,10 @@ from ensue.tasks.forecast.networks import (
     RecurrentForecast,
     SegmentForecast,
 )
-from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.settings import MIXED, TARGETS_ONLY, ForecastSettings
 from ensue.tasks.model import Model
+from ensue.tasks.search.ranges import Choice, Searched, Sets, Sizes
+from ensue.tasks.search.usual import TRIED_CELLS
 from ensue.tasks.task import Family
 
 
@@ -93,3 +95,28 @@ FAMILIES: dict[str, ForecastFamily] = {
     "segment": SegmentFamily(),
     "linear": LinearFamily(),
 }
+LONGEST = 3  # a window is at most this part of the training series
+
+
+def search_of(settings: ForecastSettings, steps: int) -> dict[str, Searched]:
+    """What is searched of these settings. steps: of the shortest series to learn from. Families
+    that read the targets alone do without the calendar."""
+    read = [*settings.covariates, *settings.known, *settings.static]
+    left_out = {*TARGETS_ONLY} if read else set()
+    if settings.look_back % settings.segment:
+        left_out |= {"segment"}
+    if settings.transform != "none" or settings.difference:
+        left_out |= {*MIXED}
+    alone: Sets = {name: {"model.calendar": []} for name in TARGETS_ONLY if settings.calendar}
+    families = tuple(name for name in FAMILIES if name not in left_out)
+    windows = Sizes(2, settings.segment, max(steps // LONGEST, 1))
+    normalised = Choice(("none", "last", "mean", "instance"))
+    networks = {"model.family": ("recurrent", "direct", "segment")}
+    trained = {"model.family": ("mixed", "recurrent", "direct", "segment")}
+    return {
+        "model.family": Searched(Choice(families), sets=alone),
+        "model.look_back": Searched(windows, networks),
+        "model.cell": Searched(Choice(TRIED_CELLS), trained),
+        "model.normalise": Searched(normalised, networks),
+        "model.batch_windows": Searched(Sizes(1, 4), trained),
+    }

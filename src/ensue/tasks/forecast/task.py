@@ -24,7 +24,7 @@ from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
-from ensue.tasks.forecast.families import FAMILIES
+from ensue.tasks.forecast.families import FAMILIES, search_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
@@ -47,6 +47,7 @@ from ensue.tasks.forecast.windows import WindowScores, WindowSource
 from ensue.tasks.model import Model
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
 from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe, Solved, Task
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
@@ -117,6 +118,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
+    ranked_by = "mae"  # the cost of a distribution is not that of an error
     calibrating = "fitting shares and intervals on the validation part"
     settings = ForecastSettings
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
@@ -240,6 +242,10 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
 
     def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
         return recipe_of(train, model.model, model.told["model"])
+
+    def search_space(self, train: SeriesPart, model: ForecastModel) -> Space:
+        usual = super().search_space(train, model)
+        return {**usual, **search_of(model.model, int(train.series.lengths.min()))}
 
     def remarks(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> list[str]:
         return [*train.notes, *validation.notes, *leaks(train.series, model.model)]

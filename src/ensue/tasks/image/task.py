@@ -49,6 +49,7 @@ from ensue.tasks.rows.reading import asked_rows
 from ensue.tasks.rows.task import together
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Questions, Task
@@ -72,6 +73,13 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         "averaging": 0.998,
     }
     metrics = CLASS_METRICS
+    ranges: ClassVar[Space] = {
+        "model.hidden": Searched(Choice(([], [32], [64], [128], [128, 64]))),
+        "model.dropout_layers": Searched(Between(0.0, 0.6)),
+        "model.shift": Searched(Between(0.0, 0.15)),
+        "model.rotate": Searched(Between(0.0, 30.0)),
+        "model.zoom": Searched(Between(0.0, 0.2)),
+    }
     options = OPTIONS
     columns: ClassVar[Mapping[str, str]] = {"image": "data.text", "label": "data.label"}
     unit = "each picture"

@@ -30,7 +30,7 @@ from ensue.tasks.label.mixture import ChainMixture
 from ensue.tasks.label.outputs import Stepwise
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
-from ensue.tasks.rows.exported import ReadSteps, read_steps
+from ensue.tasks.rows.exported import ReadSteps, columns_of, read_steps
 from ensue.tasks.settings import TextSettings
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class StepScores(nn.Module):
         self.members, self.names, self.mixture = nn.ModuleList(members), list(names), mixture
         self.linear: nn.Parameter | None = None
         if linear is not None and mixture is not None:
-            padded = np.pad(linear.weights, ((1, 0), (0, 0)))  # 0 is no feature
-            self.linear = nn.Parameter(torch.from_numpy(padded))
+            padded = np.pad(linear.weights.T, ((0, 0), (1, 0)))  # 0 is no feature
+            self.linear = nn.Parameter(torch.from_numpy(padded))  # (labels, features)
 
     def forward(self, *given: Tensor) -> Tensor:
         named = dict(zip(self.names, given, strict=True))
@@ -67,7 +67,7 @@ class StepScores(nn.Module):
         found = torch.stack([self._scores(own, batch) for own in self.members])
         if self.linear is None or self.mixture is None or columns is None:
             return found
-        beside = self.linear[columns].sum(2)
+        beside = columns_of(self.linear, columns).sum(-1).permute(1, 2, 0)
         return self.mixture.network * found + self.mixture.linear * beside
 
     def _scores(self, network: Any, batch: SequenceBatch) -> Tensor:

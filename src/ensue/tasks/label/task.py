@@ -52,6 +52,7 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.tasks.transfer.takeover import text_of
 
@@ -68,6 +69,11 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.character_hidden": Searched(Sizes(1, 8)),
+        "model.affixes": Searched(Choice((0, 2, 3, 4, 5), ordered=True)),
+        "model.once_dropout": Searched(Between(0.0, 0.6)),
+    }
     estimators = ("SequenceLabeller",)
     classes = True
     adapts = True
@@ -194,7 +200,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         own = learned.linear
         if own is None:
             return learned
-        return replace(learned, linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedLabels) -> Packed:
         return learned.pack()

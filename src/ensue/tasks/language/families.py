@@ -21,6 +21,7 @@ from ensue.tasks.language.transformer import TransformerLanguage
 from ensue.tasks.language.window import WindowLanguage
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
+from ensue.tasks.search.ranges import Choice, Searched, Sizes, Space
 from ensue.tasks.task import Family
 
 AnyLanguageModel = Model[LanguageSettings, Part, LearnedLanguage]
@@ -96,6 +97,15 @@ FAMILIES: dict[str, LanguageFamily] = {
     "ngram": NgramFamily(),
     "transformer": NetworkFamily(TransformerLanguage),
     "convolution": NetworkFamily(ConvolutionLanguage),
+}
+
+TRAINED = ("recurrent", "window", "transformer", "convolution")
+# Which word stands between others is another question than what comes next: no family of both.
+RANGES: Space = {
+    "model.family": Searched(Choice((*TRAINED, "ngram"))),
+    "model.order": Searched(Choice((3, 4, 5, 6), ordered=True), {"model.family": ("ngram",)}),
+    "model.window": Searched(Sizes(1), {"model.family": ("window",)}),
+    "model.columns": Searched(Sizes(1, 4), {"model.family": TRAINED}),
 }
 
 

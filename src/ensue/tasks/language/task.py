@@ -23,7 +23,7 @@ from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.exported import exported
-from ensue.tasks.language.families import FAMILIES, AnyLanguageModel, ensemble_of
+from ensue.tasks.language.families import FAMILIES, RANGES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
 from ensue.tasks.language.heads import LanguageHeads
@@ -45,6 +45,7 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
 from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 
 SURPRISES = 10  # that an evaluation shows
@@ -77,6 +78,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     metrics = TOKEN_METRICS
     families = FAMILIES
     options = OPTIONS
+    ranges: ClassVar[Space] = RANGES
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
     labelled = False
     new_labels = True

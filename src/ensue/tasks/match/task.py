@@ -49,6 +49,8 @@ from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Choice, Searched, Space
+from ensue.tasks.search.texts import MIN_COUNT
 from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
@@ -69,6 +71,10 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 4, "epochs": 15}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.compare": Searched(Choice(("vectors", "attention"))),
+        "text.min_count": MIN_COUNT,
+    }
     columns: ClassVar[Mapping[str, str]] = {
         "text": "data.text",
         "second": "data.second",

@@ -47,6 +47,8 @@ from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.texts import LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
@@ -62,6 +64,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 20, "patience": 4}
     metrics = NUMBER_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceRegressor",)
     new_labels = True
@@ -180,7 +183,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         own = learned.text_linear
         if own is None:
             return learned
-        return replace(learned, text_linear=replace(own, weights=rounding(own.weights)))
+        return replace(learned, text_linear=replace(own, weights=rounding(own.weights.T).T))
 
     def pack(self, learned: LearnedNumber) -> Packed:
         return learned.pack()

@@ -91,19 +91,26 @@ def _encoded(values: NDArray[Any]) -> str:
 
 
 class LinearScores(nn.Module):
-    """z = Σ_e values_e·weight[columns_e] + bias, over a row's entries e: (batch, k)."""
+    """z = Σ_e values_e·weight[:, columns_e] + bias, over a row's entries e: (batch, k). weight (k,
+    columns): a scale for each of its rows is a scale for each class."""
 
     bias: Tensor
 
     def __init__(self, model: TextLinear) -> None:
         super().__init__()
         weights = model.weights if len(model.weights) else np.zeros((1, len(model.bias)))
-        self.weight = nn.Parameter(torch.tensor(weights, dtype=torch.float32))
+        self.weight = nn.Parameter(torch.tensor(weights.T.copy(), dtype=torch.float32))
         self.register_buffer("bias", torch.tensor(model.bias, dtype=torch.float32))
 
     def forward(self, columns: Tensor, values: Tensor) -> Tensor:
-        found: Tensor = (self.weight[columns] * values[:, :, None]).sum(1) + self.bias
+        chosen = columns_of(self.weight, columns)  # (k, batch, entries)
+        found: Tensor = (chosen * values).sum(-1).t() + self.bias
         return found
+
+
+def columns_of(weight: Tensor, columns: Tensor) -> Tensor:
+    """weight[:, columns], as one operator of ONNX: (rows, *shape of columns)."""
+    return weight.index_select(1, columns.flatten()).reshape(len(weight), *columns.shape)
 
 
 def linear_member(

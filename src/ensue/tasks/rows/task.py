@@ -26,6 +26,8 @@ from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.level import AUTO, level_of
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.texts import text_space
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import NOTHING, Asked, Questions, S, Task
 
@@ -225,6 +227,9 @@ class RowTask(Task[S, Part, L]):
         self, train: Part, held: Part, model: Model[S, Part, L]
     ) -> NDArray[np.int64] | None:
         return None if self.new_labels else known_rows(held, train)
+
+    def search_space(self, train: Part, model: Model[S, Part, L]) -> Space:
+        return text_space(super().search_space(train, model), train)
 
     def split_line(self, data: DataSettings, settings: S) -> str:
         line = super().split_line(data, settings)

@@ -31,6 +31,7 @@ from ensue.tasks.rows.recognise import number_wanted
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.table.content import TableContent, asked_in_memory, rows_in_memory
 from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
@@ -59,6 +60,14 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10, "rate": 2e-3}
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.hidden": Searched(
+            Choice(([], [32], [64], [64, 64], [128, 128], [256], [64, 64, 64]))
+        ),
+        "model.activations": Searched(Choice((["relu"], ["tanh"], ["prelu"]))),
+        "model.dropout_layers": Searched(Between(0.0, 0.5)),
+        "train.weight_decay": Searched(Between(0.0, 0.01)),
+    }
     columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
     estimators = ("TableClassifier", "TableRegressor")
     adapts = True

@@ -23,6 +23,7 @@ from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.task import Rows, RowTask, tokeniser_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Between, Searched, Space
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, evaluate_pairs
 from ensue.tasks.seq2seq.recognise import source_and_target
 from ensue.tasks.seq2seq.search import Search
@@ -55,6 +56,10 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     families = FAMILIES
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.dropout_layers": Searched(Between(0.0, 0.4)),
+        "model.smoothing": Searched(Between(0.0, 0.2)),
+    }
     columns: ClassVar[Mapping[str, str]] = {
         "source": "data.text",
         "target": "data.label",

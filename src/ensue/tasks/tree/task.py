@@ -31,6 +31,7 @@ from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Draws, Explains, Packed
@@ -57,6 +58,9 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = CLASS_METRICS
     options = OPTIONS
+    ranges: ClassVar[Space] = {
+        "model.combine": Searched(Choice(("ordered", "sum", "mean"))),
+    }
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
     content: ClassVar[Content] = TreeContent()
     explains: ClassVar[Explains | None] = ExplainTree()

@@ -20,6 +20,7 @@ from ensue.data.time.dates import (
     SECONDS,
 )
 from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step
+from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
 
 if TYPE_CHECKING:
@@ -131,8 +132,6 @@ def _series_step(model: ForecastModel) -> Step:
 
 def _steps_ahead(model: ForecastModel, drawn: bool) -> Step:
     """drawn: bounds come from paths that are drawn, which an export does not have."""
-    from ensue.tasks.forecast.forecasts import levels_asked
-
     settings, learned = model.model, model.learned
     levels, quantiles = levels_asked(settings), None
     if settings.quantiles and learned.shifts is not None and not drawn:

@@ -1,0 +1,165 @@
+"""What a selection finds: an entry for each model, ranked, and the winner's test."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ensue.metrics.table import METRICS
+from ensue.training import Update
+from ensue.training.rows import Row
+
+if TYPE_CHECKING:
+    from ensue.runs.train import Trained
+    from ensue.training import RunFolder
+
+SEALED = 2  # format of the file
+TRIAL = "trial-"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What became of one candidate. score: on validation, of an ensemble the mean over its
+    networks; parameters: of networks; size: bytes of the weights, or of all that was counted;
+    seconds: all it took, however often it was interrupted; speed: tokens a second while weights
+    were learned; failure: why there is no score, "" if there is one.
+
+    Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
+    its training; stopped: why it did not come to its end, "" if it did; around: seconds
+    of all before its first update and after its last one."""
+
+    name: str
+    folder: str
+    what: str = ""
+    parameters: int | None = None
+    size: int = 0
+    score: float | None = None
+    epochs: int = 0
+    seconds: float = 0.0
+    speed: float | None = None
+    failure: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    rungs: Mapping[str, float] = field(default_factory=dict, hash=False)
+    stopped: str = ""
+    around: float = 0.0
+
+    @property
+    def short(self) -> str:
+        """The name beside a mark: of trial-007, 7."""
+        number = self.name.removeprefix(TRIAL)
+        return str(int(number)) if self.settings and number.isdigit() else self.name
+
+    @property
+    def title(self) -> str:
+        """The name in a table: of a trial, with what it is."""
+        if not self.settings:
+            return self.name
+        return f"{self.name}  {self.what or ('stopped early' if self.stopped else '')}".rstrip()
+
+
+@dataclass(frozen=True)
+class WinnerVerdict:
+    """The winner on the test part, with the 95 % interval, beside what it must beat; opened: how
+    often this test part has been looked at by any run of this selection."""
+
+    name: str
+    measure: str
+    rows: int
+    value: float
+    low: float
+    high: float
+    baselines: Mapping[str, float]
+    opened: int
+
+
+@dataclass(frozen=True)
+class Selection:
+    """rows: the best first, after those that came to their end those that were stopped, and those
+    that failed last; data: digest of all files; search: what trials were proposed by, {} where
+    models were named."""
+
+    task: str
+    measure: str
+    data: str
+    rows: tuple[Entry, ...] = ()
+    test: WinnerVerdict | None = None
+    search: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def higher_is_better(self) -> bool:
+        return METRICS[self.measure].higher_is_better
+
+    @property
+    def winner(self) -> Entry | None:
+        return self.rows[0] if self.rows and self.rows[0].score is not None else None
+
+    def ranked(self, rows: Sequence[Entry]) -> Selection:
+        """These rows by their scores; of equals the first stays first."""
+        sign = -1 if self.higher_is_better else 1
+
+        def place(row: Entry) -> tuple[bool, bool, float]:
+            return row.score is None, bool(row.stopped), sign * (row.score or 0.0)
+
+        return replace(self, rows=tuple(sorted(rows, key=place)))
+
+    def changed(self, row: Entry) -> dict[str, Any]:
+        """The settings of a trial that are not those of the default, the first one."""
+        default = next((own.settings for own in self.rows if own.name == f"{TRIAL}000"), {})
+        return {key: own for key, own in row.settings.items() if default.get(key) != own}
+
+    def as_json(self) -> dict[str, Any]:
+        winner = self.winner.name if self.winner else None
+        rows = [asdict(row) for row in self.rows]
+        return {"format": SEALED, **asdict(self), "rows": rows, "winner": winner}
+
+    def picture(self) -> str:
+        """Quality against size and against time, as SVG."""
+        from ensue.study.selection.picture import draw
+
+        return draw(self)
+
+    def __str__(self) -> str:
+        from ensue.study.selection.table import as_text
+
+        return as_text(self)
+
+
+class Pace:
+    """A watcher that measures tokens a second, evaluations and checkpoints left out."""
+
+    def __init__(self) -> None:
+        self._tokens = self._seconds = 0.0
+        self._last = time.monotonic()
+
+    def __call__(self, row: Row) -> None:
+        now = time.monotonic()
+        if isinstance(row, Update):
+            self._tokens += row.tokens
+            self._seconds += now - self._last
+        self._last = now
+
+    @property
+    def speed(self) -> float | None:
+        return self._tokens / self._seconds if self._tokens and self._seconds else None
+
+
+def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
+    """What became of a training that came to its end. The score is that of the networks' best
+    weights, of an ensemble the mean."""
+    weights = [p for network in trained.model.networks for p in network.parameters()]
+    scores = [(own.scores or {}).get(measure, math.nan) for own in trained.outcomes]
+    size = sum(own.numel() * own.element_size() for own in weights)
+    score = sum(scores) / len(scores)
+    if not math.isfinite(score):
+        return replace(entry, failure=f"{measure} on validation is not a finite number")
+    return replace(
+        entry,
+        what=trained.model.summary().splitlines()[0].partition(": ")[2],
+        parameters=sum(own.numel() for own in weights) or None,
+        size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
+        score=score,
+        epochs=max(own.epochs for own in trained.outcomes),
+    )

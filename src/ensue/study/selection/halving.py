@@ -1,0 +1,112 @@
+"""Successive halving: a trial that lags behind the others at a share of its training is stopped.
+
+A rung is the first evaluation after a share of the planned updates; its score is the best so far.
+A trial goes on if it belongs to the best third of the trials that have reached the rung before.
+What has been reached is read from history.jsonl, which repeats byte for byte: a trial that was
+killed and continued is judged as if it never had been."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ensue.files.caps import HISTORY_FILE
+from ensue.files.opening import read_plain
+from ensue.metrics.table import METRICS
+from ensue.study.selection.entries import Entry
+from ensue.training import Began, Finished, Row, Stopped, Validated
+
+RUNGS = ("1/9", "1/3")  # of the planned updates
+KEPT = 3  # one of so many goes on
+FEWEST = 3  # trials at a rung that another one is compared with
+Bars = Mapping[str, float]  # the score that must be reached, by rung
+
+
+def share_of(rung: str) -> float:
+    """
+    >>> share_of("1/4")
+    0.25
+    """
+    above, _, below = rung.partition("/")
+    return int(above) / int(below)
+
+
+def bars_of(entries: Sequence[Entry], measure: str) -> dict[str, float]:
+    """What a new trial must reach: at each rung the score of the last of the best third."""
+    found: dict[str, float] = {}
+    for rung in RUNGS:
+        scores = [own.rungs[rung] for own in entries if rung in own.rungs]
+        if len(scores) >= FEWEST:
+            ranked = sorted(scores, reverse=METRICS[measure].higher_is_better)
+            found[rung] = ranked[math.ceil(len(ranked) / KEPT) - 1]
+    return found
+
+
+def rungs_of(history: Path, planned: int, measure: str) -> dict[str, float]:
+    """The best score at each rung that a training has reached."""
+    found: dict[str, float] = {}
+    metric, best = METRICS[measure], None
+    for update, score in _evaluations(history, measure):
+        if metric.better(score, best):
+            best = score
+        assert best is not None
+        for rung in RUNGS:
+            if rung not in found and update >= planned * share_of(rung):
+                found[rung] = best
+    return found
+
+
+def best_of(history: Path, measure: str) -> float | None:
+    """The best score of all evaluations so far."""
+    metric, best = METRICS[measure], None
+    for _, score in _evaluations(history, measure):
+        best = score if metric.better(score, best) else best
+    return best
+
+
+def _evaluations(history: Path, measure: str) -> list[tuple[int, float]]:
+    """Update and score of each; a last line that was not written to its end is none."""
+    if not history.exists():
+        return []
+    lines = read_plain(history, HISTORY_FILE).split(b"\n")[:-1]
+    rows = [json.loads(line) for line in lines if b'"evaluation"' in line]
+    return [(row["update"], row["scores"][measure]) for row in rows]
+
+
+class Dropped(Stopped):
+    """A trial that was stopped, as others were better; `ensue train` can go on with it."""
+
+    def __init__(self, update: int, told: str) -> None:
+        Exception.__init__(self, told)
+        self.signal, self.update, self.code = 0, update, 0
+
+
+class Halving:
+    """A watcher that stops a trial which does not reach a bar. Of an ensemble the first network
+    is judged."""
+
+    def __init__(self, history: Path, bars: Bars, measure: str) -> None:
+        self.history, self.bars, self.measure = history, bars, measure
+        self.planned, self.updates, self._over = 0, 0, False
+
+    def __call__(self, row: Row) -> None:
+        if isinstance(row, Began) and not self._over:
+            self.planned = row.updates
+        elif isinstance(row, Finished):
+            self._over = True
+        elif isinstance(row, Validated) and not self._over:
+            self.updates = row.update
+            self._judge(row.update)
+
+    def rungs(self) -> dict[str, float]:
+        return rungs_of(self.history, self.planned, self.measure) if self.planned else {}
+
+    def _judge(self, update: int) -> None:
+        reached = self.rungs()
+        for rung, bar in self.bars.items():
+            own = reached.get(rung)
+            if own is not None and own != bar and not METRICS[self.measure].better(own, bar):
+                done = f"after {update} of {self.planned} updates"
+                raise Dropped(update, f"{done}: {own:.4g} at {rung} of them, {bar:.4g} goes on")

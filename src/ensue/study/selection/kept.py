@@ -1,0 +1,128 @@
+"""A selection in its folder: selection.json, the picture, and the test of the winner, opened
+once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ensue.data.fingerprint import digest_of
+from ensue.drawing import write as write_picture
+from ensue.errors import DataError, RunError
+from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
+from ensue.files.disk import write_whole
+from ensue.files.opening import read_plain
+from ensue.runs.config import RunConfig
+from ensue.runs.messages import Message, Say
+from ensue.study.selection.entries import SEALED, Entry, Selection, WinnerVerdict
+from ensue.training import RunFolder
+
+UNSEALED = 1  # format of the file, as versions up to 0.2.0 wrote it
+FILE, PICTURE = "selection.json", "selection.svg"
+
+
+def begun(config: RunConfig) -> Selection:
+    """A selection of models with this configuration, of which there are none yet."""
+    files = [*config.data.train, *config.data.validation, *config.data.test]
+    return Selection(config.task, measure_of(config), digest_of(files))
+
+
+def measure_of(config: RunConfig) -> str:
+    """What models are ranked by: the score that somebody has named, or that of the task, which is
+    the same for all of its families."""
+    named = "watch" in config.told.get("train", ())
+    return config.train.watch if named else config.description.ranked_by or config.train.watch
+
+
+def tested(
+    place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: Say
+) -> WinnerVerdict | None:
+    """The winner's test, opened once; the others' stays sealed."""
+    if before and before.test and before.test.name == winner.name:
+        return before.test
+    if config.data.validation and not config.data.test:
+        say(Message("there is no test part: give one with --test", warning=True))
+        return None
+    from ensue.runs.evaluate import EvaluationRequest, evaluate_run
+    from ensue.runs.load import Loading
+
+    try:
+        request = EvaluationRequest(loading=Loading(device=config.train.device))
+        opened = evaluate_run(RunFolder(place / winner.folder), request, say)
+    except DataError as error:
+        say(Message(f"not tested: {error}", warning=True))
+        return None
+    if opened.not_kept is not None:
+        say(Message(str(opened.not_kept), warning=True))
+    found = opened.evaluation
+    main = found.scores[found.main]
+    return WinnerVerdict(
+        winner.name,
+        found.main,
+        found.rows,
+        main.value,
+        main.low,
+        main.high,
+        dict(found.baselines),
+        opened.by_all,
+    )
+
+
+def write(place: Path, selection: Selection) -> None:
+    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all."""
+    write_whole(place / FILE, sealed(finite(selection.as_json()), sort=False))
+    if selection.winner:
+        write_picture(selection.picture(), place / PICTURE)
+
+
+def read(place: Path, now: Selection, say: Say) -> Selection | None:
+    """What an earlier call wrote, if it was of the same data and measure."""
+    path = place / FILE
+    try:
+        facts = _facts(path, say)
+        rows = tuple(Entry(**row) for row in facts["rows"])
+        test = None if facts["test"] is None else _verdict(facts["test"])
+        about = (facts["task"], facts["measure"], facts["data"])
+        before = Selection(*about, rows, test, facts.get("search", {}))
+    except FileNotFoundError:
+        return None
+    except (OSError, Damaged, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(
+            f"{path}: this is not what Ensue wrote; put it back as it was, or move it away and the "
+            "models are ranked anew, or name another --run"
+        ) from None
+    for key, what in {"task": "task", "measure": "train.watch", "data": "content of files"}.items():
+        was, new = getattr(before, key), getattr(now, key)
+        if was != new:
+            raise RunError(
+                f"{path}: the {what} of this selection was {was}, now it is {new}; models can be "
+                "compared on the same only: undo the change, or name another --run"
+            )
+    return before
+
+
+def _facts(path: Path, say: Say) -> dict[str, Any]:
+    """What the file holds; Damaged where one bit differs."""
+    data = read_plain(path)
+    facts = json.loads(data)
+    if facts["format"] == UNSEALED and "sha256" not in facts:
+        say(
+            Message(
+                f"{path}: not sealed, as versions up to 0.2.0 wrote it, and taken as it is; it is "
+                "sealed now",
+                warning=True,
+            )
+        )
+        return dict(facts)
+    if facts["format"] != SEALED:
+        raise Damaged(f"expected format {SEALED}, got {facts['format']!r}")
+    return unsealed(data, path.name)
+
+
+def _verdict(facts: Mapping[str, Any]) -> WinnerVerdict:
+    """A number that JSON has not got, null, is infinite."""
+    numbers = {name: or_infinite(facts[name]) for name in ("value", "low", "high")}
+    baselines = {name: or_infinite(value) for name, value in facts["baselines"].items()}
+    return WinnerVerdict(**{**facts, **numbers, "baselines": baselines})

@@ -1,0 +1,179 @@
+"""Selection by search: trials of settings that are proposed, in rounds that follow from the seed
+alone, and the test of the best.
+
+Each trial is a run folder below the selection's. selection.json has every trial that is done; what
+was being trained when the process died goes on where its checkpoint stands, and is judged by the
+same bars: the table is the same, bit for bit, but for the times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import ConfigError, OptionError, RunError
+from ensue.runs.config import RunConfig
+from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.train import adapted
+from ensue.study.selection.entries import TRIAL, Entry, Selection
+from ensue.study.selection.halving import bars_of
+from ensue.study.selection.job import TrialJob
+from ensue.study.selection.kept import FILE, begun, read, tested, write
+from ensue.study.selection.pool import TrialPool, pool_of
+from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
+from ensue.study.selection.space import OpenSpace, Settings
+from ensue.training import RunFolder
+
+TRIALS = 24
+SAME = ("seed", "space")  # what proposals follow from
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """trials: how many; workers: how many at a time, which changes no result."""
+
+    trials: int = TRIALS
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "workers"):
+            if (value := getattr(self, name)) < 1:
+                raise OptionError(f"--{name}: expected a whole number ≥ 1, got {value}")
+
+
+class Search:
+    """A selection while its trials are made."""
+
+    def __init__(self, config: RunConfig, place: Path, say: Say) -> None:
+        self.place, self.say = place, say
+        self.config, model, train = adapted(config, say)
+        task = self.config.description
+        self.space = OpenSpace.of(self.config, task.search_space(train, model))
+        facts = {"seed": self.config.train.seed, "space": self.space.digest()}
+        self.found = replace(begun(self.config), search=facts)
+        self.before = self._earlier()
+        self.entries = {} if self.before is None else _by_number(self.before.rows)
+        self.proposer = Proposer(self.space, self.found.measure, self.config.train.seed)
+
+    def _earlier(self) -> Selection | None:
+        """What an earlier call has found, by the same proposals."""
+        before = read(self.place, self.found, self.say)
+        if before is None:
+            return None
+        for name in SAME:
+            was, now = before.search.get(name), self.found.search[name]
+            if was != now:
+                told = "models that were named" if was is None else f"{name} {was}, now {now}"
+                raise RunError(
+                    f"{self.place / FILE}: this selection was begun with {told}; trials must "
+                    "follow from the same: undo the change, or name another --run"
+                )
+        return before
+
+    def done(self, numbers: Sequence[int]) -> list[Entry]:
+        return [self.entries[number] for number in numbers if number in self.entries]
+
+    def job(self, number: int, settings: Settings, bars: Mapping[str, float]) -> TrialJob | None:
+        """None where the settings cannot be: what a person gave does not go with them."""
+        name = trial_name(number)
+        try:
+            tables = self.space.configured(settings).tables()
+        except ConfigError as error:
+            self.entries[number] = Entry(name, name, settings=settings, failure=str(error))
+            return None
+        folder, measure = str(self.place / name), self.found.measure
+        return TrialJob(name, folder, tables, measure, settings, bars if number else {})
+
+    def take(self, number: int, entry: Entry, of: str = "") -> None:
+        """Writes down what became of a trial."""
+        self.entries[number] = entry
+        told = entry.failure or f"{self.found.measure} {entry.score:.4f} on validation"
+        told = f"stopped {entry.stopped}" if entry.stopped else told
+        changed = _listed(self.space.differs(entry.settings)) or "the default"
+        self.say(Message(f"trial {number}{of}, {changed}: {told}", warning=bool(entry.failure)))
+        self.write()
+
+    def write(self) -> None:
+        rows = [self.entries[number] for number in sorted(self.entries)]
+        test = None if self.before is None else self.before.test
+        write(self.place, replace(self.found.ranked(rows), test=test))
+
+    def ended(self) -> Selection:
+        """All trials ranked, and the best one tested."""
+        found = self.found.ranked([self.entries[number] for number in sorted(self.entries)])
+        if found.winner is None:
+            reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in found.rows]
+            raise RunError("\n".join(["no model could be trained", *reasons]))
+        test = tested(self.place, found.winner, self.config, self.before, self.say)
+        found = replace(found, test=test)
+        write(self.place, found)
+        return found
+
+
+def search(
+    config: RunConfig,
+    folder: Path | str,
+    wanted: SearchRequest,
+    say: Say = nobody,
+    pool: Callable[[int], Any] = pool_of,
+) -> Selection:
+    """Tries settings of the task's search space, the default first, each in a run folder of its
+    own below the folder, and opens the test part for the best on validation. The same call goes on
+    where it was interrupted; with more trials, a selection that has ended goes on, too."""
+    place = Path(folder)
+    if RunFolder(place).config.exists():
+        raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
+    needs_optuna()
+    own = Search(config, place, say)
+    with pool(wanted.workers) as workers:
+        for begin in range(0, wanted.trials, ROUND):
+            _round(own, workers, begin, min(ROUND, wanted.trials - begin), wanted.trials)
+    return own.ended()
+
+
+def _round(own: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:
+    """Trials begin … begin + count − 1, of which an earlier call may have made some."""
+    known = own.done(range(begin))
+    bars = bars_of(known, own.found.measure)
+    proposed = own.proposer.round(known, begin, count)
+    running = 0
+    for number, settings in enumerate(proposed, begin):
+        if number in own.entries:
+            _refuse_others(own, number, settings)
+        elif (job := own.job(number, settings, bars)) is not None:
+            pool.begin(number, job)
+            running += 1
+    while running:
+        for number, entry in pool.wait():
+            own.take(number, entry, f" of {trials}")
+            running -= 1
+
+
+def _refuse_others(own: Search, number: int, settings: Settings) -> None:
+    """Trials of an earlier call are those that are proposed now."""
+    if dict(own.entries[number].settings) != dict(settings):
+        raise RunError(
+            f"{own.place / FILE}: trial {number} has other settings than those that are proposed "
+            "now, as by another version of Optuna; name another --run, or go on with that version"
+        )
+
+
+def trial_name(number: int) -> str:
+    """
+    >>> trial_name(7)
+    'trial-007'
+    """
+    return f"{TRIAL}{number:03}"
+
+
+def _by_number(rows: Sequence[Entry]) -> dict[int, Entry]:
+    return {int(row.name.rpartition("-")[2]): row for row in rows}
+
+
+def _listed(settings: Settings) -> str:
+    """
+    >>> _listed({"model.cell": "GRU", "train.rate": 0.002})
+    'model.cell=GRU train.rate=0.002'
+    """
+    return " ".join(f"{key}={value}" for key, value in settings.items())

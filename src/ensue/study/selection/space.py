@@ -1,0 +1,106 @@
+"""The search space of a configuration: the task's ranges, opened around its own settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ensue.errors import OptionError
+from ensue.files.atomic_folder import canonical, digest
+from ensue.runs.config import RunConfig
+from ensue.tasks.search.ranges import Finite, Searched, Space, Values
+
+KINDS = ("model.family", "model.encoder")  # of networks: each is tried once as it is usual
+WATCH = "train.watch"
+Settings = Mapping[str, Any]  # by `table.key`
+
+
+@dataclass(frozen=True)
+class OpenSpace:
+    """config: whose settings are the usual ones; ranges: of those that nobody has given."""
+
+    config: RunConfig
+    ranges: Space
+
+    @classmethod
+    def of(cls, config: RunConfig, space: Space) -> OpenSpace:
+        """The task's space without what a person gave, what all models must have in common, and
+        what is off."""
+        common = {*config.description.compared_on, WATCH}
+        kept = {
+            key: row
+            for key, row in space.items()
+            if not {key, key.partition(".")[0]} & common and not _told(config, key)
+        }
+        usual = {key: _value(config, key) for key in kept}
+        left = {key: row for key, row in kept.items() if usual[key] is not None}
+        if not left:
+            raise OptionError(
+                f"select: every setting of the search space of {config.task} is given: nothing is "
+                "left to search; leave some of --set out, or compare models with --models"
+            )
+        return cls(config, left)
+
+    @cached_property
+    def values(self) -> dict[str, Values]:
+        """What each setting may be."""
+        return {key: row.range.around(_value(self.config, key)) for key, row in self.ranges.items()}
+
+    def active(self, settings: Settings, row: Searched) -> bool:
+        """Whether a setting has an effect beside these."""
+        return all(
+            settings.get(key, _value(self.config, key)) in values
+            for key, values in row.when.items()
+        )
+
+    def usual(self, given: Settings | None = None) -> dict[str, Any]:
+        """The usual settings, but for these."""
+        found: dict[str, Any] = {}
+        for key, row in self.ranges.items():
+            if self.active(found, row):
+                found[key] = (given or {}).get(key, _value(self.config, key))
+        return found
+
+    def first(self) -> Iterator[dict[str, Any]]:
+        """What is tried before anything is proposed: the default, and every other kind of network
+        with the usual settings."""
+        default = self.usual()
+        yield default
+        for key in KINDS:
+            values = self.values.get(key)
+            for value in values.values if isinstance(values, Finite) else ():
+                if value != default[key]:
+                    yield self.usual({key: value})
+
+    def configured(self, settings: Settings) -> RunConfig:
+        """The configuration with these settings, and those that go with them."""
+        tables = self.config.tables()
+        for key, value in settings.items():
+            row = self.ranges[key]
+            also = row.sets.get(value, {}) if row.sets else {}
+            for name, own in {key: value, **also}.items():
+                table, _, short = name.partition(".")
+                tables[table][short] = own
+        return RunConfig.of(tables)
+
+    def differs(self, settings: Settings) -> dict[str, Any]:
+        """Of these settings, those that are not as usual."""
+        return {key: own for key, own in settings.items() if own != _value(self.config, key)}
+
+    def digest(self) -> str:
+        """Of all that proposals follow from, beside seed and scores."""
+        opened = {key: repr(own) for key, own in self.values.items()}
+        config = {k: repr(v) for k, v in self.config.flat().items() if not k.startswith("data.")}
+        return digest(canonical([config, opened]))
+
+
+def _told(config: RunConfig, key: str) -> bool:
+    table, _, name = key.partition(".")
+    return name in config.told.get(table, ())
+
+
+def _value(config: RunConfig, key: str) -> Any:
+    table, _, name = key.partition(".")
+    return getattr(getattr(config, table), name)

@@ -1,0 +1,99 @@
+"""One trial: a run folder that is trained to its end, or to the point where it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import torch
+
+from ensue.errors import EnsueError
+from ensue.runs.config import RunConfig
+from ensue.runs.messages import Say, nobody
+from ensue.runs.run import seconds_trained
+from ensue.runs.train import Trained, attempted, train_run
+from ensue.study.selection.entries import Entry, Pace, entry_of
+from ensue.study.selection.halving import Dropped, Halving, best_of
+from ensue.study.selection.job import TrialJob
+from ensue.training import Began, Row, RunFolder, Stopped, Update, Watcher
+
+ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
+OUT_OF_TIME = "the time was over"
+PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folder, and between looks
+
+
+class TrainingSpan:
+    """A watcher that knows when updates were made, and stops the training when its time is over:
+    as a signal does, after the update and with a checkpoint."""
+
+    def __init__(self, until: float | None) -> None:
+        self.until, self.over, self.update = until, False, 0
+        self._first = self._last = time.monotonic()
+
+    def __call__(self, row: Row) -> None:
+        self._last = time.monotonic()
+        if isinstance(row, Began):
+            self._first = self._last
+        elif isinstance(row, Update):
+            self.update = row.update
+            if self.until is not None and time.time() > self.until and not self.over:
+                self.over = True
+                signal.raise_signal(signal.SIGTERM)
+
+    @property
+    def seconds(self) -> float:
+        """From the first row of a training to the last."""
+        return self._last - self._first
+
+
+def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
+    """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
+    result, bit for bit, but for the times, however often it was interrupted."""
+    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job.until)
+    halving = Halving(folder.history, job.bars, job.measure)
+    earlier, began = seconds_trained(folder.path), time.monotonic()
+    entry = job.entry()
+    try:
+        trained = _trained(job, folder, [*watchers, pace, span, halving], say)
+        entry = entry_of(entry, trained, folder, job.measure)
+    except Stopped as stopped:
+        if not isinstance(stopped, Dropped) and not span.over:
+            raise
+        told = f"{OUT_OF_TIME} after {span.update} of {halving.planned} updates"
+        told = str(stopped) if isinstance(stopped, Dropped) else told
+        entry = replace(entry, stopped=told, score=best_of(folder.history, job.measure))
+    except EnsueError as error:
+        entry = replace(entry, failure=str(error))
+    now = time.monotonic() - began
+    entry = replace(entry, seconds=earlier + now, around=now - span.seconds, speed=pace.speed)
+    return replace(entry, rungs=halving.rungs())
+
+
+def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say: Say) -> Trained:
+    config, allow = RunConfig.of(job.config), list[str]()
+    if job.updates is not None:
+        config, allow = config.changed({"train": {"most_updates": job.updates}}), [ENDED]
+    _wait_for(folder)
+    with computing_with(job.threads), attempted(folder):
+        return train_run(config, folder, watchers, say, allow)
+
+
+def _wait_for(folder: RunFolder) -> None:
+    """Until a worker that nobody waits for any more has written its checkpoint."""
+    until = time.monotonic() + PATIENCE
+    while folder.holder() and time.monotonic() < until:
+        time.sleep(PAUSE)
+
+
+@contextmanager
+def computing_with(threads: int) -> Iterator[None]:
+    """What is computed inside uses so many threads: sums are then the same to the last bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,1 @@
+"""The search space of a task: which settings selection varies, and how far."""

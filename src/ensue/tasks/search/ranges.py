@@ -1,0 +1,115 @@
+"""Ranges that a setting is searched in. Most lie around the setting's usual value, which follows
+from the task and its data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Finite:
+    """One of these values; ordered: neighbours are alike."""
+
+    values: tuple[Any, ...]
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number from low to high; logarithmic: equal ratios are equally likely."""
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def rounded(self, value: float) -> float:
+        """To three digits, within the interval: 0.0012345 → 0.00123."""
+        return min(max(float(f"{value:.3g}"), self.low), self.high)
+
+
+Values = Finite | Interval
+
+
+class Range(Protocol):
+    def around(self, usual: Any) -> Values:
+        """The values that are searched where this one is the usual one, which is among them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values; ordered: neighbours are alike.
+
+    >>> Choice(("GRU", "LSTM")).around("MGU")
+    Finite(values=('MGU', 'GRU', 'LSTM'), ordered=False)
+    """
+
+    values: tuple[Any, ...]
+    ordered: bool = False
+
+    def around(self, usual: Any) -> Finite:
+        if usual in self.values:
+            return Finite(self.values, self.ordered)
+        if self.ordered:
+            return Finite(tuple(sorted({*self.values, usual})), True)
+        return Finite((usual, *self.values))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Whole numbers in half octaves up to `octaves` below and above the usual one, each a multiple
+    of `multiple`; most: the largest, if there is one.
+
+    >>> Sizes(1, multiple=8).around(64)
+    Finite(values=(32, 48, 64, 88, 128), ordered=True)
+    """
+
+    octaves: int = 2
+    multiple: int = 1
+    most: float = math.inf
+
+    def around(self, usual: int) -> Finite:
+        halves = range(-2 * self.octaves, 2 * self.octaves + 1)
+        found = {max(round(usual * 2 ** (k / 2) / self.multiple), 1) for k in halves}
+        sizes = {own * self.multiple for own in found if own * self.multiple <= self.most}
+        return Finite(tuple(sorted({*sizes, usual})), True)
+
+
+@dataclass(frozen=True)
+class Around:
+    """From the usual value divided by `factor` to it times `factor`, on a logarithmic scale."""
+
+    factor: float = 5.0
+
+    def around(self, usual: float) -> Interval:
+        return Interval(usual / self.factor, usual * self.factor, True)
+
+
+@dataclass(frozen=True)
+class Between:
+    """From low to high, or to the usual value where that lies outside."""
+
+    low: float
+    high: float
+
+    def around(self, usual: float) -> Interval:
+        return Interval(min(self.low, usual), max(self.high, usual))
+
+
+Sets = Mapping[Any, Mapping[str, Any]]  # by the value, settings by their keys
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A setting that is searched. when: the settings, by key, that must have one of these values
+    for it to have an effect; sets: of some values, the settings that go with them."""
+
+    range: Range
+    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    sets: Sets = field(default_factory=dict)
+
+
+Space = Mapping[str, Searched]  # by `table.key`; a condition names keys that stand before

@@ -1,0 +1,62 @@
+"""The ranges of settings that many tasks have: a task's space is its own rows of this table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ensue.tasks.search.ranges import Around, Between, Choice, Searched, Sizes, Space
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Task
+
+HEADS = 8  # widths are multiples, so that the heads of a transformer divide them
+SEVERAL = (2, 3, 4)
+TRIED_CELLS = ("LSTM", "GRU", "MGU")
+
+# Of every [model] table that has the key; keys whose usual value is none or off are not searched.
+RANGES: Mapping[str, Searched] = {
+    "layers": Searched(Choice((1, 2, 3), ordered=True)),
+    "hidden_size": Searched(Sizes(2, HEADS)),
+    "embedding_size": Searched(Sizes(2, HEADS)),
+    "pooling": Searched(Choice(("max", "mean", "mean+max", "attention", "last"))),
+    "dropout_input": Searched(Between(0.0, 0.6)),
+    "dropout_layers": Searched(Between(0.0, 0.5), {"model.layers": SEVERAL}),
+    "dropout_output": Searched(Between(0.0, 0.6)),
+    "word_dropout": Searched(Between(0.0, 0.3)),
+    "batch_rows": Searched(Sizes(1, 4)),
+}
+TRAINING: Mapping[str, Searched] = {
+    "train.rate": Searched(Around(5)),
+    "train.schedule": Searched(Choice(("constant", "linear", "cosine"))),
+}
+
+
+def usual_space(task: Task[Any, Any, Any]) -> dict[str, Searched]:
+    """What every task of such settings is searched in: its kind of network first, then cells,
+    sizes, dropout, batches, and how it is trained. Networks that are solved have no training."""
+    from ensue.tasks.blocks.encoders import ENCODERS  # which are built of much that needs no space
+
+    fields = task.settings.model_fields
+    found: dict[str, Searched] = {}
+    kinds: dict[str, tuple[str, ...]] = {"family": (*task.families,), "encoder": (*ENCODERS,)}
+    kind = next((own for own in kinds if own in fields), "")
+    trained: dict[str, tuple[Any, ...]] = {}
+    recurrent: dict[str, tuple[Any, ...]] = {}
+    if kind:
+        key, names = f"model.{kind}", kinds[kind]
+        found[key] = Searched(Choice(names))
+        learn = tuple(own for own in names if kind != "family" or not task.families[own].solved)
+        trained = {key: learn} if learn != names else {}
+        recurrent = {key: ("recurrent",)} if "recurrent" in names else {}
+    if "cell" in fields:
+        found["model.cell"] = Searched(Choice(TRIED_CELLS), recurrent)
+    own = {f"model.{name}": row for name, row in RANGES.items() if name in fields}
+    for key, row in {**own, **TRAINING}.items():
+        found[key] = Searched(row.range, {**trained, **row.when})
+    return found
+
+
+def without(space: Space, *keys: str) -> dict[str, Searched]:
+    """The space with these settings left as they are."""
+    return {key: row for key, row in space.items() if key not in keys}

@@ -1,0 +1,160 @@
+"""Models that are fed piece by piece: the answer after each piece is that to all that was read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from export_questions import STRANGE_WORDS, VECTORS
+from exports import ALONE, QUICK, SMALL, check_answer, classes, classifier, labeller, number, tags
+from test_export_models import needs_c, needs_node
+
+import ensue
+from ensue.errors import OptionError
+from ensue.export.c_folder import folder_files, run_folder
+from ensue.export.model import TracedModel, cases_of, compare_outputs, write_model, write_traced
+from ensue.export.programs import node_program
+from ensue.export.streaming import streamed
+from ensue.tasks.exported import TIME
+
+pytest.importorskip("onnxruntime")
+ONE_WAY = {"bidirectional": False}
+PIECES = [["a", "fine"], [","], [], ["film", "dull", "unknown"], ["great", "fun", "!"]]
+FED = ALONE.replace(
+    "print(json.dumps(predict.answers(sys.argv[2], asked)))",
+    "fed = predict.Stream(sys.argv[2])\nprint(json.dumps([fed.feed(own) for own in asked]))",
+)
+IN_NODE = """
+import { readFileSync } from "node:fs";
+const { stream, MODEL } = await import(process.argv[2]);
+const fed = stream(), [{ step, labels }] = MODEL.after;
+process.stdout.write(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map((piece) => {
+    const { values, seen, all, ...own } = fed.feed(piece), p = own.probabilities;
+    if (step === "labels") own.probabilities = Object.fromEntries(labels.map((n, k) => [n, p[k]]));
+    return own;
+})));
+"""
+
+
+def _regressor() -> Any:
+    rows = [("a fine film", 3.0), ("dull", 1.0), ("great fun", 4.0), ("boring", 0.5)] * 9
+    own = {**SMALL, **ONE_WAY, "pooling": "last+attention", "initial_state": "learned"}
+    return ensue.Regressor(model=own, train=QUICK).fit(rows)
+
+
+def _vectors() -> Any:
+    own = {**SMALL, **ONE_WAY, "pooling": "mean", "encoder": "plain"}
+    return ensue.Classifier(model=own, train=QUICK).fit(VECTORS)
+
+
+ROWS: dict[str, tuple[Any, Any, Any]] = {  # how it is made, what is fed, what is compared
+    "classify": (
+        lambda: classifier(**ONE_WAY, pooling="max+mean", members=2, cell="GRU", layers=2),
+        PIECES,
+        classes,
+    ),
+    "regress": (_regressor, PIECES, number),
+    "label": (
+        lambda: labeller(**ONE_WAY, linear_share=0, output="crf", character_size=4, affixes=2),
+        [["The", "dog"], [], ["USA", "2026"], STRANGE_WORDS],
+        tags,
+    ),
+    "vectors": (_vectors, [own.tolist() for own, _ in VECTORS[:4]], classes),
+}
+NAMES = [pytest.param(name, marks=[] if name == "regress" else [pytest.mark.slow]) for name in ROWS]
+
+
+def read_until(pieces: list[Any]) -> list[Any]:
+    return [[step for piece in pieces[: k + 1] for step in piece] for k in range(len(pieces))]
+
+
+@pytest.mark.parametrize(
+    "name", ["regress", *(pytest.param(n, marks=pytest.mark.slow) for n in ROWS)]
+)
+def test_states_that_are_carried_on_make_the_whole(name: str) -> None:
+    """Rows of unequal lengths, cut anywhere: the network in pieces says what it says at once."""
+    model = ROWS[name][0]()
+    with torch.no_grad():
+        check_pieces(name, model)
+
+
+def check_pieces(name: str, model: Any) -> None:
+    whole = model.task.exported(model)
+    (graph,), (piecewise,) = whole.graphs, streamed(whole).graphs
+    given = graph.drawn(9, [9, 4, 0, 7], seed=1)
+    wanted = graph.network(*given.values())
+    states = [torch.tensor(own) for own in streamed(whole).before[-1]["states"].values()]
+    after = [own.expand(4, -1) for own in states]
+    said: list[Any] = []
+    for first, end in ((0, 3), (3, 4), (4, 9)):
+        piece = {
+            own.name: given[own.name][first:end] if TIME in own.axes[:1] else given[own.name]
+            for own in graph.inputs
+        }
+        piece["lengths"] = (given["lengths"] - first).clamp(0, end - first)
+        found = piecewise.network(*piece.values(), *after)
+        count = len(graph.outputs)
+        said, after = [*said, found[:count]], list(found[count:])
+    if name == "label":
+        torch.testing.assert_close(torch.cat([own[0] for own in said], 1), wanted)
+        return
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, value in zip(said[-1], wanted, strict=True):
+        torch.testing.assert_close(got, value)
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -> None:
+    """ONNX in a process without torch, and JavaScript; the grid carries states over, too."""
+    make, pieces, answered = ROWS[name]
+    model = make()
+    asked = [np.array(own) if name == "vectors" else own for own in read_until(pieces)]
+    wanted = [answered(own) for own in model.predict(asked)]
+    traced = TracedModel(streamed(model.task.exported(model)))
+    for target in ("model.onnx", "model.js"):
+        assert write_traced(traced, tmp_path / target).combinations == 24
+    (tmp_path / "model.mjs").write_text((tmp_path / "model.js").read_text())
+    (tmp_path / "main.mjs").write_text(IN_NODE)
+    runs = {
+        "onnx": [sys.executable, "-c", FED, str(tmp_path), str(tmp_path / "model.onnx")],
+        "javascript": [node_program(), str(tmp_path / "main.mjs"), str(tmp_path / "model.mjs")],
+    }
+    for words in runs.values():
+        done = subprocess.run(words, input=json.dumps(pieces), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        for got, expected in zip(json.loads(done.stdout), wanted, strict=True):
+            check_answer(got, expected)
+
+
+@needs_c
+@pytest.mark.slow
+def test_a_stream_in_c() -> None:
+    model = ROWS["regress"][0]()
+    own = TracedModel(streamed(model.task.exported(model)))
+    files = folder_files(own.exported, own.graphs, "float32")
+    cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
+    found = iter(run_folder(own.exported, files, cases))
+    assert compare_outputs(own.exported, "float32", lambda *_: next(found), "C") < 1e-4
+
+
+def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
+    both = classifier(bidirectional=True)
+    with pytest.raises(OptionError, match="classify: streaming of a network that reads what comes"):
+        write_model(both, tmp_path / "model.onnx", streaming=True)
+    series = ensue.Forecaster(model={"family": "linear", "horizon": 2, "look_back": 4})
+    series.fit({"y": [0.0, 1.0, 2.0, 3.0] * 12}, target="y")
+    with pytest.raises(OptionError, match="forecast: streaming of this task"):
+        ensue.export.write(series, tmp_path / "model.onnx", streaming=True)
+    mixed = labeller(**ONE_WAY)
+    if mixed.learned.mixture is not None:
+        with pytest.raises(OptionError, match="label: streaming of a labeller whose linear chain"):
+            write_model(mixed, tmp_path / "model.onnx", streaming=True)
+    assert list(tmp_path.iterdir()) == []

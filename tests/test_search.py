@@ -1,0 +1,347 @@
+"""Selection by search: spaces that hold only what can be, trials in rounds that follow from the
+seed, poor ones stopped, and the same table after kills."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from task_laws import FILED, Row
+
+from ensue.cli import main
+from ensue.errors import OptionError, RunError
+from ensue.runs.config import RunConfig
+from ensue.runs.load import load_run
+from ensue.runs.messages import Message, Say
+from ensue.runs.train import adapted, train_run
+from ensue.study.selection import search as searching
+from ensue.study.selection.entries import Entry, Selection
+from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
+from ensue.study.selection.job import TrialJob
+from ensue.study.selection.pool import Here
+from ensue.study.selection.proposals import Proposer
+from ensue.study.selection.search import SearchRequest, search
+from ensue.study.selection.space import OpenSpace
+from ensue.tasks.evaluation.openings import OPENINGS
+from ensue.tasks.search.ranges import Finite
+from ensue.training import RunFolder, Update
+
+pytestmark = pytest.mark.usefixtures("ninth_task")
+
+
+def configured(
+    row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str, small: bool = True
+) -> RunConfig:
+    """What `ensue select` makes of the files of a row; small: with its settings."""
+    found: list[RunConfig] = []
+
+    def kept(config: RunConfig, *_: Any) -> Any:
+        found.append(config)
+        raise OptionError("enough")
+
+    folder.mkdir(exist_ok=True)
+    words = row.write(folder)
+    words = words if small else [*words[:5], *row.data.words]
+    with monkeypatch.context() as own:
+        own.chdir(folder)
+        own.setattr(searching, "search", kept)
+        with pytest.raises(SystemExit):
+            main(["select", *words, *more, "--quiet", "--run", "s"])
+    return found[0]
+
+
+def space_of(config: RunConfig) -> OpenSpace:
+    whole, model, train = adapted(config)
+    return OpenSpace.of(whole, whole.description.search_space(train, model))
+
+
+def of(task: str) -> Row:
+    return next(row for row in FILED if row.task == task)
+
+
+# --- spaces ----------------------------------------------------------------------------------
+
+every_task = pytest.mark.parametrize("row", FILED, ids=lambda row: row.task)
+
+
+@every_task
+def test_a_space_proposes_only_what_can_be(
+    row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is drawn from the ranges of a task, the configuration is a valid one, and holds
+    what was drawn; the usual values are in their ranges."""
+    space = space_of(configured(row, tmp_path, monkeypatch, small=False))
+    default = space.usual()
+    assert space.configured(default).flat() == space.config.flat()
+    for key, value in default.items():
+        own = space.values[key]
+        assert value in own.values if isinstance(own, Finite) else own.low <= value <= own.high
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def valid(data: st.DataObject) -> None:
+        drawn: dict[str, Any] = {}
+        for key, searched in space.ranges.items():
+            own = space.values[key]
+            if space.active(drawn, searched):
+                numbers = (
+                    st.sampled_from(own.values)
+                    if isinstance(own, Finite)
+                    else st.floats(own.low, own.high).map(own.rounded)
+                )
+                drawn[key] = data.draw(numbers, label=key)
+        flat = space.configured(drawn).flat()
+        assert all(flat[key] == value for key, value in drawn.items())
+
+    valid()
+
+
+@every_task
+def test_every_task_is_searched(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default, and another one; the winner is tested, once, and answers."""
+    config = configured(row, tmp_path, monkeypatch)
+    found = search(config, tmp_path / "s", SearchRequest(2))
+    assert [row.failure for row in found.rows] == ["", ""]
+    assert {row.name for row in found.rows} == {"trial-000", "trial-001"}
+    assert found.changed(next(row for row in found.rows if row.name == "trial-000")) == {}
+    assert found.winner is not None
+    assert found.test is not None
+    assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
+    own, model = load_run(RunFolder(tmp_path / "s" / found.winner.folder))
+    assert model.fitted
+    flat = own.flat()
+    assert all(flat[key] == value for key, value in found.winner.settings.items())
+
+
+def test_what_somebody_gave_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = of("classify")
+    free = space_of(configured(row, tmp_path, monkeypatch, small=False))
+    given = ("--set", "model.encoder=plain", "--set", "train.rate=0.5")
+    fixed = space_of(configured(row, tmp_path, monkeypatch, *given, small=False))
+    assert {*free.ranges} - {*fixed.ranges} == {"model.encoder", "train.rate"}
+    assert "model.cell" not in fixed.usual()  # of a recurrent encoder only
+    assert [own["model.encoder"] for own in free.first()] == [
+        "recurrent", "plain", "transformer", "convolution",
+    ]  # fmt: skip
+    assert len(list(fixed.first())) == 1
+    every = [word for key in free.ranges for word in ("--set", _said(free.config, key))]
+    with pytest.raises(OptionError) as caught:
+        space_of(configured(row, tmp_path, monkeypatch, *every, small=False))
+    assert str(caught.value) == (
+        "select: every setting of the search space of classify is given: nothing is left to "
+        "search; leave some of --set out, or compare models with --models"
+    )
+
+
+def _said(config: RunConfig, key: str) -> str:
+    return f"{key}={config.flat()[key]}"
+
+
+# --- proposals -------------------------------------------------------------------------------
+
+
+def scored(proposer: Proposer, begin: int, proposed: Sequence[dict[str, Any]]) -> list[Entry]:
+    """Trials whose score is the better, the nearer their rate is to 0.001."""
+    return [
+        Entry(f"t{k}", f"t{k}", settings=own, score=abs(math.log(own["train.rate"] / 0.001)))
+        for k, own in enumerate(proposed, begin)
+    ]
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
+    given = ("--set", "train.epochs=3", "--set", "model.batch_rows=16")
+    return configured(of("table"), tmp_path, monkeypatch, *given, small=False)
+
+
+def test_proposals_follow_from_the_seed_and_the_scores(tables: RunConfig) -> None:
+    space = space_of(tables)
+    one, same, other = (Proposer(space, "cost", seed) for seed in (1, 1, 2))
+    known: list[Entry] = []
+    for begin in range(0, 24, 4):
+        proposed = one.round(known, begin, 4)
+        assert proposed == same.round(known, begin, 4)
+        assert proposed[:2] == one.round(known, begin, 2)  # of fewer, the first ones
+        assert proposed[1:] != other.round(known, begin, 4)[1:]
+        known += scored(one, begin, proposed)
+    assert known[0].settings == space.usual()
+    distances = [own.score or 0.0 for own in known]
+    assert sum(distances[16:]) < sum(distances[1:9])  # it learns where good ones are
+
+
+def test_one_more_is_proposed_while_others_run(tables: RunConfig) -> None:
+    proposer = Proposer(space_of(tables), "cost", 1)
+    first = proposer.next([], [])
+    assert first == proposer.first[0]
+    second = proposer.next([], [first])
+    assert second != first
+    assert second == proposer.next([], [first])
+    failed = Entry("t", "t", settings=first, failure="no memory")
+    stopped = Entry("u", "u", settings=second, stopped="early", rungs={"1/9": 2.0})
+    assert proposer.next([failed, stopped], []) not in (first, second)
+
+
+# --- halving ---------------------------------------------------------------------------------
+
+
+def reached(*scores: float) -> list[Entry]:
+    return [Entry(f"t{k}", f"t{k}", rungs={"1/9": own}) for k, own in enumerate(scores)]
+
+
+def test_the_best_third_goes_on() -> None:
+    assert bars_of(reached(0.1, 0.2), "accuracy") == {}  # too few to judge by
+    assert bars_of(reached(0.1, 0.5, 0.3), "accuracy") == {"1/9": 0.5}
+    assert bars_of(reached(0.1, 0.5, 0.3, 0.4), "accuracy") == {"1/9": 0.4}
+    assert bars_of(reached(0.1, 0.5, 0.3, 0.4), "cost") == {"1/9": 0.3}
+
+
+def test_a_rung_is_the_first_evaluation_after_a_share_of_the_updates(tmp_path: Path) -> None:
+    history = tmp_path / "history.jsonl"
+    row = '{{"row": "evaluation", "update": {}, "scores": {{"cost": {}}}}}\n'
+    scores = [(4, 3.0), (8, 5.0), (12, 1.0), (20, 0.5)]
+    history.write_text("".join(row.format(*own) for own in scores) + '{"row": "evaluation", ')
+    assert rungs_of(history, 18, "cost") == {"1/9": 3.0, "1/3": 3.0}
+    assert rungs_of(history, 36, "cost") == {"1/9": 3.0, "1/3": 1.0}
+    assert rungs_of(history, 90, "cost") == {"1/9": 1.0}
+    assert rungs_of(tmp_path / "none", 9, "cost") == {}
+
+
+def test_a_trial_that_lags_is_stopped_and_can_go_on(tables: RunConfig, tmp_path: Path) -> None:
+    """As long as it was trained, it is the training that was never stopped."""
+    folder, whole = RunFolder(tmp_path / "t"), RunFolder(tmp_path / "whole")
+    own = adapted(tables)[0]
+    with pytest.raises(Dropped) as caught:
+        train_run(own, folder, [Halving(folder.history, {"1/9": -1e9}, "cost")])
+    assert "after 3 of 9 updates" in str(caught.value)
+    assert "at 1/9 of them, -1e+09 goes on" in str(caught.value)
+    assert not folder.model.exists()
+    train_run(own, folder, [Halving(folder.history, {"1/9": 1e9}, "cost")])
+    train_run(own, whole)
+    assert folder.history.read_bytes() == whole.history.read_bytes()
+
+
+# --- the whole -------------------------------------------------------------------------------
+
+
+def results(found: Selection) -> Any:
+    """All but the times."""
+    rows = [replace(row, seconds=0.0, around=0.0, speed=None) for row in found.rows]
+    return found.measure, found.search, found.test, rows
+
+
+class Interrupting(Here):
+    """The process dies in the middle of the so-manieth trial, or after it."""
+
+    def __init__(self, at: int, inside: bool) -> None:
+        super().__init__(self._watchers)
+        self.left, self.inside = at, inside
+
+    def _watchers(self, job: TrialJob) -> list[Any]:
+        def watch(row: Any) -> None:
+            if self.inside and self.left == -1 and isinstance(row, Update) and row.update == 5:
+                raise KeyboardInterrupt
+
+        return [watch]
+
+    def wait(self) -> list[tuple[int, Entry]]:
+        self.left -= 1
+        if self.left < 0 and not self.inside:
+            raise KeyboardInterrupt
+        return super().wait()
+
+
+def pool_that(dies: Here) -> Callable[[int], Any]:
+    @contextmanager
+    def pool(workers: int) -> Iterator[Here]:
+        yield dies
+
+    return pool
+
+
+def test_the_same_table_after_interruptions(tables: RunConfig, tmp_path: Path) -> None:
+    """Interrupted between trials and inside of them, continued, and asked for again: the same
+    trials, scores and winner; the test part is opened once."""
+    whole = search(tables, tmp_path / "whole", SearchRequest(6))
+    assert any(row.stopped for row in whole.rows)  # so that bars count
+    place = tmp_path / "s"
+    for dying in (Interrupting(0, True), Interrupting(2, False), Interrupting(1, True)):
+        with pytest.raises(KeyboardInterrupt):
+            search(tables, place, SearchRequest(6), pool=pool_that(dying))
+    found = search(tables, place, SearchRequest(6))
+    assert results(found) == results(whole)
+    heard: list[str] = []
+    again = search(tables, place, SearchRequest(6), heard_by(heard))
+    assert results(again) == results(whole)
+    assert not [line for line in heard if line.startswith("trial ")]
+    assert len((place / OPENINGS).read_text().splitlines()) == 1
+    fewer = search(tables, tmp_path / "fewer", SearchRequest(3))
+    names = {row.name for row in fewer.rows}
+    assert results(fewer)[3] == [row for row in results(whole)[3] if row.name in names]
+    more = search(tables, tmp_path / "fewer", SearchRequest(6))
+    assert results(more)[3] == results(whole)[3]
+
+
+def heard_by(heard: list[str]) -> Say:
+    def say(message: Message) -> None:
+        heard.append(message.text)
+
+    return say
+
+
+def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path: Path) -> None:
+    place = tmp_path / "s"
+    search(tables, place, SearchRequest(1))
+    other = replace(tables, train=tables.train.model_copy(update={"seed": 2}))
+    with pytest.raises(RunError) as caught:
+        search(other, place, SearchRequest(1))
+    assert str(caught.value) == (
+        f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; trials must "
+        "follow from the same: undo the change, or name another --run"
+    )
+    with pytest.raises(OptionError, match="this is the folder of one run"):
+        search(tables, place / "trial-000", SearchRequest(1))
+
+
+def test_settings_that_do_not_go_together_are_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody gave may not go with a proposal; the rest goes on."""
+    given = ("--set", "model.heads=3", "--trials", "4", "--set", "train.epochs=1")
+    config = configured(of("classify"), tmp_path, monkeypatch, *given)
+    found = search(config, tmp_path / "s", SearchRequest(3))
+    assert [bool(row.failure) for row in found.rows] == [False, False, True]
+    assert "heads" in found.rows[-1].failure
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"trials": 0}, "--trials: expected a whole number ≥ 1, got 0"),
+        ({"workers": 0}, "--workers: expected a whole number ≥ 1, got 0"),
+    ],
+)
+def test_numbers_that_cannot_be(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        SearchRequest(**request_)
+    assert str(caught.value) == message
+
+
+def test_without_optuna_the_command_is_named(
+    tables: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(OptionError) as caught:
+        search(tables, tmp_path / "s", SearchRequest(1))
+    assert str(caught.value) == (
+        "select: trials are proposed by Optuna, which is not installed: "
+        "pip install 'ensue[tune]'; --models compares models without it"
+    )
