@@ -132,11 +132,11 @@ class PretrainOptions(TrainOptions):
 )
 @requested
 def pretrain(wanted: PretrainOptions, said: Said) -> None:
-    """Train a language model on texts, labelled or not, for others to begin from.
+    """Train a language model for others to begin from.
 
     The same as `ensue train --task language`, with settings that make a good base: words in small
-    letters, dropout in every place, averaged weights. `ensue train FILES --base RUN` begins from
-    it.
+    letters, dropout in every place, averaged weights. Texts may have labels or none; `ensue train
+    FILES --base RUN` begins from the model.
     """
     named = bool(wanted.files) and not wanted.task
     run_training(replace(wanted, task=LANGUAGE) if named else wanted, said)
