@@ -11,12 +11,13 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PEERS := .venv-peers
 AUDIT := .venv-audit
 
-.PHONY: help demo test test-slow test-optimised test-avx2 faults faults-full fuzz mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
+.PHONY: help demo test test-slow test-ray test-optimised test-avx2 faults faults-full fuzz mutants check settings docs docs-pictures bench bench-full bench-peers audit clean again
 
 help:
 	@echo 'make demo          see it learn to read dates as people write them; ARGS=cell: its other demo'
 	@echo 'make test          run all tests on all cores    make test ARGS="-k lstm"'
 	@echo 'make test-slow     the tests that take minutes each, which make test leaves out'
+	@echo 'make test-ray      jobs on a cluster of two nodes, started for it; installs ray'
 	@echo 'make test-optimised  the native engine as users have it: full optimisation, more examples'
 	@echo 'make test-avx2     the native engine built for AVX2 alone'
 	@echo 'make faults        kill -9, flipped bits, mutated files, hostile folders: a tenth of the cases'
@@ -44,6 +45,10 @@ test: $(READY)
 # minutes each: trainings, every float there is, many processes
 test-slow: $(READY)
 	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow $(ARGS)
+
+test-ray: $(READY)
+	@$(PY) -m pip install -q -c constraints.txt -e '.[ray]'
+	@OMP_NUM_THREADS=1 $(PY) -m pytest tests/test_ray.py $(ARGS)
 
 # kernels are compiled with -O1 in `make test`, and for this machine's own processor
 NATIVE_TESTS := tests/test_laws.py tests/test_native.py tests/test_native_functions.py

@@ -53,6 +53,13 @@ def written(values: np.ndarray, path: Path) -> None:
             out.writerows((day, f"shop{k:03}", own) for day, own in zip(days, series, strict=True))
 
 
+def columns(values: np.ndarray) -> dict[str, list[object]]:
+    """The same as the file."""
+    days = [str(date(2021, 1, 1) + timedelta(k)) for k in range(STEPS)]
+    shops = [f"shop{k:03}" for k in range(len(values)) for _ in days]
+    return {"day": days * len(values), "shop": shops, "sales": values.ravel().tolist()}
+
+
 def seasonal_naive(values: np.ndarray, origins: range, horizon: int) -> np.ndarray:
     back = WEEK - np.arange(horizon) % WEEK
     return np.stack([values[:, k - back] for k in origins], 1)  # (series, origins, horizon)
@@ -104,7 +111,7 @@ def main() -> None:
             horizon, parts = model.model.horizon, model.model.split
             begin = int(parts[0] + parts[1])
             origins = range(begin, STEPS - horizon + 1)
-            told = model.backtest(str(folder / "panel.csv"))
+            told = model.backtest(columns(values))
             shaped = np.moveaxis(told.point, 0, 1)[..., 0].reshape(count, -1, horizon)
             said = shaped[:, -len(origins) :]
         unit = values[:, :begin].std(1)

@@ -105,7 +105,7 @@ def default(learned: list[Row], scored: list[Row], number: bool) -> Default:
         ensue("predict", "run", "scored.csv", "--out", "said.csv", folder=folder)
         with (folder / "said.csv").open(newline="") as file:
             said = list(csv.DictReader(file))
-        column = next(own for own in ("target_predicted", "prediction", "target") if own in said[0])
+        column = next(own for own in ("label", "value", "prediction") if own in said[0])
         rows_found = errors([own[column] for own in said], [r["target"] for r in scored], number)
         return Default(rows_found, seconds, found["baselines"], described(folder))
 

@@ -90,9 +90,23 @@ TABLE = [
            {"bare.csv": "a fine film about the old town and its people,good\n" + rows(12)}),
     Advice("needs the names of its columns: --header", "predict run bare2.csv", r"(--header) a,b",
            "{typed} {0} review,stars", {"bare2.csv": rows(12)}),
-    Advice("if it is data, use --header", f"train twice.csv {DRY}", r"use (--header) a,b",
-           "{typed} {0} review,stars", {"twice.csv": "a fine film about town 0,good\n" + rows(12)},
+    Advice("if it is data, use --header", f"train long.csv {DRY}", r"use (--header) a,b",
+           "{typed} {0} review,stars",
+           {"long.csv": "a fine film about the old town and its people,best\n" + rows(12)}, code=0),
+    Advice("if it has their names, add --set data.header=[]", f"train twice.csv {DRY}",
+           r"add (--set \S+)", files={"twice.csv": "a fine film about town 0,good\n" + rows(12)},
            code=0),
+    Advice("--decimal {} ({})", f"train euro.csv --delimiter ; --task table --label stars {DRY}",
+           r"add (--decimal \S+)", files={
+               "euro.csv": "price;stars\n" + "".join(f"€1.{k};{k % 2}\n" for k in range(200, 240))
+           }),
+    Advice("learn from them, too, with --columns", f"train priced.csv {DRY}",
+           r"with (--columns \S+)", files={
+               "priced.csv": "review,price,stars\n" + "".join(
+                   f"a {w} film about town {k},{k % 7}.5,{s}\n" for k in range(40)
+                   for w, s in (("fine", "good"), ("dull", "bad"))
+               )
+           }, code=0),
     Advice("the file has a header line already", f"train films.csv {DRY} --header review,stars",
            r"leave (--header) out", f"train films.csv {DRY}"),
     Advice("if it is one)", f"train semi.csv {DRY} --text review --label stars",
@@ -273,6 +287,7 @@ ELSEWHERE: dict[str, str] = {
     "is explained by its attention alone; add --attention": HEADS,
     "use --method integrated": "test_explain.py asks it of a text of a thousand steps",
     "--second: expected the text that --text is matched with": "test_explain.py has pairs of texts",
+    "(--set model.missing=error refuses them)": "a remark on gaps: test_table_defaults.py has both",
     "reads them as categories)": "a remark on columns: test_table_features.py trains without them",
     "n-grams that were not seen need smoothing": "a remark on a text: test_language_runs.py",
     "(--unchecked)": "names the option that was given",

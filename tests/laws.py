@@ -255,8 +255,12 @@ BOTH_WAYS = {"bidirectional": True, "num_layers": 2}
 EACH_CALL = "each call is brought to max_length by itself; `pieces` does it once, before it cuts"
 TREE = "a tree has no state to begin with and no time to cut"
 
+INFLUENCE = "everything has an influence"
+OUTPUT_ALONE = {INFLUENCE: "h is the output and nothing else: the next step reads c"}
+EXEMPT_CELLS = {"QRNN": OUTPUT_ALONE, "SRU": OUTPUT_ALONE}
+
 CELL_ROWS = [
-    *(Row(name, cell) for name, cell in CELLS.items()),
+    *(Row(name, cell, exempt=EXEMPT_CELLS.get(name, {})) for name, cell in CELLS.items()),
     *(
         Row(f"SimpleRNN {g}", lambda g=g: SimpleRNN(g, pieces=3))
         for g in (*ACTIVATIONS, "prelu", "maxout")

@@ -4,7 +4,8 @@ Slow and separate on purpose: it shares no code with the engine, so that agreeme
 the two means something.
 
 Conventions. Vectors are rows, arrays are float64. `x` is (time, batch, input), `dy` and `y`
-are (time, batch, H), a state is a tuple of (batch, H) parts whose first part is the output.
+are (time, batch, H), a state is a tuple of (batch, H) parts whose first part is the output
+(a cell that keeps the x before has a part of its width).
 A parameter with gates "ifgo" is one stacked array: gate k owns rows k*H to (k+1)*H. In the
 equations below `W.k` are the rows of gate k, `*` is elementwise, a product `W.k x` is written
 for column vectors, and a prime marks the new state. `dv` in code is the gradient of the cost
@@ -622,6 +623,122 @@ class LayerNormLSTM(Cell):
         return dparams, dv @ params["W"], (dv @ params["U"], dnew_c * f)
 
 
+# --- without a recurrent product --------------------------------------------------------
+
+
+class QRNN(Cell):
+    """Gates "zfo"; W (3H, I), V (3H, I), b (3H,); state (h, c, p), p (batch, I) the x before.
+
+    z = tanh(W.z x + V.z p + b.z); f, o = sigmoid(W.k x + V.k p + b.k)
+    c' = f * c + (1 - f) * z; h' = o * c'; p' = x
+    """
+
+    def step(self, params: Params, x: Array, state: State) -> tuple[State, Saved]:
+        _, c, p = state
+        z_pre, f_pre, o_pre = np.split(self.gate(params).apply(x, p), 3, axis=1)
+        z, f, o = np.tanh(z_pre), sigmoid(f_pre), sigmoid(o_pre)
+        new_c = f * c + (1 - f) * z
+        return (o * new_c, new_c, x), (x, c, p, z, f, o, new_c)
+
+    def step_backward(self, params: Params, saved: Saved, dstate: State) -> Gradients:
+        x, c, p, z, f, o, new_c = saved
+        dnew_h, dnew_c, dnew_p = dstate
+        dnew_c = dnew_c + dnew_h * o
+        dpre = [
+            dnew_c * (1 - f) * tanh_slope(z),
+            dnew_c * (c - z) * sigmoid_slope(f),
+            dnew_h * new_c * sigmoid_slope(o),
+        ]
+        dgate, dx, dp = self.gate(params).backward(x, p, np.hstack(dpre))
+        grads = {"W": dgate.W, "V": dgate.U, "b": dgate.b}
+        return grads, dx + dnew_p, (np.zeros(dnew_h.shape), dnew_c * f, dp)
+
+    @staticmethod
+    def gate(params: Params) -> Gate:
+        """V p stands where other cells have U h."""
+        return Gate(params["W"], params["V"], params["b"])
+
+
+class SRU(Cell):
+    """Gates "gfrs" for W (4H, I); "fr" for v (2H,), b (2H,); state (h, c).
+
+    f, r = sigmoid(W.k x + v.k * c + b.k); c' = f * c + (1 - f) * (W.g x)
+    h' = r * c' + (1 - r) * (W.s x)
+    """
+
+    def step(self, params: Params, x: Array, state: State) -> tuple[State, Saved]:
+        _, c = state
+        g, f_pre, r_pre, s = np.split(x @ params["W"].T, 4, axis=1)
+        (v_f, v_r), (b_f, b_r) = np.split(params["v"], 2), np.split(params["b"], 2)
+        f, r = sigmoid(f_pre + v_f * c + b_f), sigmoid(r_pre + v_r * c + b_r)
+        new_c = f * c + (1 - f) * g
+        return (r * new_c + (1 - r) * s, new_c), (x, c, g, f, r, s, new_c)
+
+    def step_backward(self, params: Params, saved: Saved, dstate: State) -> Gradients:
+        x, c, g, f, r, s, new_c = saved
+        v_f, v_r = np.split(params["v"], 2)
+        dnew_h, dnew_c = dstate
+        dnew_c = dnew_c + dnew_h * r
+        dr_pre = dnew_h * (new_c - s) * sigmoid_slope(r)
+        df_pre = dnew_c * (c - g) * sigmoid_slope(f)
+        dproducts = np.hstack([dnew_c * (1 - f), df_pre, dr_pre, dnew_h * (1 - r)])
+        dgates = np.hstack([df_pre, dr_pre])
+        grads = {
+            "W": dproducts.T @ x,
+            "v": (dgates * np.hstack([c, c])).sum(axis=0),
+            "b": dgates.sum(axis=0),
+        }
+        dc = dnew_c * f + df_pre * v_f + dr_pre * v_r
+        return grads, dproducts @ params["W"], (np.zeros(dnew_h.shape), dc)
+
+
+class MinGRU(Cell):
+    """Gates "zn"; W (2H, I), b (2H,).
+
+    z = sigmoid(W.z x + b.z); n = W.n x + b.n; h' = (1 - z) * h + z * n
+    """
+
+    def step(self, params: Params, x: Array, state: State) -> tuple[State, Saved]:
+        (h,) = state
+        z_pre, n = np.split(x @ params["W"].T + params["b"], 2, axis=1)
+        z = sigmoid(z_pre)
+        return ((1 - z) * h + z * n,), (x, h, z, n)
+
+    def step_backward(self, params: Params, saved: Saved, dstate: State) -> Gradients:
+        x, h, z, n = saved
+        (dnew,) = dstate
+        dpre = np.hstack([dnew * (n - h) * sigmoid_slope(z), dnew * z])
+        grads = {"W": dpre.T @ x, "b": dpre.sum(axis=0)}
+        return grads, dpre @ params["W"], (dnew * (1 - z),)
+
+
+class MinLSTM(Cell):
+    """Gates "fin"; W (3H, I), b (3H,).
+
+    f, i = sigmoid(W.k x + b.k); n = W.n x + b.n; h' = (f * h + i * n) / (f + i)
+    """
+
+    def step(self, params: Params, x: Array, state: State) -> tuple[State, Saved]:
+        (h,) = state
+        f_pre, i_pre, n = np.split(x @ params["W"].T + params["b"], 3, axis=1)
+        f, i = sigmoid(f_pre), sigmoid(i_pre)
+        new = (f * h + i * n) / (f + i)
+        return (new,), (x, h, f, i, n, new)
+
+    def step_backward(self, params: Params, saved: Saved, dstate: State) -> Gradients:
+        x, h, f, i, n, new = saved
+        dsum = dstate[0] / (f + i)
+        dpre = np.hstack(
+            [
+                dsum * (h - new) * sigmoid_slope(f),
+                dsum * (n - new) * sigmoid_slope(i),
+                dsum * i,
+            ]
+        )
+        grads = {"W": dpre.T @ x, "b": dpre.sum(axis=0)}
+        return grads, dpre @ params["W"], (dsum * f,)
+
+
 # --- wrappers ---------------------------------------------------------------------------
 
 
@@ -738,6 +855,10 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
     "CoupledLSTM": CoupledLSTM,
     "PeepholeLSTM": PeepholeLSTM,
     "LayerNormLSTM": LayerNormLSTM,
+    "QRNN": QRNN,
+    "SRU": SRU,
+    "MinGRU": MinGRU,
+    "MinLSTM": MinLSTM,
     "RecurrentDropout": RecurrentDropout,
     "Zoneout": Zoneout,
     "Residual": Residual,

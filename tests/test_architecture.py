@@ -54,6 +54,7 @@ PARTS = [
     "demo",
     "bench",
     "cli",
+    "__main__",
 ]
 # These see less than what stands above them: decoding knows a `step` function and no model,
 # report reads files only.
@@ -75,6 +76,7 @@ OPTIONAL = {
     "polars",
     "psycopg",
     "pyarrow",
+    "ray",
     "sacrebleu",
     "sklearn",
     "tensorboard",

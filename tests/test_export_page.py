@@ -139,6 +139,56 @@ def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
     print(f"{name}: page: {len(found)} answers, largest difference {largest:.1e}")
 
 
+# The last word is pressed, and another typed in its place.
+TRY = """(() => {
+    location.hash = encodeURIComponent(%s);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+    const all = document.querySelectorAll("#tokens .token"), last = all[all.length - 1];
+    last.click();
+    const field = document.querySelector("#swap input");
+    field.value = "fine";
+    field.dispatchEvent(new Event("input"));
+    const found = document.querySelector("#swap .found").textContent;
+    return [all.length, found, document.activeElement === field, last.ariaExpanded];
+})()"""
+# The last point is dragged, and then moved with a key.
+MOVE = """(() => {
+    const last = () => [...document.querySelectorAll(".point")].pop(), answers = [];
+    const kept = () => answers.push(document.documentElement.dataset.answer);
+    kept();
+    const { x, y } = last().getBoundingClientRect(), options = { bubbles: true, cancelable: true };
+    last().dispatchEvent(new PointerEvent("pointerdown", { clientX: x, clientY: y, ...options }));
+    dispatchEvent(new PointerEvent("pointermove", { clientX: x, clientY: y - 60 }));
+    dispatchEvent(new PointerEvent("pointerup"));
+    kept();
+    last().focus();
+    last().dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowUp", ...options }));
+    kept();
+    return [answers, document.activeElement.classList.contains("point")];
+})()"""
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_another_word_is_tried_and_points_are_moved(tmp_path: Path) -> None:
+    questions = {"classify": "a film", "match": '["it rains", "dry"]', "language": "the cat"}
+    for name in (*questions, "forecast, dates"):
+        write_traced(made(name).traced, tmp_path / f"{name}.html", unchecked=True)
+    with browser(tmp_path / "profile") as chromium:
+        for name, question in questions.items():
+            chromium.session = ""
+            chromium.open(tmp_path / f"{name}.html")
+            count, found, typing, pressed = chromium.value(TRY % json.dumps(question))
+            assert (count, typing, pressed) == (3 if name == "match" else 2, True, "true")
+            assert "%" in found
+        chromium.session = ""
+        chromium.open(tmp_path / "forecast, dates.html")
+        answers, focused = chromium.value(MOVE)
+        assert len({*answers}) == 3
+        assert focused
+    assert chromium.said == []
+
+
 @needs_chromium
 def test_markup_is_shown_as_text(tmp_path: Path) -> None:
     write_traced(made("classify").traced, tmp_path / "page.html", "int8")

@@ -167,3 +167,20 @@ def test_equal_answers_are_called_equal() -> None:
     equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
     found = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
     assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
+
+
+def test_data_that_cannot_be_made_leave_a_file_as_it_was(ensue: Ensue, tmp_path: Path) -> None:
+    """`data make counting k.jsonl` had failed, and left 0 bytes of a file that was there."""
+    file = tmp_path / "k.jsonl"
+    code, _, err = ensue("data", "make", "counting", "k.jsonl", "--rows", "3", "--steps", "4")
+    assert code == 0, err
+    assert len(file.read_text().splitlines()) == 3
+    file.write_text("mine\n")
+    for words in (
+        ("countin", "k.jsonl"),
+        ("dates", "k.jsonl"),
+        ("counting", "k.jsonl", "--rows", "0"),
+    ):
+        code, _, err = ensue("data", "make", *words)
+        assert code == 2, err
+        assert file.read_text() == "mine\n"

@@ -248,6 +248,7 @@ GATES = {
     "MGU": ["u"], "GRU": ["r", "z"], "GRUResetBefore": ["r", "z"],
     "GRUGateThroughReset": ["r", "u"], "LSTM": ["i", "f", "o"], "LSTM1997": ["i", "o"],
     "PeepholeLSTM": ["i", "f", "o"], "CoupledLSTM": ["f", "o"], "LayerNormLSTM": ["i", "f", "o"],
+    "QRNN": ["f", "o"], "SRU": ["f", "r"], "MinGRU": ["z"], "MinLSTM": ["f", "i"],
 }  # fmt: skip
 
 

@@ -533,6 +533,8 @@ def test_names_of_columns_that_are_numbers_are_names(tmp_path: Path) -> None:
     config, _ = infer({"train": [path], "label": "2012"}, "table", [])
     assert config.data.header == []
     path = written(tmp_path, "names.tsv", bare(lambda m, k: (m.name(), "xy"[k % 2]), "\t"))
+    with pytest.raises(DataError, match=r"unknown column 'name'(?s:.)*--header a,b,…"):
+        infer({"train": [path], "text": "name"}, None, [])
     config, messages = infer({"train": [path]}, None, ["data.header=[]"])
     assert config.data.label == "x"
     assert any("the first line is taken as names" in message.text for message in messages)

@@ -7,50 +7,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
 import job_functions as functions
 import pytest
+from job_machines import Here
 
 from ensue.errors import DataError, JobError, OptionError, Undecided
 from ensue.jobs import Job, JobResult, Local, as_completed, in_order, stoppable
-from ensue.jobs.job import called, problem_of
-from ensue.jobs.run import AHEAD, OnProgress
+from ensue.jobs.run import AHEAD
 from ensue.signals import Stopped
 
 # --- the order of results, with workers that take their time as the test says -----------------
-
-
-class Here:
-    """Jobs of this process that are finished in an order of the test's own. last_first: of those
-    that have begun the last one is finished first."""
-
-    def __init__(self, workers: int, last_first: bool) -> None:
-        self.workers, self._last_first = workers, last_first
-        self._begun: list[tuple[int, Job]] = []
-        self.most, self.left = 0, False
-
-    @contextmanager
-    def pool(self, on_progress: OnProgress, queued: int) -> Iterator["Here"]:
-        try:
-            yield self
-        finally:
-            self.left = True
-
-    def room(self) -> int:
-        return self.workers - len(self._begun)
-
-    def begin(self, number: int, job: Job) -> None:
-        self._begun.append((number, job))
-        self.most = max(self.most, number)
-
-    def wait(self) -> list[tuple[int, JobResult]]:
-        number, job = self._begun.pop(-1 if self._last_first else 0)
-        answer = called(job.as_message(), lambda progress: None)
-        problem = problem_of(job, answer["error"]) if "error" in answer else None
-        return [(number, JobResult(job, answer.get("value"), problem))]
 
 
 def squares(numbers: Iterable[int]) -> Iterator[Job]:

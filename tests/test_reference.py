@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -14,7 +14,9 @@ from reference import (
     LSTM,
     LSTM1997,
     MGU,
+    QRNN,
     REFERENCES,
+    SRU,
     Array,
     CoupledLSTM,
     GRUGateThroughReset,
@@ -22,7 +24,9 @@ from reference import (
     LayerNormLSTM,
     LeakyRNN,
     Masks,
+    MinGRU,
     MinimalGated,
+    MinLSTM,
     PeepholeLSTM,
     RecurrentDropout,
     Reference,
@@ -41,13 +45,19 @@ SATURATED = 100.0  # sigmoid of it is 1 in float64
 
 @dataclass(frozen=True)
 class Row:
-    """A reference, the rows of W, U and b in units of H, and its further vectors likewise."""
+    """A reference, the rows of its matrices `products` and of b in units of H, and its further
+    vectors likewise. widths: of matrices and parts of the state that are not H wide."""
 
     reference: Reference
     gates: int
     parts: int = 1
     vectors: tuple[tuple[str, int], ...] = ()
     inputs: int = 2
+    products: tuple[str, ...] = ("W", "U")
+    widths: Mapping[str, int] = field(default_factory=dict)
+
+    def width(self, name: str) -> int:
+        return self.inputs if name == "W" else self.widths.get(name, SIZE)
 
 
 ROWS: dict[str, Row] = {
@@ -70,6 +80,10 @@ ROWS: dict[str, Row] = {
     "CoupledLSTM": Row(CoupledLSTM(), 3, parts=2),
     "PeepholeLSTM": Row(PeepholeLSTM(), 4, parts=2, vectors=(("p", 3),)),
     "LayerNormLSTM": Row(LayerNormLSTM(), 4, parts=2, vectors=(("s", 5), ("b", 5))),
+    "QRNN": Row(QRNN(), 3, parts=3, products=("W", "V"), widths={"V": 2, "state 2": 2}),
+    "SRU": Row(SRU(), 4, parts=2, products=("W",), vectors=(("v", 2), ("b", 2))),
+    "MinGRU": Row(MinGRU(), 2, products=("W",)),
+    "MinLSTM": Row(MinLSTM(), 3, products=("W",)),
     "RecurrentDropout GRU": Row(RecurrentDropout(GRU()), 3, vectors=(("d", 1),)),
     "RecurrentDropout MGU": Row(RecurrentDropout(MGU()), 2),
     "RecurrentDropout maxout": Row(RecurrentDropout(SimpleRNN("maxout")), 2),
@@ -110,16 +124,17 @@ def named(params: dict[str, Array], x: Array, state: State) -> dict[str, Array]:
 
 def case_of(name: str, time: int = TIME, seed: int = 0) -> Case:
     row, random = ROWS[name], np.random.default_rng(seed)
-    matrices = {"W": (row.gates * SIZE, row.inputs), "U": (row.gates * SIZE, SIZE)}
+    matrices = {name: (row.gates * SIZE, row.width(name)) for name in row.products}
     vectors = {name: (rows * SIZE,) for name, rows in (("b", row.gates), *row.vectors)}
     shapes = matrices | vectors
     params = {name: random.normal(scale=0.7, size=shape) for name, shape in shapes.items()}
     state_shape = (BATCH, SIZE)
+    state_shapes = [(BATCH, row.width(f"state {k}")) for k in range(row.parts)]
     return Case(
         reference=row.reference,
         params=params,
         x=random.normal(size=(time, BATCH, row.inputs)),
-        state=tuple(random.normal(size=state_shape) for _ in range(row.parts)),
+        state=tuple(random.normal(size=shape) for shape in state_shapes),
         masks=Masks(
             # Fractions besides 0 and 1, so that a mask used as a condition shows.
             recurrent=random.choice([0.0, 0.6, 1.0, 2.0], size=state_shape),
@@ -128,7 +143,7 @@ def case_of(name: str, time: int = TIME, seed: int = 0) -> Case:
             ),
         ),
         dy=random.normal(size=(time, *state_shape)),
-        dfinal=tuple(random.normal(size=state_shape) for _ in range(row.parts)),
+        dfinal=tuple(random.normal(size=shape) for shape in state_shapes),
     )
 
 

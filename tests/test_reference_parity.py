@@ -104,11 +104,11 @@ class Case:
 def case_of(pair: Pair) -> Case:
     random = np.random.default_rng(4)
     shapes = pair.cell.shapes(pair.input_size, HIDDEN)
-    parts = pair.cell.parts
+    sizes = pair.cell.state_sizes(pair.input_size, HIDDEN)
     return Case(
         parameters={n: random.normal(scale=0.6, size=shape) for n, shape in shapes.items()},
         x=random.normal(size=(TIME, BATCH, pair.input_size)),
-        state=tuple(random.normal(size=(BATCH, HIDDEN)) for _ in parts),
+        state=tuple(random.normal(size=(BATCH, size)) for size in sizes),
         masks={
             name: random.choice(
                 [0.0, 0.3, 1.0, 1.5],
@@ -117,7 +117,7 @@ def case_of(pair: Pair) -> Case:
             for name, mask in pair.cell.masks.items()
         },
         dy=random.normal(size=(TIME, BATCH, HIDDEN)),
-        dfinal=tuple(random.normal(size=(BATCH, HIDDEN)) for _ in parts),
+        dfinal=tuple(random.normal(size=(BATCH, size)) for size in sizes),
     )
 
 

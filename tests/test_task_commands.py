@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from job_machines import Here
 from task_data import PLAIN, STRANGE
 from task_laws import FILED, Row, every_task, filed, law
 from test_task_laws import SOURCE, assert_same, has_cell
@@ -24,6 +25,7 @@ from test_task_laws import SOURCE, assert_same, has_cell
 import ensue
 from ensue import cli
 from ensue.errors import OptionError
+from ensue.jobs import MACHINES
 from ensue.metrics.table import METRICS
 from ensue.runs.config import TABLES, RunConfig
 from ensue.tasks import TASKS
@@ -220,6 +222,43 @@ def test_a_table_of_answers_has_a_row_for_each(row: Row, trained: Trained) -> No
     if TASKS[row.task].needs_input:  # a series cannot leave steps out
         file, _ = spoiled(folder, row, "asked")
         assert table_rows(folder, file, "--skip-bad") == rows
+
+
+@law(filed)
+def test_answers_of_other_processes_are_the_same(
+    row: Row, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, asked = trained(row), f"asked{row.data.suffix}"
+    monkeypatch.setitem(MACHINES, "local", lambda workers, threads: Here(workers, last_first=True))
+    shared = ("--workers", "2")
+    if TASKS[row.task].deals is None:
+        told = refused(folder, "predict", "run", asked, *shared)
+        assert f"--workers: a run to {row.task} answers in one process; leave it out" in told
+        return
+    monkeypatch.setattr("ensue.tasks.rows.task.AT_ONCE", 3)
+    for words in ((), ("--json",)):
+        alone = done(folder, "predict", "run", asked, *words)
+        assert done(folder, "predict", "run", asked, *words, *shared) == alone
+    for ending in ("jsonl", "csv", "parquet"):
+        out = ("--keep", "all", "--out")
+        done(folder, "predict", "run", asked, *out, f"alone.{ending}")
+        done(folder, "predict", "run", asked, *out, f"shared.{ending}", *shared)
+        written = [(folder / f"{name}.{ending}").read_bytes() for name in ("alone", "shared")]
+        assert written[0] == written[1]
+
+
+@law(filed)
+def test_members_of_other_processes_are_the_same(
+    row: Row, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = trained(row)
+    monkeypatch.setitem(MACHINES, "local", lambda workers, threads: Here(workers, last_first=True))
+    words = [word for word in row.write(folder) if word]
+    done(folder, "train", *words, "--members", "2", "--run", "alone")
+    done(folder, "train", *words, "--members", "2", "--run", "shared", "--workers", "2")
+    assert_same_runs(folder, "alone", "shared")
+    for name in ("history.jsonl", "members/2/history.jsonl"):
+        assert (folder / "alone" / name).read_bytes() == (folder / "shared" / name).read_bytes()
 
 
 @law(filed)

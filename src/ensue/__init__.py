@@ -27,13 +27,17 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.cells import LSTM as LSTM
     from ensue.cells import LSTM1997 as LSTM1997
     from ensue.cells import MGU as MGU
+    from ensue.cells import QRNN as QRNN
+    from ensue.cells import SRU as SRU
     from ensue.cells import Cell as Cell
     from ensue.cells import CoupledLSTM as CoupledLSTM
     from ensue.cells import GRUGateThroughReset as GRUGateThroughReset
     from ensue.cells import GRUResetBefore as GRUResetBefore
     from ensue.cells import LayerNormLSTM as LayerNormLSTM
     from ensue.cells import LeakyRNN as LeakyRNN
+    from ensue.cells import MinGRU as MinGRU
     from ensue.cells import MinimalGated as MinimalGated
+    from ensue.cells import MinLSTM as MinLSTM
     from ensue.cells import OutputLayer as OutputLayer
     from ensue.cells import PeepholeLSTM as PeepholeLSTM
     from ensue.cells import RecurrentDropout as RecurrentDropout
@@ -144,6 +148,10 @@ _DEFINED = {
         "PeepholeLSTM",
         "CoupledLSTM",
         "LayerNormLSTM",
+        "QRNN",
+        "SRU",
+        "MinGRU",
+        "MinLSTM",
         "RecurrentDropout",
         "Residual",
         "OutputLayer",

@@ -1,7 +1,8 @@
 """Exported layers beside the engine and torch.nn: microseconds a step, and bytes.
 
-One sequence of `STEPS` steps, one row, one thread; the median of several runs. Bytes are those of
-the file that is written, of C those of its weights.
+One sequence of `STEPS` steps, one row, one thread; the median of several runs, in processor time:
+other work on the machine counts little. Bytes are those of the file that is written, of C those of
+its weights.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ensue.export.stack import Stack, stack_of
 from ensue.layers.recurrent import Recurrent
 
 STEPS, SIZES = 200, (32, 128)
+AT_ONCE = 10  # runs that are timed together
 
 
 class OneGate(Cell):
@@ -89,13 +91,15 @@ def measure(runs: int, tell: Callable[[str], None]) -> Iterator[Measured]:
 
 
 def _median(run: Callable[[], Any], runs: int) -> float:
-    """Seconds of a run, after one that is not counted."""
-    run()
+    """Seconds of a run, after some that are not counted."""
+    for _ in range(AT_ONCE):
+        run()
     found = []
     for _ in range(runs):
-        begin = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - begin)
+        begin = time.process_time()
+        for _ in range(AT_ONCE):
+            run()
+        found.append((time.process_time() - begin) / AT_ONCE)
     return statistics.median(found)
 
 
@@ -126,11 +130,11 @@ int main(void)
     if (fread(x, 4, %(input)d, stdin) != %(input)d) return 3;
     for (int run = 0; run < %(runs)d; run++) {
         clock_t begin = clock();
-        for (int again = 0; again < 10; again++) {
+        for (int again = 0; again < %(at_once)d; again++) {
             model_start(state);
             model_run(x, %(steps)d, state, y, 0);
         }
-        printf("%%.9g\\n", (double)(clock() - begin) / CLOCKS_PER_SEC / 10);
+        printf("%%.9g\\n", (double)(clock() - begin) / CLOCKS_PER_SEC / %(at_once)d);
     }
     return y[0] > 1e30f;
 }
@@ -140,7 +144,8 @@ int main(void)
 def _in_c(stack: Stack, x: Tensor, runs: int) -> tuple[float, int]:
     own = CFile(stack, "model")
     sizes = {"input": STEPS * stack.input_size, "output": STEPS * stack.output_size}
-    main = C_MAIN % {**sizes, "state": stack.state_size, "runs": runs, "steps": STEPS}
+    counts = {"state": stack.state_size, "runs": runs, "steps": STEPS, "at_once": AT_ONCE}
+    main = C_MAIN % {**sizes, **counts}
     with temporary_folder() as name:
         folder = Path(name)
         (folder / "model.c").write_text(own.text(), encoding="utf-8")
@@ -156,10 +161,12 @@ const { start, run, OUTPUT } = await import(process.argv[2]);
 const data = readFileSync(0), steps = Number(process.argv[3]);
 const x = new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
 const y = new Float32Array(steps * OUTPUT);
-for (let k = 0; k < Number(process.argv[4]) + 3; k++) {
-    const begin = performance.now();
-    run(x, steps, start(), y);
-    if (k >= 3) console.log((performance.now() - begin) / 1000);
+const again = Number(process.argv[5]);
+for (let k = 0; k < Number(process.argv[4]) + 1; k++) {
+    const begin = process.cpuUsage();
+    for (let n = 0; n < again; n++) run(x, steps, start(), y);
+    const { user, system } = process.cpuUsage(begin);
+    if (k >= 1) console.log((user + system) / 1e6 / again);
 }
 """
 
@@ -170,8 +177,9 @@ def _in_javascript(own: Subject, runs: int) -> tuple[float, int]:
         folder = Path(name)
         (folder / "model.mjs").write_text(text, encoding="utf-8")
         (folder / "main.mjs").write_text(NODE_MAIN, encoding="utf-8")
-        words = [str(folder / "main.mjs"), str(folder / "model.mjs"), str(STEPS), str(runs)]
-        return _printed([node_program(), *words], own.x), len(text)
+        files = [str(folder / "main.mjs"), str(folder / "model.mjs")]
+        words = [node_program(), *files, str(STEPS), str(runs), str(AT_ONCE)]
+        return _printed(words, own.x), len(text)
 
 
 def _printed(command: list[str], x: Tensor) -> float:

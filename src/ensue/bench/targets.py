@@ -16,16 +16,19 @@ LSTM_LIKE = ("LSTM", "LSTM1997", "PeepholeLSTM", "CoupledLSTM")
 GRU_LIKE = ("GRU", "GRUResetBefore", "GRUGateThroughReset", "MinimalGated", "MGU")
 SIMPLE = ("SimpleRNN", "RecurrentPerceptron", "LeakyRNN")
 REDUCING = ("LayerNormLSTM",)
+ELEMENTWISE = ("QRNN", "SRU", "MinGRU", "MinLSTM")
 RESEMBLES = {
     **dict.fromkeys(LSTM_LIKE[1:] + REDUCING, "LSTM"),
     **dict.fromkeys(GRU_LIKE[1:], "GRU"),
     **dict.fromkeys(SIMPLE[1:], "SimpleRNN"),
+    **dict.fromkeys(ELEMENTWISE, "LSTM"),
 }
 # (family, its cells, share of the limit in training at H ≥ 256, and at H = 128)
 SHARES = (
     ("LSTM-like cells", LSTM_LIKE, 0.85, 0.70),
     ("GRU-like cells", GRU_LIKE, 0.80, 0.65),
     ("simple cells, reductions", SIMPLE + REDUCING, 0.70, 0.55),
+    ("cells without a recurrent product", ELEMENTWISE, 0.90, 0.75),
 )
 MEANS = {"LSTM": 1.3, "GRU": 5.0, "SimpleRNN": 4.0}  # against torch.nn, training, four shapes
 COSTS = {"LSTM": 1.15, "GRU": 1.15, "SimpleRNN": 1.30}  # a real step, against equal lengths

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ensue.cells.cell import Cell, as_tuple
+from ensue.cells.elementwise import QRNN, SRU, MinGRU, MinLSTM
 from ensue.cells.gated import GRU, MGU, GRUGateThroughReset, GRUResetBefore, MinimalGated
 from ensue.cells.initialise import SCHEMES, initialise
 from ensue.cells.lstm import LSTM, LSTM1997, CoupledLSTM, LayerNormLSTM, PeepholeLSTM
@@ -25,6 +26,10 @@ CELLS: dict[str, Callable[[], Cell]] = {
         PeepholeLSTM,
         CoupledLSTM,
         LayerNormLSTM,
+        QRNN,
+        SRU,
+        MinGRU,
+        MinLSTM,
     )
 }
 WRAPPERS: dict[str, Callable[..., Cell]] = {
@@ -37,7 +42,9 @@ __all__ = [
     "LSTM",
     "LSTM1997",
     "MGU",
+    "QRNN",
     "SCHEMES",
+    "SRU",
     "WRAPPERS",
     "Cell",
     "CoupledLSTM",
@@ -45,6 +52,8 @@ __all__ = [
     "GRUResetBefore",
     "LayerNormLSTM",
     "LeakyRNN",
+    "MinGRU",
+    "MinLSTM",
     "MinimalGated",
     "OutputLayer",
     "PeepholeLSTM",

@@ -10,7 +10,7 @@ from typing import TypedDict
 from ensue.cells import CELLS
 from ensue.cells.cell import Cell
 from ensue.equations import Counts, Equations, MatrixRef, Node, below
-from ensue.equations.schedule import Schedule, is_hoisted, lower
+from ensue.equations.schedule import Given, Schedule, is_hoisted, lower, of_x_and_shifts
 from ensue.equations.text import ATOM, Plain
 
 
@@ -87,11 +87,11 @@ def as_table(rows: list[CellRow]) -> str:
 def stages(equations: Equations) -> list[str]:
     """In what order products and reductions are taken: those of x for all steps before the
     loop over time, the others inside it, each stage waiting for the one before."""
-    first = [_label(node.attr) for node in below(equations.roots) if is_hoisted(node)]
-    found = [f"before the loop: {' '.join(first)} · x"] if first else []
-    lowered = lower(equations.roots)
+    given = of_x_and_shifts(equations.old, equations.state)
+    found = _before_the_loop(equations, given)
+    lowered = lower(equations.roots, given)
     names = {lowered[node]: name for node, name in equations.names.items() if node in lowered}
-    schedule = Schedule([lowered[root] for root in equations.roots], is_hoisted)
+    schedule = Schedule([lowered[root] for root in equations.roots], lambda n: is_hoisted(n, given))
     when = "in the loop"
     for stage in schedule.stages:
         work: list[str] = []
@@ -103,6 +103,18 @@ def stages(equations: Equations) -> list[str]:
             found.append(f"{when}: {', '.join(work)}")
             when = "then"
     return found
+
+
+def _before_the_loop(equations: Equations, given: Given) -> list[str]:
+    """One line, of the matrices of each operand: x, and a part that is the x before."""
+    by_operand: dict[str, list[str]] = {}
+    for node in below(equations.roots):
+        if is_hoisted(node, given):
+            leaf = node.args[0]
+            name = next((part for part, old in equations.old.items() if old is leaf), "x")
+            by_operand.setdefault(name, []).append(_label(node.attr))
+    told = [f"{' '.join(labels)} · {name}" for name, labels in by_operand.items()]
+    return [f"before the loop: {', '.join(told)}"] if told else []
 
 
 def _label(ref: MatrixRef) -> str:

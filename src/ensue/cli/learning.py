@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,15 +35,30 @@ from ensue.escape import in_shell
 from ensue.tasks.options import EVALUATE, PREDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ensue.data.settings import DataSettings
-    from ensue.runs.load import Loading
-    from ensue.runs.predict import Answered
+    from ensue.jobs import Machines
+    from ensue.runs.load import LoadedRun, Loading
+    from ensue.runs.predict import Prediction, Reply
     from ensue.tasks.kept_cells import Trust
 
-LANGUAGE = "language"  # the task of pretraining
 LOADING = "loading torch"  # takes seconds
+HERE = "local"
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        help="Processes that share the work, one thread each; same result.",
+    ),
+]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", metavar="WHERE", help="Where they run: local, or ray, the cluster of RAY_ADDRESS."
+    ),
+]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
 TrustCell = Annotated[
     bool,
@@ -95,6 +110,8 @@ class TrainOptions(Request):
     find_rate: Annotated[
         bool, typer.Option("--find-rate", help="Suggest a learning rate without training.")
     ] = False
+    workers: Workers = None
+    on: On = "local"
     trust_cell: TrustCell = False
     quiet: Quiet = False
 
@@ -117,35 +134,11 @@ def train(wanted: TrainOptions, said: Said) -> None:
     run_training(wanted, said)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PretrainOptions(TrainOptions):
-    @property
-    def recipe(self) -> str:
-        return "pretrain" if self.files else super().recipe
-
-
-@app.command(
-    examples="""
-    ensue pretrain reviews.csv more.csv --text review --run lm
-    ensue train reviews.csv --base lm --run r1  begin from it
-    """
-)
-@requested
-def pretrain(wanted: PretrainOptions, said: Said) -> None:
-    """Train a language model for others to begin from.
-
-    The same as `ensue train --task language`, with settings that make a good base: words in small
-    letters, dropout in every place, averaged weights. Texts may have labels or none; `ensue train
-    FILES --base RUN` begins from the model.
-    """
-    named = bool(wanted.files) and not wanted.task
-    run_training(replace(wanted, task=LANGUAGE) if named else wanted, said)
-
-
 def run_training(wanted: TrainOptions, said: Said) -> None:
     """Trains as a command says, or tells what it would train."""
     check(wanted, said)
     with shown_while(LOADING):
+        from ensue.runs.dealt_members import members_elsewhere
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
@@ -164,8 +157,10 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
                 answer(str(suggest_rate(config, tell)))
                 return
             watchers = [Display(config.train.watch, quiet=wanted.quiet)]
+            on = elsewhere(wanted)
+            first = None if on is None else members_elsewhere(folder, config, on, tell, allow)
             with attempted(folder) if team.first else nullcontext():
-                trained = train_run(config, folder, watchers, tell, allow)
+                trained = train_run(config, folder, watchers, tell, allow, first)
         if team.first:
             report(f"{wanted.run}: {trained.best()}")
             if not wanted.quiet:
@@ -174,6 +169,19 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
                 say(f"next: ensue evaluate {run}{test}    ensue predict {run} FILE")
     finally:
         processes.end()
+
+
+def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
+    """Where the work is done, if not in this process. A result is the same on any number of
+    workers: what this process computes beside them has one thread, as they have."""
+    if options.workers is None and options.on == HERE:
+        return None
+    import torch
+
+    from ensue.jobs import machines
+
+    torch.set_num_threads(1)
+    return machines(options.on, 2 if options.workers is None else options.workers)
 
 
 def trusted(files: bool) -> "Trust":
@@ -283,6 +291,8 @@ class PredictOptions(TolerantOptions):
             help="Columns of the files that the table keeps, a,b or all; else its ids.",
         ),
     ] = ""
+    workers: Workers = None
+    on: On = "local"
     picture: Picture = None
     dark: Dark = False
     best_so_far: BestSoFar = False
@@ -323,11 +333,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
     for line in prediction.lines_before():
         say(line)
-    if options.files or not model.task.needs_input:
-        answers = prediction.files(options.files or [], data, bad.add)
-    else:
-        somebody_waits = sys.stdin.isatty()
-        answers = prediction.lines(input_lines(), one_by_one=somebody_waits)
+    answers = _replies(options, run, prediction, data, bad)
     # on a terminal the answers themselves show how far it is
     with watch_reading(None) if sys.stdout.isatty() else nullcontext():
         if options.out is not None:
@@ -343,20 +349,43 @@ def predict(options: PredictOptions, given: Given) -> None:
         say("\n  ".join(["left out", *bad.lines()]))
 
 
-def _print_answers(answers: "Iterable[Answered]", as_json: bool, to_the_end: bool) -> None:
+def _replies(
+    options: PredictOptions,
+    run: "LoadedRun",
+    prediction: "Prediction",
+    data: "DataSettings",
+    bad: Tally,
+) -> "Iterator[Reply]":
+    """The answers as they are written: of this process, or of others."""
+    from ensue.runs.dealt_predict import DealtPrediction
+    from ensue.runs.predict import replies
+
+    form = "object" if options.as_json else "line"
+    form = form if options.out is None else "columns"
+    files = options.files or []
+    on = elsewhere(options)
+    if on is not None:
+        refused = "--picture" if options.picture is not None else "" if files else "standard input"
+        if refused:
+            raise OptionError(f"--workers: expected files, got {refused}: leave one of them out")
+        dealt = DealtPrediction(options.run, loading(options), run, prediction, on)
+        return dealt.files(files, data, form, bad.add)
+    if files or not run.model.task.needs_input:
+        return replies(prediction.files(files, data, bad.add), form)
+    somebody_waits = sys.stdin.isatty()
+    return replies(prediction.lines(input_lines(), one_by_one=somebody_waits), form)
+
+
+def _print_answers(answers: "Iterable[Reply]", as_json: bool, to_the_end: bool) -> None:
     """to_the_end: also where nobody reads them any more."""
-    for shown, found, _ in answers:
-        if as_json:
-            value = shown if isinstance(shown, str | list | tuple | dict) else None
-            answer(as_json_text({"input": value, **asdict(found)}))
-        else:
-            answer(found.as_line(shown))
+    for own in answers:
+        answer(as_json_text(own.value) if as_json else own.value)
         if nobody_reads() and not to_the_end:
             return
 
 
 def _write_answers(
-    path: Path, answers: "Iterable[Answered]", files: list[str], data: "DataSettings", keep: str
+    path: Path, answers: "Iterable[Reply]", files: list[str], data: "DataSettings", keep: str
 ) -> None:
     from ensue.runs.answer_table import KeptColumns, table_rows, write_table
 

@@ -46,7 +46,10 @@ def recorder() -> list[Unrolled] | None:
 
 
 def record(recurrence: Recurrence, kept: list[Unrolled]) -> tuple[Tensor, State]:
-    """Runs a recurrence and keeps it: outputs and final state, as of every engine."""
+    """Runs a recurrence and keeps it: outputs and final state, as of every engine. x is one that
+    autograd knows: a state may be nothing but the x before."""
+    if not recurrence.x.requires_grad:
+        recurrence = recurrence._replace(x=recurrence.x.detach().requires_grad_())
     ordered, rows = sort_rows(recurrence.forwards())
     made = tuple(steps(ordered, rows))
     kept.append(Unrolled(ordered, rows, made))

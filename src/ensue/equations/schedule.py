@@ -1,7 +1,8 @@
 """In what order a step is computed: products that wait for nothing, then stage by stage.
 
-Products of x alone do not depend on the state: they leave the loop over time (hoisted). Where
-there is one step only, so do products of the old state.
+Products of x alone do not depend on the state: they leave the loop over time (hoisted). So do
+those of a part that is the x before, p' = x. Where there is one step only, so do products of the
+old state.
 Inside the loop, the level of a value is the number of products and reductions that lie
 between it and what is in memory when the step begins. All products of one level are one
 stage; products of the same operand stand side by side as one matrix, and products that are
@@ -16,21 +17,38 @@ summed are joined end to end. After them comes the elementwise rest of the level
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ensue.equations.node import ONE, Node, below
 
 MOST = 8  # operands of one dot
 REDUCTIONS = ("sum", "mean")
-OUTSIDE = ("x",)  # leaves whose products leave the loop
 CHEAP = ("add", "multiply", "negative", "spread", "copy")
 
+Given = Callable[[Node], bool]  # whether a leaf is there before the loop, for all steps
 
-def is_hoisted(node: Node, given: Sequence[str] = OUTSIDE) -> bool:
-    """A product of x itself: one large product for all steps, before the loop. `given`: the kinds
-    of leaves that are there before it."""
-    return node.op == "product" and node.args[0].op in given
+
+def of_x(leaf: Node) -> bool:
+    """x alone is given."""
+    return leaf.op == "x"
+
+
+def of_nothing(leaf: Node) -> bool:
+    """No product leaves the loop."""
+    return False
+
+
+def of_x_and_shifts(old: Mapping[str, Node], new: Mapping[str, Node]) -> Given:
+    """x, and the parts of the old state whose new value is x: they are the x before."""
+    shifted = {old[part] for part, node in new.items() if of_x(node)}
+    return lambda leaf: of_x(leaf) or leaf in shifted
+
+
+def is_hoisted(node: Node, given: Given = of_x) -> bool:
+    """A product of x itself: one large product for all steps, before the loop. `given`: the
+    leaves that are there before it."""
+    return node.op == "product" and given(node.args[0])
 
 
 def as_operand(node: Node) -> Node:
@@ -38,7 +56,7 @@ def as_operand(node: Node) -> Node:
     return node.graph.copy(node) if node.is_leaf and node.op not in ("x", "state") else node
 
 
-def lower(roots: Iterable[Node], given: Sequence[str] = OUTSIDE) -> dict[Node, Node]:
+def lower(roots: Iterable[Node], given: Given = of_x) -> dict[Node, Node]:
     """The same values with products as `dot` nodes: a dot is a sum of matrix · operand.
 
     Products that are only added to each other become one dot. Hoisted products stay."""

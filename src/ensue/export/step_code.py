@@ -20,7 +20,7 @@ import numpy as np
 from ensue.engine.native.emission.gate_runs import gate_number
 from ensue.equations import Equations, Node
 from ensue.equations.node import ONE, MatrixRef
-from ensue.equations.schedule import REDUCTIONS, Phase, Schedule, Stage, lower
+from ensue.equations.schedule import REDUCTIONS, Phase, Schedule, Stage, lower, of_nothing
 from ensue.export.languages import Language, indent
 from ensue.export.stack import Direction
 from ensue.export.weights import Stored
@@ -41,7 +41,7 @@ class StepCode:
         self.name, self.language, self.direction = name, language, direction
         equations = direction.equations
         named = _named(equations) if watched else {}
-        low = lower([*equations.roots, *named], ())
+        low = lower([*equations.roots, *named], of_nothing)
         self._names = {low[node]: own for node, own in equations.names.items() if node in low}
         self.output = _stored(low[equations.output])
         self.state = {part: _stored(low[node]) for part, node in equations.state.items()}

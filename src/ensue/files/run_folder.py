@@ -61,6 +61,13 @@ class RunFolder:
         """Every name of the folder that a run uses."""
         return [own for own in vars(self).values() if isinstance(own, Path) and own != self.path]
 
+    @classmethod
+    def lent(cls, path: Path | str) -> RunFolder:
+        """A folder that is held by the process which this one works for."""
+        found = cls(path)
+        found._held = True
+        return found
+
     def member(self, number: int) -> RunFolder:
         """The folder of another network of an ensemble, inside of this one."""
         return RunFolder(self.path / MEMBERS / str(number))

@@ -1,17 +1,33 @@
 """Lists of independent jobs, on processes of this machine or on others, with the same results."""
 
+from collections.abc import Callable
+
+from ensue.errors import unknown
+from ensue.jobs.cluster import Ray
 from ensue.jobs.job import Job, JobResult, Tell, work
 from ensue.jobs.local import Local
 from ensue.jobs.run import Machines, as_completed, in_order, stoppable
 
 __all__ = [
+    "MACHINES",
     "Job",
     "JobResult",
     "Local",
     "Machines",
+    "Ray",
     "Tell",
     "as_completed",
     "in_order",
+    "machines",
     "stoppable",
     "work",
 ]
+
+MACHINES: dict[str, Callable[..., Machines]] = {"local": Local, "ray": Ray}
+
+
+def machines(name: str, workers: int, threads: int = 1) -> Machines:
+    """By a name that a person gives."""
+    if name not in MACHINES:
+        raise unknown("machines", name, MACHINES)
+    return MACHINES[name](workers, threads)

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 
 from ensue.errors import JobError, OptionError
 from ensue.jobs.job import Job, JobResult, of_json, problem_of
-from ensue.jobs.run import OnProgress
+from ensue.jobs.run import Machines, OnProgress
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
 RESTARTS = 5  # of a job whose process was killed
@@ -40,9 +40,7 @@ class Local:
     restarts: int = RESTARTS
 
     def __post_init__(self) -> None:
-        for name in ("workers", "threads"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        check_counts(self)
 
     @contextmanager
     def pool(self, on_progress: OnProgress, queued: int) -> Iterator[LocalPool]:
@@ -51,6 +49,12 @@ class Local:
             yield found
         finally:
             found.close()
+
+
+def check_counts(on: Machines) -> None:
+    for name in ("workers", "threads"):
+        if getattr(on, name) < 1:
+            raise OptionError(f"{name}: expected at least 1, got {getattr(on, name)}")
 
 
 @dataclass

@@ -97,6 +97,8 @@ class Recurrent(nn.Module):
     backward_start: where the backward direction begins — "zero", "forward_end" (the forward
     direction's end state) or "shared_end" (its state at the last step is the forward one); but for
     "zero", a backward state that is given or learned is not used.
+    dropout: of what goes from a layer to the next; weight_dropout: of single entries of the
+    matrices that multiply the state, the same for all rows and steps of a call.
     initial: "zero" or "learned". output_layers: an `OutputLayer`, V·h + d, between each two layers.
     max_length: cut (at the "end" or "start") or pad x to it.
     engine: "auto", or one of ensue.engine.ENGINES by name.
@@ -117,6 +119,7 @@ class Recurrent(nn.Module):
         bidirectional: bool = False,
         backward_start: str = "zero",
         dropout: float = 0.0,
+        weight_dropout: float = 0.0,
         batch_first: bool = False,
         initial: str = "zero",
         init: str = "standard",
@@ -129,10 +132,12 @@ class Recurrent(nn.Module):
         cells = _cells(cell, num_layers)
         if output_layers:
             cells = [*map(OutputLayer, cells[:-1]), cells[-1]]
-        _check(input_size, hidden_size, dropout, initial, backward_start, engine)
+        _check(input_size, hidden_size, initial, backward_start, engine)
+        _check_rates({"dropout": dropout, "weight_dropout": weight_dropout})
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, len(cells)
         self.bidirectional, self.backward_start = bidirectional, backward_start
-        self.dropout, self.batch_first, self.engine = dropout, batch_first, engine
+        self.dropout, self.weight_dropout = dropout, weight_dropout
+        self.batch_first, self.engine = batch_first, engine
         if cut not in CUTS:
             raise unknown("cut", cut, CUTS)
         if max_length is not None and max_length < 0:
@@ -202,7 +207,7 @@ class Recurrent(nn.Module):
     ) -> tuple[Tensor, tuple[State, ...]]:
         """All layers over x (time, batch, input)."""
         directions = 1 + self.bidirectional
-        given = [w.way() for w in ways]
+        given = [w.way().thinned(self.weight_dropout * self.training) for w in ways]
         layers = [given[k : k + directions] for k in range(0, len(given), directions)]
         y, final = run_stack(
             layers,
@@ -357,14 +362,10 @@ def _cells(cell: Cell | str | Sequence[Cell | str], num_layers: int) -> list[Cel
     return [as_cell(c) for c in cell]
 
 
-def _check(
-    input_size: int, hidden_size: int, dropout: float, initial: str, start: str, engine: str
-) -> None:
+def _check(input_size: int, hidden_size: int, initial: str, start: str, engine: str) -> None:
     for name, size in {"input_size": input_size, "hidden_size": hidden_size}.items():
         if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
             raise OptionError(f"{name}: expected a whole number ≥ 1, got {size!r}")
-    if not isinstance(dropout, Real) or not 0 <= dropout < 1:
-        raise OptionError(f"dropout: expected 0 ≤ rate < 1, got {dropout}")
     for what, name, known in (
         ("initial state", initial, ("zero", "learned")),
         ("backward start", start, STARTS),
@@ -372,6 +373,12 @@ def _check(
     ):
         if name not in known:
             raise unknown(what, name, known)
+
+
+def _check_rates(rates: dict[str, float]) -> None:
+    for name, rate in rates.items():
+        if not isinstance(rate, Real) or not 0 <= rate < 1:
+            raise OptionError(f"{name}: expected 0 ≤ rate < 1, got {rate}")
 
 
 def _check_input(x: Tensor, input_size: int) -> None:

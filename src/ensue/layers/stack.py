@@ -13,6 +13,7 @@ from ensue.cells import Cell
 from ensue.engine.check import under_autocast
 from ensue.engine.recurrence import State, Tensors
 from ensue.engine.run import run
+from ensue.equations.declare import Matrix, Parameter
 from ensue.errors import ShapeError, unknown
 
 STARTS = ("zero", "forward_end", "shared_end")
@@ -23,6 +24,20 @@ class Way(NamedTuple):
 
     cell: Cell
     parameters: Tensors
+
+    def thinned(self, rate: float) -> Way:
+        """An entry of the matrices of the old state is zero with probability `rate`, the same for
+        all rows and steps, else divided by 1 − rate (DropConnect: Merity et al. 2018)."""
+        if not rate:
+            return self
+        of_state = [n for n, d in self.cell.parameters.items() if _of(d) in self.cell.parts]
+        thin = {name: dropout(self.parameters[name], rate) for name in of_state}
+        return Way(self.cell, {**self.parameters, **thin})
+
+
+def _of(parameter: Parameter) -> str:
+    """What a parameter multiplies, "" for vectors."""
+    return parameter.of if isinstance(parameter, Matrix) else ""
 
 
 Masks = Mapping[str, Tensor]

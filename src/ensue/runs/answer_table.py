@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -20,12 +22,13 @@ from ensue.errors import OptionError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import finite
 from ensue.files.disk import disk_errors, refuse_target, replacing
-from ensue.runs.predict import Answered
-from ensue.tasks.answer_columns import as_row
+from ensue.runs.predict import Reply, plain
 from ensue.tasks.rows.reading import plain_text
+from ensue.tasks.rows.task import together
 
 ROW = "row"  # the column of the file and line that an answer is for
 EVERY = "all"  # what --keep takes for every column
+IN_GROUP = 50_000  # rows of a Parquet file that are compressed together
 DIGITS = 6  # of numbers as text
 
 Values = dict[str, Any]  # a row of the table by column
@@ -56,14 +59,14 @@ class KeptColumns:
             options = replace(self._data.asked([path], False).read_options(), others=True)
             yield from read(path, options, lambda told: None)  # as the questions were read
 
-    def beside(self, answers: Iterable[Answered]) -> Iterator[tuple[Values, Answered]]:
+    def beside(self, answers: Iterable[Reply]) -> Iterator[tuple[Values, Reply]]:
         """The kept values of the row that each answer is for; rows without an answer are passed."""
         rows = self._rows() if self.names else iter(())
         for answered in answers:
             kept: Values = {}
             if self.names:
                 row = next(own for own in rows if str(own.place) == answered.row)
-                kept = {name: row.fields.get(name) for name in self.names}
+                kept = {name: plain(row.fields.get(name)) for name in self.names}
             yield kept, answered
 
 
@@ -80,13 +83,13 @@ def _is_id(name: str) -> bool:
     return name.lower() == "id" or name.lower().endswith("_id") or name.endswith(("Id", "ID"))
 
 
-def table_rows(answers: Iterable[Answered], kept: KeptColumns) -> Iterator[Values]:
-    """Kept columns, or else the place of the row; then the answer's, whose names are those of its
-    fields unless a kept one has them."""
+def table_rows(answers: Iterable[Reply], kept: KeptColumns) -> Iterator[Values]:
+    """Of answers as columns: the kept ones, or else the place of the row; then those of the answer,
+    whose names are those of its fields unless a kept one has them."""
     for values, answered in kept.beside(answers):
         begin = values if values or not answered.row else {ROW: answered.row}
         found = dict(begin)
-        for name, value in as_row(answered.answer).items():
+        for name, value in answered.value.items():
             found[untaken(name, begin)] = value
         yield found
 
@@ -109,16 +112,7 @@ def _cell(value: Any) -> Any:
         return f"{value:.{DIGITS}g}"
     if isinstance(value, str | int | None):
         return value
-    return json.dumps(_plain(value), ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    """As JSON holds it: arrays are lists."""
-    if isinstance(value, Mapping):
-        return {key: _plain(own) for key, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(own) for own in value]
-    return value.tolist() if hasattr(value, "tolist") else value
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _as_tsv(rows: Rows, file: BinaryIO) -> None:
@@ -127,14 +121,35 @@ def _as_tsv(rows: Rows, file: BinaryIO) -> None:
 
 def _as_jsonl(rows: Rows, file: BinaryIO) -> None:
     for row in rows:
-        value = finite(_plain(row))
+        value = finite(row)
         file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
 def _as_parquet(rows: Rows, file: BinaryIO) -> None:
+    """The type of a column follows from all of its values: groups of rows wait in a file beside
+    until the last one is known, so that memory holds one."""
     pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    table = pyarrow.Table.from_pylist([_plain(row) for row in rows])
-    parquet.write_table(table, file)
+    groups, schema = _groups_of(rows, pyarrow), None
+    with tempfile.TemporaryFile(dir=Path(file.name).parent) as beside:
+        for group in groups:
+            same = [group.schema] if schema is None else [schema, group.schema]
+            schema = pyarrow.unify_schemas(same, promote_options="permissive")
+            with pyarrow.ipc.new_stream(beside, group.schema) as stream:
+                stream.write_table(group)
+        end = beside.seek(0, os.SEEK_END)
+        beside.seek(0)
+        with parquet.ParquetWriter(file, schema or pyarrow.schema([])) as table:
+            while beside.tell() < end:
+                with pyarrow.ipc.open_stream(beside) as stream:
+                    table.write_table(stream.read_all().cast(schema))
+
+
+def _groups_of(rows: Rows, pyarrow: Any) -> Iterator[Any]:
+    """Tables of some rows, with the columns of the first row of all."""
+    names: list[str] | None = None
+    for some in together(rows, IN_GROUP):
+        names = names or [*some[0]]
+        yield pyarrow.table({name: [row.get(name) for row in some] for name in names})
 
 
 WRITERS: dict[str, Callable[[Rows, BinaryIO], None]] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
+from ensue.tasks.answer_columns import as_row
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.model import Model
 from ensue.tasks.rows.task import AT_ONCE, together
@@ -27,6 +29,42 @@ class Answered(NamedTuple):
     row: str
 
 
+class Reply(NamedTuple):
+    """An answer in one of the `FORMS`. row: as of Answered."""
+
+    value: Any
+    row: str
+
+
+def plain(value: Any) -> Any:
+    """As JSON holds it: arrays are lists."""
+    if isinstance(value, Mapping):
+        return {key: plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(own) for own in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _as_object(answered: Answered) -> dict[str, Any]:
+    shown = answered.shown
+    value = shown if isinstance(shown, str | list | tuple | dict) else None
+    found: dict[str, Any] = plain({"input": value, **asdict(answered.answer)})
+    return found
+
+
+# What answers are written as: a line of a terminal, an object, a row of a table by column.
+FORMS: dict[str, Callable[[Answered], Any]] = {
+    "line": lambda answered: answered.answer.as_line(answered.shown),
+    "object": _as_object,
+    "columns": lambda answered: plain(as_row(answered.answer)),
+}
+
+
+def replies(answers: Iterable[Answered], form: str) -> Iterator[Reply]:
+    write = FORMS[form]
+    return (Reply(write(own), own.row) for own in answers)
+
+
 class Prediction:
     """Answers of a model, and the picture of what was asked, if the task draws any."""
 
@@ -40,7 +78,7 @@ class Prediction:
         for some in together(lines, 1 if one_by_one else AT_ONCE):
             part = self.model.task.asked_lines(some, self.model)
             shown = [self.model.task.shown_line(line) for line in some]
-            yield from self._answered(Questions(part, shown))
+            yield from self.about(Questions(part, shown))
 
     def files(
         self, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
@@ -49,9 +87,10 @@ class Prediction:
         files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
         task = self.model.task
         for questions in task.asked_files(paths, data, self.model, self.asked, on_bad_row):
-            yield from self._answered(questions)
+            yield from self.about(questions)
 
-    def _answered(self, questions: Questions[Any]) -> Iterator[Answered]:
+    def about(self, questions: Questions[Any]) -> Iterator[Answered]:
+        """An answer for each of these rows."""
         self._last = questions
         answers = answers_of(self.model, questions.part, self.asked)
         self.answered += len(answers)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ensue.errors import ConfigError, DataError, RunError
+from ensue.errors import ConfigError, RunError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, finite, remove, sealed
 from ensue.files.attempt import add_note, note_failure, restored
@@ -28,7 +28,8 @@ from ensue.files.seal import (
 from ensue.runs.card import write_card
 from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.read_parts import read_parts
 from ensue.tasks.fitting import Fitting, answerable, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
@@ -219,8 +220,10 @@ def train_run(
     watchers: Sequence[Watcher] = (),
     say: Say = nobody,
     allow: Collection[str] = (),
+    members_first: Callable[[int], None] | None = None,
 ) -> Trained:
-    """Settles the configuration, reads the data, trains or resumes, and writes the model."""
+    """Settles the configuration, reads the data, trains or resumes, and writes the model.
+    members_first: as of `Fitting`."""
     device_of(config.train.device)  # told before any data is read
     first = processes.team().first
     with holding(folder):
@@ -239,7 +242,7 @@ def train_run(
         rows = {"train": len(train), "validation": len(held)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
-        how = Fitting(folder, watchers, config.flat(), allow, seal)
+        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first)
         outcomes = model.fit_parts(train, held, how)
         if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
@@ -312,26 +315,6 @@ def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:
         told = f"the run went on as it began, but its file was changed meanwhile. {error}"
     if told:
         say(Message(told, warning=True))
-
-
-def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
-    """What is trained on, and what is validated on."""
-    files = model.task.files(config.data, model)
-    train = files.part("train")
-    for message in rejected_message(files.rejected):
-        say(message)
-    if len(train):
-        model.task.check(train, "training")
-    held = files.part("validation", like=train)
-    for name, part in (("train", train), ("validation", held)):
-        if not len(part):
-            what = "groups" if config.data.group else "different rows"
-            raise DataError(
-                f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
-                f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
-                "another --set data.split_seed=1, or a file with --validation"
-            )
-    return train, held
 
 
 def complete(config: RunConfig, say: Say = nobody) -> RunConfig:

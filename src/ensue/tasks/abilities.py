@@ -1,11 +1,17 @@
-"""Abilities that some tasks have: saying where an answer comes from, and drawing answers."""
+"""Abilities that some tasks have: saying where an answer comes from, drawing answers, and having
+them given by several processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
 from ensue.tasks.options import Option
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Questions
 
 Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
 NOTHING: Asked = {}
@@ -41,4 +47,19 @@ class Draws(Protocol):
 
     def evaluated(self, model: Any, part: Any) -> str:
         """The end of a part beside what came, as SVG."""
+        ...
+
+
+class Deals(Protocol):
+    """Rows of files that can be answered apart from each other, in other processes: an ability of
+    some tasks. A share is some rows, as JSON."""
+
+    def shares(
+        self, model: Any, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
+    ) -> Iterator[list[Any]]: ...
+
+    def questions(self, model: Any, share: Sequence[Any]) -> Questions[Any]: ...
+
+    def names(self, share: Sequence[Any]) -> list[str]:
+        """The file and line of each."""
         ...

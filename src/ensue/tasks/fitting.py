@@ -35,13 +35,15 @@ class Fitting:
     """How a model is fitted. folder: keeps the run, None leaves it in memory; watchers: callbacks
     for the rows of a training; config: what must be the same when it goes on, None the model's own
     settings; allow: what of it may have changed; seal: the files of the run that this follows
-    from, which are kept with what is learned."""
+    from, which are kept with what is learned; members_first: trains so many networks elsewhere, so
+    that each is found finished in its folder."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
     config: Mapping[str, Any] | None = None
     allow: Collection[str] = ()
     seal: Seal = field(default_factory=dict)
+    members_first: Callable[[int], None] | None = None
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:

@@ -35,33 +35,33 @@ def trained(
     if model.task.is_solved(model.model):
         solved = model.task.solve(train, validation, model)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
-    watchers = how.watchers
     if how.folder is not None:
         _keep_base(model, how)
-        watchers = [*watchers, KeepsLearned(how.folder, lambda: model.as_saved(how.seal))]
-    networks, outcomes = list[nn.Module](), list[Outcome]()
-    for member in range(model.members):
-        settings = model.train.model_copy(update={"seed": model.train.seed + member})
-        network = model.fresh(settings.seed)
-        place = how.folder
-        if member and place is not None:
-            place = place.member(member + 1)
-        source = model.task.source(train, model, settings.seed)
-        scored = model.task.validation(network, validation, model)
-        outcomes.append(
-            fit(
-                network,
-                source,
-                scored,
-                settings,
-                place,
-                (*watchers, model.curves.watch(member)),
-                config=model.run_settings(network, how),
-                allow=how.allow,
-            )
-        )
-        networks.append(network.eval())
-    return networks, outcomes
+    if how.members_first is not None:
+        how.members_first(model.members)
+    found = [trained_member(model, own, train, validation, how) for own in range(model.members)]
+    return [network for network, _ in found], [outcome for _, outcome in found]
+
+
+def trained_member(
+    model: Model[Any, P, Any], member: int, train: P, validation: P, how: Fitting
+) -> tuple[nn.Module, Outcome]:
+    """member: the first is 0, and its folder that of the run, where it keeps what was learned
+    beside the weights."""
+    settings = model.train.model_copy(update={"seed": model.train.seed + member})
+    network = model.fresh(settings.seed)
+    place, watchers = how.folder, [*how.watchers, model.curves.watch(member)]
+    if place is not None and not member:
+        watchers.append(KeepsLearned(place, lambda: model.as_saved(how.seal)))
+    elif place is not None:
+        place = place.member(member + 1)
+    source = model.task.source(train, model, settings.seed)
+    scored = model.task.validation(network, validation, model)
+    config = model.run_settings(network, how)
+    outcome = fit(
+        network, source, scored, settings, place, watchers, config=config, allow=how.allow
+    )
+    return network.eval(), outcome
 
 
 def trained_again(

@@ -27,7 +27,7 @@ from ensue.tasks.kept_cells import (
     kept_settings,
     with_kept_cells,
 )
-from ensue.tasks.members import refuse_members, trained, trained_again
+from ensue.tasks.members import refuse_members, trained, trained_again, trained_member
 from ensue.tasks.model_settings import (
     Base,
     Given,
@@ -185,13 +185,7 @@ class Model(Generic[S, P, L, A]):
 
     def _fit_parts(self, train: P, validation: P, how: Fitting) -> list[Outcome]:
         task = self.task
-        device_of(self.train.device)  # told before anything is learned, as the next
-        refuse_members(self)
-        task.check(train, "training")
-        task.check(validation, "validation")
-        validation = answerable(self, train, validation, how.say)
-        self._learned, self.networks = None, []
-        self._learned = task.learn(train, validation, self)
+        validation = self._learn(train, validation, how)
         try:
             for text in task.remarks(train, validation, self):
                 how.say(text)
@@ -208,6 +202,22 @@ class Model(Generic[S, P, L, A]):
             self._learned, self.networks = None, []
             raise
         return outcomes
+
+    def _learn(self, train: P, validation: P, how: Fitting) -> P:
+        """All but the weights; the validation rows that can be answered."""
+        device_of(self.train.device)  # told before anything is learned, as the next
+        refuse_members(self)
+        self.task.check(train, "training")
+        self.task.check(validation, "validation")
+        validation = answerable(self, train, validation, how.say)
+        self._learned, self.networks = None, []
+        self._learned = self.task.learn(train, validation, self)
+        return validation
+
+    def fit_member(self, member: int, train: P, validation: P, how: Fitting) -> Outcome:
+        """One network alone, in its folder: `fit_parts` finds it finished there."""
+        validation = self._learn(train, validation, how)
+        return trained_member(self, member, train, validation, how)[1]
 
     def fresh(self, seed: int) -> nn.Module:
         """A network whose weights follow from the seed alone, on the device of training."""

@@ -222,7 +222,9 @@ class Sample:
         if "header" in self.data.model_fields_set or isinstance(self._found, DataError):
             return self
         found = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
-        if found is None:
+        data = self.data
+        named = {data.text, data.second, data.label, data.group, data.sequence, *data.columns}
+        if found is None or not named - {""} <= {*found.names}:
             return self
         told = (
             f"the first line is a row ({found.why}): columns named {', '.join(found.names)}; if it "

@@ -20,6 +20,7 @@ from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.abilities import NOTHING as NOTHING
 from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import Deals as Deals
 from ensue.tasks.abilities import Draws as Draws
 from ensue.tasks.abilities import Explains as Explains
 from ensue.tasks.abilities import Explanation as Explanation
@@ -157,6 +158,7 @@ class Task(ABC, Generic[S, P, L]):
     explains: ClassVar[Explains | None] = None
     heads: ClassVar[Explains | None] = None  # where the heads of a Transformer look
     draws: ClassVar[Draws | None] = None
+    deals: ClassVar[Deals | None] = None
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from ensue.errors import TrainingError
@@ -82,6 +83,9 @@ def _connect() -> None:
     try:
         store, rank, world = next(rendezvous("env://", timeout=CONNECTING))
         store.set_timeout(LONGEST_WAIT)
+        # torchrun keeps one store for all its starts: addresses of dead processes are still there
+        starts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = PrefixStore(f"start {starts} of {world}", store)
         distributed.init_process_group(
             "gloo", store=store, rank=rank, world_size=world, timeout=LONGEST_WAIT
         )

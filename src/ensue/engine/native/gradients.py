@@ -16,6 +16,7 @@ from ensue.engine.native.emission.buffers import ADJOINTS, D_X, SUMS, Buffer, X
 from ensue.engine.native.emission.gate_runs import GateRun, gate_number, gate_rows
 from ensue.engine.native.outer import add_outer
 from ensue.engine.native.plan import Plan
+from ensue.engine.native.shift import add_to_begin, add_to_rows_before
 from ensue.equations.declare import Parameter
 from ensue.equations.node import ONE, Node
 
@@ -40,6 +41,8 @@ class GradientProducts:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.runs = first_writes(program.backward.products)
+        operands = (run.operand for run in program.forward.products)
+        self._shifted = {own.part for own in operands if own.part is not None}
         self._carries = {part: carries_of(program, part) for part in program.forward.state}
         self.sums = sum(_rounded(n.width) for n in program.backward.vectors.values())
         self.vectors = self._vector_sums()
@@ -82,32 +85,53 @@ class GradientProducts:
         return found
 
     # ---------------------------------------------------------------- by x and the old state
-    def x(self, memory: Memory, parameters: Mapping[str, Tensor], plan: Plan) -> Tensor:
+    def shifted(self, memory: Memory, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Vᵀδ of each part that is the x before, a row for every step."""
+        found: dict[str, Tensor] = {}
+        for part in self._shifted:
+            for d, weight in self._products_of(part, memory, parameters):
+                if part in found:
+                    found[part].addmm_(d, weight)
+                else:
+                    found[part] = torch.mm(d, weight, out=d.new_empty(len(d), weight.shape[1]))
+        return found
+
+    def x(
+        self,
+        memory: Memory,
+        parameters: Mapping[str, Tensor],
+        plan: Plan,
+        shifted: Mapping[str, Tensor],
+    ) -> Tensor:
         d_x = memory.get(D_X)
-        for d, weight in self._products_of_x(memory, parameters):
+        for d, weight in self._products_of(None, memory, parameters):
             if d_x is None:  # into a given tensor, here and below: autocast leaves its type alone
                 d_x = torch.mm(d, weight, out=d.new_empty(d.shape[0], weight.shape[1]))
             else:
                 d_x.addmm_(d, weight)
-        shape = (plan.steps, plan.batch, memory[X].shape[1])
+        width = memory[X].shape[1]
         if d_x is None:
-            return memory[X].new_zeros(shape)
-        if plan.index is not None:
-            full = d_x.new_zeros(plan.steps * plan.batch, d_x.shape[1])
+            d_x = memory[X].new_zeros(plan.steps * plan.batch, width)
+        elif plan.index is not None:
+            full = d_x.new_zeros(plan.steps * plan.batch, width)
             d_x = full.index_copy_(0, plan.index, d_x)
-        return d_x.view(shape)
+        for d in shifted.values():
+            add_to_rows_before(d_x, d, plan)
+        return d_x.view(plan.steps, plan.batch, width)
 
-    def state(self, memory: Memory, part: str, plan: Plan) -> Tensor:
+    def state(self, memory: Memory, part: str, plan: Plan, shifted: Mapping[str, Tensor]) -> Tensor:
         carries = self._carries[part]
         d = memory[carries[plan.steps % len(carries)]]
+        if part in shifted:
+            add_to_begin(d, shifted[part], plan)
         return d if plan.order is None else torch.empty_like(d).index_copy_(0, plan.order, d)
 
-    def _products_of_x(
-        self, memory: Memory, parameters: Mapping[str, Tensor]
+    def _products_of(
+        self, part: str | None, memory: Memory, parameters: Mapping[str, Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """(adjoints, matrix)"""
+        """(adjoints, matrix) of products of x, part None, or of a part of the state."""
         for run, _ in self.runs:
-            if run.operand.buffer == X:
+            if run.operand.part == part and (part is not None or run.operand.buffer == X):
                 yield _adjoints(memory, run), parameters[run.matrix][run.first : run.last]
 
     # ---------------------------------------------------------------- by the parameters

@@ -23,6 +23,7 @@ from ensue.engine.native.emission.buffers import (
 )
 from ensue.engine.native.gradients import GradientProducts, carries_of
 from ensue.engine.native.plan import Plan, make_plan
+from ensue.engine.native.shift import rows_before
 from ensue.engine.native.threads import alone_in_a_child, thread_count
 from ensue.engine.native.wanted import Adjoints, Derivatives, Wanted
 from ensue.engine.recurrence import Recurrence, Tensors
@@ -106,10 +107,13 @@ class Kernel:
         rows, packed = plan.rows, plan.index is not None
         for buffer in self._of_steps:
             memory[buffer] = x.new_empty(max(rows, capacity), self.tape_widths[buffer])
+        operands: dict[str | None, Tensor] = {None: memory[X]}
         for run in self.program.forward.products:
             columns = memory[PRODUCTS][:rows, run.column : run.column + run.height]
-            matrix = recurrence.parameters[run.matrix]
-            torch.mm(memory[X], matrix[run.first : run.last].t(), out=columns)
+            matrix, part = recurrence.parameters[run.matrix], run.operand.part
+            if part not in operands:
+                operands[part] = rows_before(x, memory[run.operand.buffer], plan)
+            torch.mm(operands[part], matrix[run.first : run.last].t(), out=columns)
         for part in self.parts:
             states, begin = self._states[part], memory[self._initial[part]]
             if packed or part != self.output_part:
@@ -180,11 +184,12 @@ class Kernel:
         self._add_adjoints(memory, plan, y, adjoints, spend)
         if plan.rows:
             self._run_backward(memory, plan, memory[X], True)
+        shifted = self.gradients.shifted(memory, parameters)
         state = [
-            self.gradients.state(memory, part, plan) if asked else None
+            self.gradients.state(memory, part, plan, shifted) if asked else None
             for part, asked in zip(self.parts, wanted.state, strict=True)
         ]
-        x = self.gradients.x(memory, parameters, plan) if wanted.x else None
+        x = self.gradients.x(memory, parameters, plan, shifted) if wanted.x else None
         found = self.gradients.parameters(memory, parameters, plan, wanted.parameters)
         return Derivatives(x, state, found)
 

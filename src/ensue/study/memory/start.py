@@ -24,6 +24,10 @@ KEEPING = {
     "LayerNormLSTM": {"f": 1, "i": -1},
     "CoupledLSTM": {"f": 1},
     "LSTM1997": {"i": -1},
+    "QRNN": {"f": 1},
+    "SRU": {"f": 1},
+    "MinGRU": {"z": -1},
+    "MinLSTM": {"f": 1, "i": -1},
 }
 
 

@@ -56,6 +56,7 @@ def layers_of(
     *,
     bidirectional: bool = False,
     backward_start: BackwardStart = "zero",
+    weight_dropout: float = 0.0,
     engine: str = "auto",
 ) -> Recurrent:
     """With fresh weights, for steps of that width."""
@@ -67,6 +68,7 @@ def layers_of(
         bidirectional=bidirectional,
         backward_start=backward_start,
         dropout=settings.dropout_layers,
+        weight_dropout=weight_dropout,
         initial=settings.initial_state,
         init=settings.init,
         output_layers=settings.output_layers,

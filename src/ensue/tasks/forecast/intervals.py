@@ -75,7 +75,7 @@ def _rising(sums: Array, counts: NDArray[np.int64]) -> Array:
             last, before = pools.pop(), pools.pop()
             pools.append((last[0] + before[0], last[1] + before[1], last[2] + before[2]))
     means = [np.full(steps, total / max(count, 1)) for total, count, steps in pools]
-    return np.maximum(np.concatenate(means), np.finfo(np.float64).tiny)
+    return np.asarray(np.maximum(np.concatenate(means), np.finfo(np.float64).tiny))
 
 
 def _quantile(scores: Array, share: float) -> float:

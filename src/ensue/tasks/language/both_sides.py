@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from ensue.data.vocabulary import END_NUMBER
 from ensue.engine.rows import reverse_time
 from ensue.layers.recurrent import Recurrent
-from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates, LanguageNetwork
-from ensue.tasks.language.recurrent import RecurrentLanguage, over_time
+from ensue.tasks.language.recurrent import RecurrentLanguage, language_layers, over_time
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.softmaxes import FULL, Softmax, softmax_of
 from ensue.tasks.language.streams import (
@@ -67,7 +66,7 @@ class BothSidesLanguage(RecurrentLanguage):
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> BothSidesLanguage:
-        left, right = (layers_of(settings, settings.embedding_size) for _ in range(2))
+        left, right = (language_layers(settings) for _ in range(2))
         return cls(
             words,
             left,

@@ -50,7 +50,7 @@ class RecurrentLanguage(LanguageNetwork):
 
     @classmethod
     def of(cls, settings: LanguageSettings, words: int) -> RecurrentLanguage:
-        layers = layers_of(settings, settings.embedding_size)
+        layers = language_layers(settings)
         return cls(
             words,
             layers,
@@ -87,6 +87,11 @@ class RecurrentLanguage(LanguageNetwork):
     def begin(self, batch: int) -> Carried:
         like = self.output.bias.new_zeros(1, batch, self.table.embedding_dim)
         return _flat(self.recurrent(like[:0])[1])
+
+
+def language_layers(settings: LanguageSettings) -> Recurrent:
+    """The cells of a language model, whose input is as wide as the embedding."""
+    return layers_of(settings, settings.embedding_size, weight_dropout=settings.dropout_weights)
 
 
 def over_time(x: Tensor, rate: float) -> Tensor:

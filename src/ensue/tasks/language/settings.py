@@ -60,6 +60,11 @@ class LanguageSettings(LayerSettings):
     dropout_input: Rate = Field(0.3, description="Dropout of the inputs.")
     dropout_layers: Rate = 0.3
     dropout_output: Rate = Field(0.3, description="Dropout before the output layer.")
+    dropout_weights: Rate = Field(
+        0.0,
+        description="Dropout of single weights of the matrices that multiply the state, the same "
+        "for all steps of a batch, as in AWD-LSTM.",
+    )
     columns: Size = Field(
         20, description="Rows of a batch: streams of the text that are read side by side."
     )

@@ -17,11 +17,13 @@ from ensue.data.subwords import train_subwords
 from ensue.data.tokenise import Tokeniser
 from ensue.data.values import Unfit
 from ensue.errors import DataError, EnsueError, OptionError
+from ensue.tasks.abilities import Deals
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.given import told_roles
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import IN_MEMORY, Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.dealt import DealtRows
 from ensue.tasks.rows.labels import known_rows, learned_labels
 from ensue.tasks.rows.level import AUTO, level_of
 from ensue.tasks.rows.part import Part, Tokenisers
@@ -86,6 +88,7 @@ class RowTask(Task[S, Part, L]):
     labelled: ClassVar[bool] = True
     new_labels: ClassVar[bool] = False
     classes: ClassVar[bool] = False
+    deals: ClassVar[Deals | None] = DealtRows()
 
     # ------------------------------------------------------------- read
     def files(
@@ -193,12 +196,26 @@ class RowTask(Task[S, Part, L]):
         on_bad_row: Tell | None = None,
         origin: Origin = FILES,
     ) -> Iterator[Questions[Part]]:
+        for some in self.asked_rows(paths, data, model, on_bad_row, origin):
+            yield self.questions_about(some, model)
+
+    def asked_rows(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: Model[S, Part, L],
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[list[Example]]:
+        """The rows that are answered together."""
         content = self.asked_content(data, model)
         is_label = partial(self.is_label, model=model)
         rows = asked_rows(content, data, list(paths), on_bad_row, origin, is_label)
-        for some in together(rows, AT_ONCE):
-            part = self.collected(lambda some=some: some, model)  # type: ignore[misc]
-            yield Questions(part, [self.shown_input(row) for row in some])
+        return together(rows, AT_ONCE)
+
+    def questions_about(self, rows: list[Example], model: Model[S, Part, L]) -> Questions[Part]:
+        part = self.collected(lambda: rows, model)
+        return Questions(part, [self.shown_input(row) for row in rows])
 
     def asked_content(self, data: DataSettings, model: Model[S, Part, L]) -> Content:
         """What of a row is asked about."""

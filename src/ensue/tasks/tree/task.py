@@ -21,6 +21,7 @@ from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, scores_of
+from ensue.tasks.abilities import Draws
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import IN_MEMORY, Example
@@ -34,7 +35,7 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.target import TargetOutputs
-from ensue.tasks.task import NOTHING, Asked, Draws, Explains, Packed
+from ensue.tasks.task import NOTHING, Asked, Explains, Packed
 from ensue.tasks.tree.answer import TreeAnswer
 from ensue.tasks.tree.content import BARE, PLAIN, TreeContent, labels_of, tokens_of, tree_of
 from ensue.tasks.tree.explain import DrawTrees, ExplainTree

@@ -6,14 +6,13 @@ one large product after the loop for all steps, and the rest, which the loop com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ensue.engine.native.emission.gate_runs import declared_order
 from ensue.equations import Equations, MatrixRef, Node, VectorRef, below
 from ensue.equations.node import ONE, Graph
-from ensue.equations.schedule import OUTSIDE, as_operand, is_hoisted, lower
+from ensue.equations.schedule import Given, as_operand, is_hoisted, lower, of_nothing, of_x
 
 
 class Outer(NamedTuple):
@@ -26,10 +25,10 @@ class Outer(NamedTuple):
 
 @dataclass(frozen=True)
 class LoweredStep:
-    """The outputs of a step. given: kinds of leaves whose products are taken before the loop."""
+    """The outputs of a step. given: leaves whose products are taken before the loop."""
 
     equations: Equations
-    given: Sequence[str]
+    given: Given
     output: Node
     state: dict[str, Node]
 
@@ -70,18 +69,16 @@ class LoweredDerivative:
         return [*self.state.values(), *x, *self.vectors.values(), *self.adjoints]
 
 
-def lower_step(equations: Equations, given: Sequence[str] = ()) -> LoweredStep:
+def lower_step(equations: Equations, given: Given = of_nothing) -> LoweredStep:
     """The step by itself, without its derivative."""
     return _step(equations, lower(equations.roots, given), given)
 
 
-def lower_both(
-    equations: Equations, given: Sequence[str] = OUTSIDE
-) -> tuple[LoweredStep, LoweredDerivative]:
+def lower_both(equations: Equations, given: Given = of_x) -> tuple[LoweredStep, LoweredDerivative]:
     """The step and its derivative, which share values."""
     derivative = equations.derive(equations.graph.copy)
     outers = [Outer(*outer) for outer in derivative.outers()]
-    outside = [outer for outer in outers if outer.operand.op in given]
+    outside = [outer for outer in outers if given(outer.operand)]
     rest_of_x = _without_products(derivative.x, equations.x, outside)
     rest = {
         part: _without_products(d, equations.old[part], outside)
@@ -113,7 +110,7 @@ def _in_order(equations: Equations, vectors: dict[VectorRef, Node]) -> list[tupl
     return sorted(vectors.items(), key=lambda item: declared_order(equations, item[0]))
 
 
-def _step(equations: Equations, low: dict[Node, Node], given: Sequence[str]) -> LoweredStep:
+def _step(equations: Equations, low: dict[Node, Node], given: Given) -> LoweredStep:
     state = {part: _computed(low[node]) for part, node in equations.state.items()}
     return LoweredStep(equations, given, _computed(low[equations.output]), state)
 

@@ -9,7 +9,6 @@ elementwise rest is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ensue.engine.native.emission import buffers
@@ -38,7 +37,7 @@ from ensue.engine.native.emission.lowering import (
     lower_step,
 )
 from ensue.equations import Equations, Node, VectorRef, below
-from ensue.equations.schedule import OUTSIDE, REDUCTIONS, Schedule
+from ensue.equations.schedule import REDUCTIONS, Given, Schedule, of_x_and_shifts
 
 
 @dataclass(frozen=True)
@@ -114,16 +113,17 @@ def stream_program(equations: Equations) -> Forward:
 
 
 def sequence_program(equations: Equations) -> Program:
-    """Whole sequences: products of x are taken before the loop."""
-    return _program(equations, OUTSIDE)
+    """Whole sequences: products of x, and of a part that is the x before, are taken before the
+    loop."""
+    return _program(equations, of_x_and_shifts(equations.old, equations.state))
 
 
 def single_step_program(equations: Equations) -> Program:
     """Sequences of one step, whose old state is as much given as x."""
-    return _program(equations, ("x", "state"))
+    return _program(equations, lambda leaf: leaf.op in ("x", "state"))
 
 
-def _program(equations: Equations, given: Sequence[str]) -> Program:
+def _program(equations: Equations, given: Given) -> Program:
     step, derivative = lower_both(equations, given)
     operands = {outer.operand for outer in derivative.outers if not outer.operand.is_leaf}
     saved = saved_values(step, derivative, operands)

@@ -1,0 +1,4 @@
+from ensue.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""`ensue train --members 5 --workers 2`: the networks of an ensemble, each in a process of its own.
+
+A worker trains one network in its folder, as the run itself would have. The run then finds all of
+them finished, and goes on as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ensue.errors import OptionError
+from ensue.files.opening import read_plain
+from ensue.files.seal import CONFIG, DATA
+from ensue.jobs import Job, Machines, Tell, in_order, stoppable, work
+from ensue.runs.config import RunConfig
+from ensue.runs.data_files import data_facts
+from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.read_parts import read_parts
+from ensue.tasks.fitting import Fitting
+from ensue.training import Display, RunFolder
+
+
+def members_elsewhere(
+    folder: RunFolder, config: RunConfig, on: Machines, say: Say, allow: list[str]
+) -> Callable[[int], None]:
+    """What trains so many networks of the run, once its configuration stands in the folder."""
+    if config.members == 1:
+        raise OptionError(
+            "--workers: expected several networks to share out, got one; add --members 5. One "
+            "network is trained by several processes with `torchrun --nproc-per-node 2 -m -- ensue "
+            "train …`"
+        )
+
+    def train(members: int) -> None:
+        given = {"folder": str(folder.path.resolve()), "allow": allow}
+        jobs = [
+            Job(f"network {own + 1}", train_member, {"member": own, **given})
+            for own in range(members)
+        ]
+        with stoppable():
+            for result in in_order(jobs, on, lambda job, line: say(Message(f"{job.name}: {line}"))):
+                result.get()
+
+    return train
+
+
+class LinesTo:
+    """A stream for people who read it elsewhere."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def write(self, text: str) -> int:
+        self._tell(text.rstrip("\n"))
+        return len(text)
+
+    def flush(self) -> None:
+        """Lines have gone already."""
+
+    def isatty(self) -> bool:
+        return False
+
+
+@work
+def train_member(tell: Tell, folder: str, member: int, allow: list[str]) -> dict[str, Any]:
+    """Trains, or resumes, one network of the run in this folder; 0 is the first."""
+    place = RunFolder.lent(folder)
+    config = RunConfig.read(place.config)
+    model = config.new_model()
+    model.read_base(place)
+    train, held = read_parts(config, model, nobody)
+    seal = {CONFIG: read_plain(place.config), DATA: data_facts(place, config)}
+    display = Display(config.train.watch, LinesTo(tell))  # type: ignore[arg-type]
+    how = Fitting(place, [display], config.flat(), allow, seal)
+    outcome = model.fit_member(member, train, held, how)
+    return {"updates": outcome.updates}

@@ -1,0 +1,97 @@
+"""`ensue predict --workers 8`: rows are read here, answered by other processes, and come back in
+their order. What waits on the way is a few thousand rows, however many there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.errors import OptionError, RunError
+from ensue.jobs import Job, Machines, in_order, work
+from ensue.jobs import Tell as TellProgress
+from ensue.runs.load import LoadedRun, Loading, open_run
+from ensue.runs.predict import Prediction, Reply, replies
+from ensue.tasks.abilities import Deals
+from ensue.tasks.kept_cells import Trust
+from ensue.tasks.task import Asked
+from ensue.training import RunFolder
+
+WAITING = 1  # shares that each worker has beside the one it works on
+
+
+@dataclass
+class DealtPrediction:
+    """A prediction by several processes. folder: of the run, where every worker can read it; how,
+    loaded: as its model was loaded here; prediction: what is asked, and counts of answers."""
+
+    folder: Path
+    how: Loading
+    loaded: LoadedRun
+    prediction: Prediction
+    on: Machines
+
+    @property
+    def _deals(self) -> Deals:
+        task = self.loaded.model.task
+        if task.deals is None:
+            raise OptionError(
+                f"--workers: a run to {task.name} answers in one process; leave it out"
+            )
+        return task.deals
+
+    def files(
+        self, paths: Sequence[str], data: DataSettings, form: str, on_bad_row: Tell | None = None
+    ) -> Iterator[Reply]:
+        """As `Prediction.files`, each in a form of `FORMS`."""
+        deals, counts = self._deals, self.prediction
+        shares = deals.shares(self.loaded.model, paths, data, on_bad_row)
+        for result in in_order((self._job(own, form) for own in shares), self.on, queued=WAITING):
+            found, share = result.get(), result.job.arguments["share"]
+            counts.answered += len(share)
+            counts.abstained += found["abstained"]
+            yield from map(Reply, found["values"], deals.names(share))
+
+    def _job(self, share: list[Any], form: str) -> Job:
+        model = {
+            "folder": str(self.folder.resolve()),
+            "trust": self.how.trust.files,
+            "device": self.how.device,
+            "best_so_far": self.how.best_so_far,
+            "digest": self.loaded.digest,
+        }
+        asked = dict(self.prediction.asked)
+        arguments = {"model": model, "asked": asked, "form": form, "share": share}
+        return Job(f"rows from {self._deals.names(share[:1])[0]}", answer_share, arguments)
+
+
+@work
+def answer_share(
+    tell: TellProgress, model: dict[str, Any], asked: Asked, form: str, share: list[Any]
+) -> dict[str, Any]:
+    """The answers to some rows."""
+    found = _loaded(json.dumps(model)).model
+    assert found.task.deals is not None
+    prediction = Prediction(found, asked)
+    answers = prediction.about(found.task.deals.questions(found, share))
+    values = [own.value for own in replies(answers, form)]
+    return {"values": values, "abstained": prediction.abstained}
+
+
+@lru_cache(maxsize=1)
+def _loaded(model: str) -> LoadedRun:
+    """Once in each process."""
+    wanted = json.loads(model)
+    how = Loading(Trust(wanted["trust"]), wanted["device"], wanted["best_so_far"])
+    found = open_run(RunFolder(wanted["folder"]), how)
+    if found.digest != wanted["digest"]:
+        raise RunError(
+            f"{wanted['folder']}: expected the model that the command began with, got another: it "
+            "was trained meanwhile. Run the command again"
+        )
+    return found

@@ -1,0 +1,30 @@
+"""The parts of a run's files that training needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ensue.errors import DataError
+from ensue.runs.config import RunConfig
+from ensue.runs.messages import Say, rejected_message
+from ensue.tasks.model import Model
+
+
+def read_parts(config: RunConfig, model: Model[Any, Any, Any], say: Say) -> tuple[Any, Any]:
+    """What is trained on, and what is validated on."""
+    files = model.task.files(config.data, model)
+    train = files.part("train")
+    for message in rejected_message(files.rejected):
+        say(message)
+    if len(train):
+        model.task.check(train, "training")
+    held = files.part("validation", like=train)
+    for name, part in (("train", train), ("validation", held)):
+        if not len(part):
+            what = "groups" if config.data.group else "different rows"
+            raise DataError(
+                f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
+                f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
+                "another --set data.split_seed=1, or a file with --validation"
+            )
+    return train, held
