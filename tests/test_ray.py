@@ -30,6 +30,7 @@ def cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PYTHONPATH", path)  # of the workers, which import functions of tests
         patched.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes are on the loopback
+        patched.setenv("RAY_worker_niceness", "0")  # else they starve where much else runs
         head = {"num_cpus": 1, "include_dashboard": False}
         found = utils.Cluster(initialize_head=True, head_node_args=head)
         found.second = found.add_node(num_cpus=1)

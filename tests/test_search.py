@@ -4,10 +4,16 @@ seed, poor ones stopped, and the same table after kills."""
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from pwd import getpwall
 from typing import Any
 
 import pytest
@@ -22,6 +28,7 @@ from ensue.runs.load import load_run
 from ensue.runs.messages import Message, Say
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import search as searching
+from ensue.study.selection.budget import Clock
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
 from ensue.study.selection.job import TrialJob
@@ -29,6 +36,7 @@ from ensue.study.selection.pool import Here
 from ensue.study.selection.proposals import Proposer
 from ensue.study.selection.search import SearchRequest, search
 from ensue.study.selection.space import OpenSpace
+from ensue.study.selection.storage import opened, storage_url
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.tasks.search.ranges import Finite
 from ensue.training import RunFolder, Update
@@ -326,6 +334,7 @@ def test_settings_that_do_not_go_together_are_a_failure(
     ("request_", "message"),
     [
         ({"trials": 0}, "--trials: expected a whole number ≥ 1, got 0"),
+        ({"minutes": 0.0}, "--minutes: expected a number > 0, got 0.0"),
         ({"workers": 0}, "--workers: expected a whole number ≥ 1, got 0"),
     ],
 )
@@ -345,3 +354,92 @@ def test_without_optuna_the_command_is_named(
         "select: trials are proposed by Optuna, which is not installed: "
         "pip install 'ensue[tune]'; --models compares models without it"
     )
+
+
+# --- storage ---------------------------------------------------------------------------------
+
+
+def stored(url: str) -> list[tuple[str, str]]:
+    import optuna
+
+    with opened(url) as storage:
+        (study,) = optuna.get_all_study_summaries(storage)
+        trials = optuna.load_study(study_name=study.study_name, storage=storage).trials
+    return [(own.user_attrs["trial"], own.state.name) for own in trials]
+
+
+def test_trials_are_in_the_storage_once(tables: RunConfig, tmp_path: Path) -> None:
+    for trials in (1, 2, 2):
+        search(tables, tmp_path / "s", SearchRequest(trials))
+    found = stored(f"sqlite:///{tmp_path / 's' / 'optuna.db'}")
+    assert found == [("trial-000", "COMPLETE"), ("trial-001", "COMPLETE")]
+    with pytest.raises(OptionError) as caught:
+        search(tables, tmp_path / "t", SearchRequest(1, storage="trials"))
+    assert str(caught.value) == (
+        "--storage: expected the URL of a database, postgresql://user@host/name, got 'trials'"
+    )
+
+
+def test_storage_in_postgresql(tables: RunConfig, tmp_path: Path) -> None:
+    """A real server, on a free port; it refuses to run as root, and runs as its own user then."""
+    with postgresql(tmp_path) as url:
+        search(tables, tmp_path / "s", SearchRequest(1, storage=url))
+        assert stored(storage_url(tmp_path, url)) == [("trial-000", "COMPLETE")]
+    with pytest.raises(OptionError, match="--storage: the database cannot be used: "):
+        search(tables, tmp_path / "s", SearchRequest(1, storage=url))
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """The URL of a fresh database."""
+    pytest.importorskip("psycopg")
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("there is no PostgreSQL on this machine")
+    root = os.geteuid() == 0
+    if root and not (shutil.which("runuser") and "postgres" in {own.pw_name for own in getpwall()}):
+        pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+    by = ["runuser", "-u", "postgres", "--"] if root else []
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o777)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        home, bin_ = f"{place}/data", found[-1].parent
+        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        log: dict[str, Any] = {"check": True, "cwd": "/", **quiet}
+        subprocess.run([*by, bin_ / "initdb", "-D", home, "-U", "me", "-A", "trust"], **log)
+        options = f"-p {port} -h 127.0.0.1 -k {place} -c fsync=off"
+        server = [*by, bin_ / "pg_ctl", "-D", home, "-w"]
+        subprocess.run([*server, "-o", options, "-l", f"{place}/log", "start"], **log)
+        try:
+            yield f"postgresql://me@127.0.0.1:{port}/postgres"
+        finally:
+            subprocess.run([*server, "-m", "immediate", "stop"], **log)
+
+
+# --- time ------------------------------------------------------------------------------------
+
+
+def test_time_is_kept_back_for_the_end() -> None:
+    clock = Clock(1000.0, 600.0)
+    assert clock.stops([]) == 1600 - 60  # nothing is known yet
+    assert clock.stops([Entry("a", "a", around=10.0)]) == 1600 - 26
+    assert clock.stops([Entry("a", "a", around=0.1)]) == 1600 - 12
+    assert clock.stops([Entry("a", "a", around=900.0)]) == 1600 - 180
+    assert clock.stops([Entry("a", "a", around=900.0, failure="no")]) == 1600 - 60
+
+
+@pytest.mark.slow
+def test_a_time_is_kept(tables: RunConfig, tmp_path: Path) -> None:
+    """Trials are made until it is over; one that runs then is closed at its best weights."""
+    endless = tables.changed({"train": {"epochs": 100_000, "patience": None}})
+    own = replace(endless, told={**tables.told, "train": frozenset({"epochs", "patience"})})
+    found = search(own, tmp_path / "s", SearchRequest(minutes=0.5))
+    (row,) = found.rows
+    assert not row.stopped
+    assert row.score is not None
+    assert found.test is not None
+    assert RunConfig.read(tmp_path / "s" / row.folder / "config.toml").train.most_updates
+    assert found.search["seconds"] > 20
+    assert search(own, tmp_path / "s", SearchRequest(minutes=0.5)).rows == found.rows

@@ -25,7 +25,8 @@ from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.runs.run import seconds_trained
-from ensue.study.selection import Selection, kept, select, selection
+from ensue.study.selection import Selection, kept, selection
+from ensue.study.selection import select_among as select
 from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
 from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
 from ensue.study.selection.picture import beside

@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.metrics.spans import Span as Span
     from ensue.runs.load import load as load
     from ensue.runs.run import Run as Run
+    from ensue.study.selection.python import select as select
     from ensue.tasks.caption.answer import Captioned as Captioned
     from ensue.tasks.caption.answer import Gaze as Gaze
     from ensue.tasks.caption.settings import CaptionSettings as CaptionSettings
@@ -179,6 +180,7 @@ _DEFINED = {
     "metrics.spans": ("Span",),
     "runs.load": ("load",),
     "runs.run": ("Run",),
+    "study.selection.python": ("select",),
     "tasks.caption.answer": ("Captioned", "Gaze"),
     "tasks.caption.settings": ("CaptionSettings",),
     "tasks.caption.task": ("Captioner",),

@@ -32,10 +32,7 @@ def export(
     ] = "float32",
     streaming: Annotated[
         bool,
-        typer.Option(
-            "--streaming",
-            help="Fed piece by piece: the state goes in and comes out (networks of one direction).",
-        ),
+        typer.Option("--streaming", help="Fed piece by piece, with its state (one direction)."),
     ] = False,
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="Write it without comparing it with Python.")

@@ -46,16 +46,36 @@ Trials = Annotated[
         "[24]",
     ),
 ]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        "--minutes",
+        metavar="M",
+        help="As many trials as there is time for, the test of the winner included.",
+    ),
+]
 Workers = Annotated[
     int,
     typer.Option("--workers", metavar="N", help="Trials that are trained at the same time."),
+]
+
+Storage = Annotated[
+    str,
+    typer.Option(
+        "--storage",
+        metavar="URL",
+        help="Database that trials are written to for Optuna's tools, postgresql://user@host/name "
+        "(extra postgresql). [optuna.db in the folder]",
+    ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(Request):
     trials: Trials = None
+    minutes: Minutes = None
     workers: Workers = 1
+    storage: Storage = ""
     models: Models = ""
     quiet: Quiet = False
     picture: Picture = None
@@ -64,7 +84,13 @@ class SelectOptions(Request):
 
     def refuse_clashes(self) -> None:
         """What cannot be said beside models that are named."""
-        given = {"--trials": self.trials is not None, "--workers": self.workers != 1}
+        given = {
+            "--trials": self.trials is not None,
+            "--minutes": self.minutes is not None,
+            "--workers": self.workers != 1,
+        }
+        if self.trials is not None and self.minutes is not None:
+            raise OptionError("--trials and --minutes: expected one of them; leave one out")
         if self.models and (said := [flag for flag, own in given.items() if own]):
             raise OptionError(
                 f"--models and {said[0]}: models that are named are all trained, one after "
@@ -72,9 +98,9 @@ class SelectOptions(Request):
             )
 
 
-@app.command()
+@app.command("select")
 @requested
-def select(wanted: SelectOptions, said: Said) -> None:
+def select_command(wanted: SelectOptions, said: Said) -> None:
     """Find the best model and settings for these files.
 
     Searches the families and settings of the task, the default first: trials that lag behind are
@@ -108,13 +134,13 @@ def select(wanted: SelectOptions, said: Said) -> None:
 
 def _compared(wanted: SelectOptions, config: "RunConfig") -> "Selection":
     """The models that were named."""
-    from ensue.study.selection.selection import select as select_model
+    from ensue.study.selection.selection import select_among
     from ensue.training import Display
 
     def watchers(config: "RunConfig") -> "list[Watcher]":
         return [Display(config.train.watch, quiet=wanted.quiet)]
 
-    return select_model(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
+    return select_among(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
 
 
 def _searched(wanted: SelectOptions, config: "RunConfig") -> "Selection":
@@ -122,5 +148,5 @@ def _searched(wanted: SelectOptions, config: "RunConfig") -> "Selection":
     from ensue.study.selection.search import TRIALS, SearchRequest, search
 
     trials = TRIALS if wanted.trials is None else wanted.trials
-    request = SearchRequest(trials, wanted.workers)
+    request = SearchRequest(trials, wanted.workers, wanted.minutes, wanted.storage)
     return search(config, wanted.run, request, teller(wanted.quiet))

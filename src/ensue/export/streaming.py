@@ -25,7 +25,6 @@ from ensue.tasks.blocks.pooling import AttentionPooling, Last, Max, Mean, Poolin
 from ensue.tasks.exported import BATCH, TIME, Exported, Graph, Input, Step, refuse
 
 LOWEST = -1e30  # of what nothing was compared with yet; a logarithm of nothing
-STREAMS = ("classify", "regress", "label")  # tasks whose answer goes on from what was read
 NEXT = "next_"
 
 
@@ -193,10 +192,11 @@ def _with_states(network: nn.Module, task: str) -> tuple[nn.Module, Carried]:
 
 def streamed(exported: Exported) -> Exported:
     """The same model as one that is fed piece by piece. A language model is one already."""
-    if exported.task == "language":
-        return exported
-    if exported.task not in STREAMS:
+    how = exported.piecewise
+    if how is None:
         raise refuse("stream", exported.task)
+    if how.already:
+        return exported
     if any(step["step"] == "chain features" for step in exported.before):
         raise refuse("next words", exported.task)
     (graph,) = exported.graphs
@@ -208,7 +208,7 @@ def streamed(exported: Exported) -> Exported:
         "step": "stream",
         "states": {name: own.tolist() for name, own in carried.begun.items()},
         "pieces": _pieces(graph.inputs),
-        "joined": ["scores"] if exported.task == "label" else [],
+        "joined": list(how.joined),
     }
     return replace(
         exported,

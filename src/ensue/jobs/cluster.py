@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -79,9 +79,10 @@ class Mailbox:
         return found
 
 
-def work_on(message: bytes, number: int, mailbox: Any) -> bytes:
-    """What runs on a machine of the cluster."""
-    return as_json(called(message, lambda progress: mailbox.put.remote(number, progress)))
+def work_on(message: bytes, number: int, mailbox: Any, folder: str) -> bytes:
+    """What runs on a machine of the cluster, in the folder that the command was given in."""
+    with chdir(folder):
+        return as_json(called(message, lambda progress: mailbox.put.remote(number, progress)))
 
 
 class RayPool:
@@ -102,7 +103,7 @@ class RayPool:
         return self._most - len(self._begun)
 
     def begin(self, number: int, job: Job) -> None:
-        task = self._task.remote(job.as_message(), number, self._mailbox)
+        task = self._task.remote(job.as_message(), number, self._mailbox, os.getcwd())
         self._begun[task] = number, job
 
     def wait(self) -> list[tuple[int, JobResult]]:

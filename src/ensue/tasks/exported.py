@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -113,14 +113,24 @@ class Graph:
         return self.drawn(5, [5, 2, 3], seed=-1)
 
 
+class Piecewise(NamedTuple):
+    """That a model can be fed piece by piece. joined: outputs that have steps, which are put
+    together; already: its states go in and come out as it is."""
+
+    joined: tuple[str, ...] = ()
+    already: bool = False
+
+
 @dataclass(frozen=True)
 class Exported:
-    """graphs: the first is the one that a question goes into. before, after: steps."""
+    """graphs: the first is the one that a question goes into. before, after: steps. piecewise: None
+    where an answer is one to a whole."""
 
     task: str
     graphs: tuple[Graph, ...]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
+    piecewise: Piecewise | None = None
 
     def description(self) -> dict[str, Any]:
         """What is done before and after, as JSON holds it."""
@@ -176,7 +186,10 @@ def count_step(given: str, to: str = "lengths") -> Step:
 
 # by key: what it is, and what to do instead. docs/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
-    "task": ("a whole model of this task", "take its layers, with ensue.export.write"),
+    "task": (
+        "a whole model of this task (of trees: its steps follow each tree, not a sequence)",
+        "train a classifier on the words",
+    ),
     "subwords": ("a subword tokeniser", "train with --set text.level=words"),
     "ngrams": (
         "n-grams of words beside the network (model.ngrams)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
@@ -55,6 +56,13 @@ def ended(at: Progress, settings: TrainSettings) -> str:
     return "updates" if most is not None and at.update >= most else ""
 
 
+def _shared(costing: Costing) -> DistributedDataParallel:
+    """With gradients summed in the same order from the first update on. Else torch changes it after
+    one, in the order in which they came, and a training that goes on would have other last bits."""
+    warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")  # none is
+    return DistributedDataParallel(costing, find_unused_parameters=True)
+
+
 class Updates:
     """Makes one update after another from the batches of a source. layers: those that have a rate
     of their own, or learn later."""
@@ -73,7 +81,7 @@ class Updates:
         self.parameters = self.trainable  # those that learn in this update
         self.device = device_of_weights(trainee)
         costing = Costing(trainee, settings, alone=self.team.world == 1)
-        self.shared = DistributedDataParallel(costing) if self.team.world > 1 else None
+        self.shared = _shared(costing) if self.team.world > 1 else None
         self.cost: nn.Module = self.shared or costing
         self._epoch, self._batches = -1, cast(Sequence[Sequence[int]], ())
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ensue.study.selection.entries import Selection
-    from ensue.study.selection.selection import select
+    from ensue.study.selection.selection import select_among
 
-__all__ = ["Selection", "select"]
+__all__ = ["Selection", "select_among"]
 
 
 def __getattr__(name: str) -> Any:

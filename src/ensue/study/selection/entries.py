@@ -6,14 +6,17 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ensue.errors import OptionError
 from ensue.metrics.table import METRICS
 from ensue.training import Update
 from ensue.training.rows import Row
 
 if TYPE_CHECKING:
     from ensue.runs.train import Trained
+    from ensue.tasks.model import Model
     from ensue.training import RunFolder
 
 SEALED = 2  # format of the file
@@ -29,7 +32,8 @@ class Entry:
 
     Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
     its training; stopped: why it did not come to its end, "" if it did; around: seconds
-    of all before its first update and after its last one."""
+    of all before its first update and after its last one; updates: that were made when its time
+    was over, 0 where it was not."""
 
     name: str
     folder: str
@@ -45,6 +49,7 @@ class Entry:
     rungs: Mapping[str, float] = field(default_factory=dict, hash=False)
     stopped: str = ""
     around: float = 0.0
+    updates: int = 0
 
     @property
     def short(self) -> str:
@@ -79,7 +84,7 @@ class WinnerVerdict:
 class Selection:
     """rows: the best first, after those that came to their end those that were stopped, and those
     that failed last; data: digest of all files; search: what trials were proposed by, {} where
-    models were named."""
+    models were named; place: the folder, where it is known."""
 
     task: str
     measure: str
@@ -87,6 +92,16 @@ class Selection:
     rows: tuple[Entry, ...] = ()
     test: WinnerVerdict | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
+    place: Path | None = field(default=None, compare=False)
+
+    @property
+    def model(self) -> Model[Any, Any, Any]:
+        """The winner, as it is in its run folder."""
+        from ensue.runs.load import load
+
+        if self.place is None or self.winner is None:
+            raise OptionError("this selection has no winner in a folder: `search` gives one")
+        return load(self.place / self.winner.folder)
 
     @property
     def higher_is_better(self) -> bool:
@@ -113,7 +128,9 @@ class Selection:
     def as_json(self) -> dict[str, Any]:
         winner = self.winner.name if self.winner else None
         rows = [asdict(row) for row in self.rows]
-        return {"format": SEALED, **asdict(self), "rows": rows, "winner": winner}
+        facts = asdict(replace(self, place=None))
+        del facts["place"]
+        return {"format": SEALED, **facts, "rows": rows, "winner": winner}
 
     def picture(self) -> str:
         """Quality against size and against time, as SVG."""

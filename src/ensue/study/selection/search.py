@@ -7,15 +7,20 @@ same bars: the table is the same, bit for bit, but for the times."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ensue.data.layout import score_text
 from ensue.errors import ConfigError, OptionError, RunError
+from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.train import adapted
+from ensue.study.selection.budget import Clock, spend
 from ensue.study.selection.entries import TRIAL, Entry, Selection
 from ensue.study.selection.halving import bars_of
 from ensue.study.selection.job import TrialJob
@@ -23,6 +28,7 @@ from ensue.study.selection.kept import FILE, begun, read, tested, write
 from ensue.study.selection.pool import TrialPool, pool_of
 from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
 from ensue.study.selection.space import OpenSpace, Settings
+from ensue.study.selection.storage import record, storage_url
 from ensue.training import RunFolder
 
 TRIALS = 24
@@ -31,12 +37,18 @@ SAME = ("seed", "space")  # what proposals follow from
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """trials: how many; workers: how many at a time, which changes no result."""
+    """trials: how many; workers: how many at a time, which changes no result; minutes: as many
+    trials as there is time for, in the place of a number of them; storage: the URL of a database
+    that trials are written to, in the place of SQLite in the folder."""
 
     trials: int = TRIALS
     workers: int = 1
+    minutes: float | None = None
+    storage: str = ""
 
     def __post_init__(self) -> None:
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise OptionError(f"--minutes: expected a number > 0, got {self.minutes}")
         for name in ("trials", "workers"):
             if (value := getattr(self, name)) < 1:
                 raise OptionError(f"--{name}: expected a whole number ≥ 1, got {value}")
@@ -85,28 +97,45 @@ class Search:
         folder, measure = str(self.place / name), self.found.measure
         return TrialJob(name, folder, tables, measure, settings, bars if number else {})
 
-    def take(self, number: int, entry: Entry, of: str = "") -> None:
-        """Writes down what became of a trial."""
+    def trials(self) -> list[Entry]:
+        """All that are done, in their order."""
+        return [self.entries[number] for number in sorted(self.entries)]
+
+    def free_number(self, running: Iterable[int]) -> int:
+        """Of a trial that has no folder yet."""
+        there = [int(own.name.removeprefix(TRIAL)) for own in self.place.glob(f"{TRIAL}*")]
+        return max([-1, *self.entries, *running, *there]) + 1
+
+    def may_win(self, entry: Entry) -> bool:
+        """Whether no trial that came to its end is better."""
+        ended = [own.score for own in self.trials() if not own.stopped and own.score is not None]
+        metric = METRICS[self.found.measure]
+        return entry.score is not None and all(metric.better(entry.score, own) for own in ended)
+
+    def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
+        """Writes down what became of a trial. used: seconds of the time that there is."""
         self.entries[number] = entry
-        told = entry.failure or f"{self.found.measure} {entry.score:.4f} on validation"
-        told = f"stopped {entry.stopped}" if entry.stopped else told
+        if used:
+            self.found = replace(self.found, search={**self.found.search, "seconds": used})
+        scored = f"{self.found.measure} {score_text(entry.score)} on validation"
+        told = entry.failure or (f"stopped: {entry.stopped}" if entry.stopped else scored)
         changed = _listed(self.space.differs(entry.settings)) or "the default"
         self.say(Message(f"trial {number}{of}, {changed}: {told}", warning=bool(entry.failure)))
         self.write()
 
     def write(self) -> None:
-        rows = [self.entries[number] for number in sorted(self.entries)]
+        rows = self.trials()
         test = None if self.before is None else self.before.test
         write(self.place, replace(self.found.ranked(rows), test=test))
 
     def ended(self) -> Selection:
         """All trials ranked, and the best one tested."""
-        found = self.found.ranked([self.entries[number] for number in sorted(self.entries)])
+        found = self.found.ranked(self.trials())
         if found.winner is None:
             reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in found.rows]
             raise RunError("\n".join(["no model could be trained", *reasons]))
         test = tested(self.place, found.winner, self.config, self.before, self.say)
-        found = replace(found, test=test)
+        found = replace(found, test=test, place=self.place)
         write(self.place, found)
         return found
 
@@ -125,11 +154,17 @@ def search(
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
     needs_optuna()
+    began, url = time.time(), storage_url(place, wanted.storage)
     own = Search(config, place, say)
     with pool(wanted.workers) as workers:
-        for begin in range(0, wanted.trials, ROUND):
+        if wanted.minutes is not None:
+            used = 0.0 if own.before is None else float(own.before.search.get("seconds", 0.0))
+            spend(own, workers, Clock(began - used, 60 * wanted.minutes))
+        for begin in range(0, 0 if wanted.minutes else wanted.trials, ROUND):
             _round(own, workers, begin, min(ROUND, wanted.trials - begin), wanted.trials)
-    return own.ended()
+    found = own.ended()
+    record(url, f"{place.resolve().name} {found.data[:8]}", own.proposer, own.trials())
+    return found
 
 
 def _round(own: Search, pool: TrialPool, begin: int, count: int, trials: int) -> None:

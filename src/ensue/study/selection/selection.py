@@ -18,7 +18,7 @@ from ensue.study.selection.kept import begun, read, tested, write
 from ensue.training import RunFolder, Watcher
 
 
-def select(
+def select_among(
     config: RunConfig,
     models: str,
     folder: Path | str,

@@ -64,7 +64,8 @@ def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()
             raise
         told = f"{OUT_OF_TIME} after {span.update} of {halving.planned} updates"
         told = str(stopped) if isinstance(stopped, Dropped) else told
-        entry = replace(entry, stopped=told, score=best_of(folder.history, job.measure))
+        score, updates = best_of(folder.history, job.measure), span.update * span.over
+        entry = replace(entry, stopped=told, score=score, updates=updates)
     except EnsueError as error:
         entry = replace(entry, failure=str(error))
     now = time.monotonic() - began

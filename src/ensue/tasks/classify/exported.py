@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ensue.tasks.baselines.mixture import BaselineMixture
 from ensue.tasks.blocks.pooled_network import PooledNetwork
-from ensue.tasks.exported import Exported, Graph, refuse
+from ensue.tasks.exported import Exported, Graph, Piecewise, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import LinearScores, linear_member, read_steps
@@ -65,4 +65,5 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
         (Graph("model", network, inputs, ("probabilities",)),),
         before,
         ({"step": "labels", **labels, "threshold": THRESHOLD},),
+        Piecewise(),
     )

@@ -18,6 +18,7 @@ from ensue.tasks.exported import (
     Exported,
     Graph,
     Input,
+    Piecewise,
     Step,
     count_step,
     refuse,
@@ -92,7 +93,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     names = [own.name for own in inputs]
     network = StepScores(list(model.networks), names, linear, learned.mixture)
     graph = Graph("model", network, inputs, ("scores",))
-    return Exported("label", (graph,), before, (_chain_step(model, linear),))
+    after = (_chain_step(model, linear),)
+    return Exported("label", (graph,), before, after, Piecewise(joined=graph.outputs))
 
 
 def _word_steps(

@@ -18,6 +18,7 @@ from ensue.tasks.exported import (
     Exported,
     Graph,
     Input,
+    Piecewise,
     look_up_step,
     refuse,
     tokenise_step,
@@ -84,7 +85,7 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
         "between": kind.between,
     }
     graph = Graph("model", network, (words, *states), outputs)
-    return Exported("language", (graph,), before, (after,))
+    return Exported("language", (graph,), before, (after,), Piecewise(already=True))
 
 
 def _axes(part: Tensor, other: Tensor) -> tuple[str | int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ensue.tasks.baselines.mixture import NumberMixture
-from ensue.tasks.exported import Exported, Graph, refuse
+from ensue.tasks.exported import Exported, Graph, Piecewise, refuse
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import LinearScores, linear_member, read_steps
@@ -51,4 +51,4 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     members = list(model.networks)
     network = MixedNumbers(members, inputs[0].name, answers.answers, linear, learned.mixture)
     graph = Graph("model", network, inputs, answers.outputs)
-    return Exported("regress", (graph,), before, answers.after)
+    return Exported("regress", (graph,), before, answers.after, Piecewise())

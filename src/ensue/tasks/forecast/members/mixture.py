@@ -155,8 +155,9 @@ class Mixture:
             "scores": checks.by_name(checks.number()),
         }
         kept = checks.record(plain)(facts, "mixture")
-        columns = (settings.targets, settings.covariates, settings.known)
-        sizes = MixtureSizes(*map(len, columns), settings.horizon, kept["room"], season)
+        targets, known = len(settings.targets), len(settings.known)
+        beside = len(settings.covariates)
+        sizes = MixtureSizes(targets, beside, known, settings.horizon, kept["room"], season)
         members = [
             _member(own, arrays, sizes, f"mixture.{k}") for k, own in enumerate(kept["members"])
         ]

@@ -1,0 +1,75 @@
+"""Selection within a time: trials are proposed whenever a worker is free, and at the end of the
+time those that run are stopped, each after its update, and judged by their best weights.
+
+Time is kept back for what comes afterwards: closing the trials that were stopped, which fits what
+is fitted to the validation part, and the test of the winner."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ensue.study.selection.entries import Entry
+from ensue.study.selection.halving import bars_of
+from ensue.study.selection.job import TrialJob
+
+if TYPE_CHECKING:
+    from ensue.study.selection.pool import TrialPool
+    from ensue.study.selection.search import Search
+
+UNKNOWN = 0.1  # of the time, kept back as long as no trial has shown how long its end takes
+LEAST, MOST = 0.02, 0.3  # of the time, kept back
+SLACK = 1.3  # times as long as it took before
+
+
+@dataclass(frozen=True)
+class Clock:
+    """began, seconds: the time that there is, by the clock."""
+
+    began: float
+    seconds: float
+
+    def stops(self, entries: Sequence[Entry]) -> float:
+        """When trials are stopped: what surrounds the updates of a trial is needed twice more, for
+        closing one and for the test."""
+        known = [own.around for own in entries if not own.failure]
+        kept = 2 * SLACK * max(known) if known else UNKNOWN * self.seconds
+        kept = min(max(kept, LEAST * self.seconds), MOST * self.seconds)
+        return self.began + self.seconds - kept
+
+    def room(self, entries: Sequence[Entry]) -> bool:
+        """Whether another trial can make any updates before it is stopped."""
+        known = [own.around for own in entries if not own.failure]
+        return time.time() + SLACK * max(known, default=0.0) < self.stops(entries)
+
+
+def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
+    """Trials until the time is over; of those that it has stopped, the ones that may be the best
+    are closed: their training ends where it is."""
+    running: dict[int, TrialJob] = {}
+    stopped: dict[int, TrialJob] = {}
+    while True:
+        known = own.trials()
+        while len(running) < pool.workers and clock.room(known):
+            number = own.free_number(running)
+            settings = own.proposer.next(known, [job.settings for job in running.values()])
+            job = own.job(number, settings, bars_of(known, own.found.measure))
+            if job is not None:
+                running[number] = replace(job, until=clock.stops(known))
+                pool.begin(number, running[number])
+        if not running:
+            break
+        for number, entry in pool.wait():
+            job = running.pop(number)
+            stopped |= {number: job} if entry.updates else {}
+            own.take(number, entry, used=time.time() - clock.began)
+    for number, job in stopped.items():
+        if own.may_win(own.entries[number]):
+            pool.begin(number, replace(job, until=None, updates=own.entries[number].updates))
+            running[number] = job
+    while running:
+        for number, entry in pool.wait():
+            del running[number]
+            own.take(number, entry, used=time.time() - clock.began)
