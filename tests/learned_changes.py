@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from task_laws import data as task_data
 Array = NDArray[Any]
 # What stands in the place of a value; a dictionary is read as JSON writes it, NaN among it.
 VALUES: tuple[Any, ...] = (
-    *(None, True, 0, 1, -1, 3, 10**4, 10**9, 10**18, -(10**18), 0.5, -0.5, 1e300, float("nan")),
+    *(None, True, 0, 1, -1, 3, 1 << 15, 10**9, 10**18, -(10**18), 0.5, -0.5, 1e300, float("nan")),
     *(float("inf"), "", "x", "0", [], {}, [[]], [0], ["x", "x"], {"a": {}}),
 )
 
@@ -168,9 +169,10 @@ PANEL = {"ids": ["region"], "time": "month", "static": ["offer"]}
 
 
 def _panel(count: int) -> list[Any]:
+    """Two series side by side."""
     return [
         {**row, "region": region, "sales": row["sales"] * (1 + k), "offer": f"kind {k}"}
-        for row in task_data.SERIES.make(count)
+        for row in task_data.SERIES.make(count // 2)
         for k, region in enumerate(("north", "south"))
     ]
 
@@ -182,6 +184,10 @@ MIXED = [
     Row("label", "mixed", task_data.SPANS, LABELLER | FITTED),
     Row("table", "mixed", task_data.FLATS, {"hidden": [4], "batch_rows": 16} | FITTED),
     Row("forecast", "mixed", task_data.SERIES,
-        AHEAD | {"family": "mixed", "time": "month", "known": ["offer"]}),
+        AHEAD | {"family": "mixed", "time": "month", "covariates": ["visitors"]}),
+    Row("forecast", "mixed of a panel", replace(task_data.SERIES, make=_panel),
+        AHEAD | PANEL | {"family": "mixed"}),
+    Row("forecast", "panel of two", replace(task_data.SERIES, make=_panel),
+        AHEAD | PANEL | {"family": "direct"}, members=2),
 ]  # fmt: skip
 MODELS = [*TABLE, *MIXED]

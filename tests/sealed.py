@@ -8,6 +8,7 @@ from pathlib import Path
 from ensue.errors import EnsueError
 from ensue.files.atomic_folder import digest
 from ensue.files.chain import Lines
+from ensue.files.disk import OPENINGS
 from ensue.files.run_folder import RunFolder
 from ensue.runs.card import add_evaluations
 from ensue.runs.data_files import split_still_holds
@@ -15,7 +16,6 @@ from ensue.runs.evaluations import read_rows
 from ensue.runs.load import Loading, open_run
 from ensue.runs.messages import Message
 from ensue.runs.run import Run
-from ensue.tasks.evaluation.openings import OPENINGS
 
 # Of a finished run, what is no result: who holds it, and states before the last one, which
 # resuming reads.

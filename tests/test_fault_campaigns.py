@@ -16,7 +16,19 @@ from typing import Any
 
 import hostile
 import pytest
-from faults import files, flips, folders, fuzz, kills, material, processes, run, starts, threads
+from faults import (
+    files,
+    flips,
+    folders,
+    fuzz,
+    kills,
+    learned,
+    material,
+    processes,
+    run,
+    starts,
+    threads,
+)
 from faults.campaign import ABORT, FINE, HANG, OUTSIDE, SILENT, TRACEBACK, Campaign, Case, Outcome
 from faults.journal import Journal, summary
 from faults.readers import Reader, readers
@@ -26,15 +38,16 @@ from faults.workers import outcomes
 from ensue.data.formats import csv as csv_format
 from ensue.data.formats import format_names
 from ensue.files import atomic_folder, run_folder
-from ensue.tasks import saved
+from ensue.tasks import checks, saved
 from ensue.tasks.model import Model
 from ensue.training.history import History
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 SMALL = {
-    "files": 60, "flips": 12, "folders": 3, "learned": 12, "starts": 1, "streams": 1, "threads": 1,
+    "files": 60, "flips": 12, "folders": 3, "learned": 40, "starts": 1, "streams": 1, "threads": 1,
     "kills": 1,
 }  # fmt: skip
+FEW = ("label mixed", "forecast mixed", "classify text and columns")  # models of `learned`
 SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-split")
 
 
@@ -49,6 +62,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _one_subject(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(material, "SUBJECTS", [SUBJECT])
+    monkeypatch.setattr(learned, "MODELS", [own for own in learned.MODELS if str(own) in FEW])
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(work / "cache" / "torch"))
 
 
@@ -77,6 +91,11 @@ def test_digests_that_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(flips, "KINDS", {"model": 1})
     monkeypatch.setattr(atomic_folder, "digest", lambda data: "0" * 64)
     assert noticed(flips.FLIPS, tmp_path, 60) == SILENT
+
+
+def test_shapes_that_are_not_compared(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_of_shape", lambda value, *more: value)
+    assert noticed(learned.LEARNED, work, 300) == TRACEBACK
 
 
 def _raises() -> Any:

@@ -15,7 +15,7 @@ import torch
 from ensue import LanguageModel, Run, load
 from ensue.data.fingerprint import digest_of, rows_digest
 from ensue.errors import OptionError
-from ensue.tasks.evaluation.openings import OPENINGS
+from ensue.files.disk import OPENINGS
 from ensue.tasks.evaluation.report import TimesOpened
 
 TRAIN = ["the dog runs", "the cat sleeps", "a dog sleeps"]

@@ -20,12 +20,12 @@ from run_verbs import reading as reading_of
 from ensue.data.fingerprint import digest_of
 from ensue.data.settings import DataSettings
 from ensue.data.split import part_of
+from ensue.files.disk import OPENINGS
 from ensue.runs.config import TABLES, RunConfig, changed
 from ensue.runs.infer import infer
 from ensue.runs.load import load_run
 from ensue.runs.train import complete, settle, suggest_rate, train_run
 from ensue.tasks import TASKS
-from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.training import RunFolder
 
 SMALL_LABELLER = [*SMALL, "model.character_size=0", "model.affixes=1"]

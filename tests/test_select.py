@@ -21,6 +21,7 @@ from ensue.cells import CELLS
 from ensue.cli import main
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
 from ensue.files.atomic_folder import unsealed
+from ensue.files.disk import OPENINGS
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
@@ -33,7 +34,6 @@ from ensue.study.selection.picture import beside
 from ensue.study.selection.table import as_text
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.training import RunFolder, Update, Validated
 
 LINES = [

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, core_schema
 
 from ensue.errors import ConfigError
-from ensue.files.caps import LAYER_WIDTH, LAYERS
+from ensue.files.caps import DRAWS, LAYER_WIDTH, LAYERS
 
 MOST_LISTED = 30  # known keys after an unknown one
 
@@ -65,6 +65,7 @@ class Expected:
 OFF = NoneWord("off")
 Size = Annotated[int, Field(ge=1)]
 Width = Annotated[int, Field(ge=1, le=LAYER_WIDTH)]  # of a layer
+Draws = Annotated[int, Field(ge=1, le=DRAWS)]
 Depth = Annotated[int, Field(ge=1, le=LAYERS)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 

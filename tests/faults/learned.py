@@ -44,7 +44,14 @@ def uses(row: Row) -> Iterator[tuple[str, Callable[[Any], object]]]:
     yield "str", str
     yield "predict", lambda model: str(model.predict(questions))
     yield "evaluate", lambda model: str(model.evaluate(test, **row.data.columns))
-    yield "save", lambda model: model.save(Path("again"))
+    yield "explain", lambda model: explained(model, questions[0])
+    yield "export", lambda model: model.task.exported(model)
+
+
+def explained(model: Any, question: Any) -> str:
+    """Where an answer comes from, of tasks that can say so."""
+    ability = model.task.explains
+    return "" if ability is None else ability.explain(model, question).as_text(80, False)
 
 
 def tried(place: Path, files: Mapping[str, bytes], row: Row) -> Outcome:

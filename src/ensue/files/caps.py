@@ -18,6 +18,7 @@ TYPED_LINE = 1 << 24  # bytes of a line of the standard input
 VECTOR_NUMBER = 1e15  # of a word vector: its square, and sums of squares, are finite in float32
 COMPILER_SECONDS = 300.0
 LAYER_WIDTH, LAYERS = 1 << 15, 1000  # of a network: no machine has room for more
+DRAWS = 1 << 20  # futures of a forecast that are sampled at once
 SEASON = 1 << 20  # steps: a year of minutes is half as long
 NUMBERS = 1 << 28  # in memory at once, for what is forecast
 LARGEST_NUMBER = 1e30  # of a data file: its square, and sums of squares, are finite

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -56,12 +56,41 @@ def disk_errors(
         ) from error
 
 
+OPENINGS = "test-openings.jsonl"  # beside runs: how often their test parts were looked at
+RUN_MARKS, MODEL_MARKS = ("config.toml", "data.json"), ("manifest.json", "model.json")
+RUN_FILES = frozenset(
+    {
+        *RUN_MARKS,
+        "history.jsonl",
+        "timing.jsonl",
+        "training.json",
+        "evaluation.json",
+        "failure.json",
+        "selection.json",
+        "card.md",
+        "lock",
+    }
+)
+
+
 def refuse_target(path: Path) -> None:
-    """OptionError where no file can take this name: its folder is missing, or something that is no
-    file has the name."""
+    """OptionError where no file can take this name: its folder is missing, something that is no
+    file has the name, or it belongs to a run or a model, which it would destroy."""
     if not path.parent.is_dir():
         raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
     _refuse_strange(path)
+    place = path.parent.resolve()
+    inside = any(_has(own, RUN_MARKS) for own in place.parents) or _has(place, MODEL_MARKS)
+    own = path.name in RUN_FILES and _has(place, RUN_MARKS)
+    if inside or own or (path.name == OPENINGS and path.exists()):
+        raise OptionError(
+            f"{path} cannot be written: it is a file of a run or a model, which are kept as they "
+            "were written; name one in another folder"
+        )
+
+
+def _has(folder: Path, names: Iterable[str]) -> bool:
+    return all((folder / name).is_file() for name in names)
 
 
 def _refuse_strange(path: Path) -> None:

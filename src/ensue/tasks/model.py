@@ -267,14 +267,16 @@ class Model(Generic[S, P, L, A]):
         the answers. asked: the task's own words, beam=5, and roles of columns, where a frame does
         not have those of `fit`."""
         self.must_be_fitted()
-        return answered(self, inputs, asked)
+        with enough_memory():
+            return answered(self, inputs, asked)
 
     def evaluate(self, data: Any, **given: Any) -> Evaluation:
         """Scores with intervals, baselines, classes, the surest mistakes. given: roles of columns,
         where a data frame does not have those of `fit`, and the task's own words. How often the
         rows have been evaluated is counted, for a model of a run in a file beside it."""
         self.must_be_fitted()
-        return evaluated(self, data, given)
+        with enough_memory():
+            return evaluated(self, data, given)
 
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
         self.task.check(part, "test")

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from ensue.data.series import number_of
+from ensue.errors import DataError
 
 Moment = datetime | float
 
@@ -136,6 +137,9 @@ def _of_numbers(texts: Sequence[str], column: str) -> Spelling | None:
 # --- texts -----------------------------------------------------------------------------------
 
 
+ISO_ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$")  # of a text that has a clock
+
+
 def _read_iso(text: str) -> Moment:
     found = datetime.fromisoformat(text.strip())
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
@@ -144,8 +148,11 @@ def _read_iso(text: str) -> Moment:
 def _write_iso(moment: Moment, like: str) -> str:
     assert isinstance(moment, datetime)
     like = like.strip()
+    found = ISO_ZONE.search(like) if ":" in like else None
+    zone = found[0] if found else ""
+    like = like.removesuffix(zone)
     text = moment.replace(tzinfo=None).isoformat(" " if " " in like else "T")
-    return text[: len(like)] if len(like) in (7, 10, 13, 16, 19) else text
+    return (text[: len(like)] if len(like) in (7, 10, 13, 16, 19) else text) + zone
 
 
 ISO = Spelling("2021-01-31", _read_iso, _write_iso)
@@ -174,11 +181,16 @@ def _read_pattern(text: str, pattern: re.Pattern[str]) -> Moment:
     clock = (hour, int(given.get("M", 0)), int(given.get("S", 0)))
     micro = int(given.get("f", "0").ljust(6, "0"))
     moment = datetime(year, month, int(given.get("d", 1)), *clock, micro, UTC)
-    zone = given.get("z", "Z").replace(":", "")
-    if zone not in ("Z", "UTC"):
-        ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:]))
-        moment += -ahead if zone[0] == "+" else ahead
-    return moment
+    return moment - _ahead(given.get("z", "Z"))
+
+
+def _ahead(zone: str) -> timedelta:
+    """How far the clocks of a zone are ahead of UTC: Z, UTC, +0100, -05:30."""
+    zone = zone.strip().replace(":", "")
+    if zone.upper() in ("Z", "UTC"):
+        return timedelta()
+    ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:] or 0))
+    return ahead if zone[0] == "+" else -ahead
 
 
 def _write_pattern(
@@ -189,11 +201,21 @@ def _write_pattern(
     like = like.strip()
     found = pattern.fullmatch(like)
     assert found is not None
+    zone = found.groupdict().get("z") or "Z"
+    try:
+        moment = moment + _ahead(zone)
+    except OverflowError:
+        raise DataError(
+            f"{moment:%Y-%m-%d %H:%M} UTC: no clock of the zone {zone} has this time; is the last "
+            "date of the data right?"
+        ) from None
     hour = moment.hour if not found.groupdict().get("p") else (moment.hour - 1) % 12 + 1
     month = MONTHS[moment.month - 1].capitalize()
     two = "02" if padded else ""
     values = {
-        "y": f"{moment.year % 100:02}" if len(found["y"]) == 2 else str(moment.year),
+        "y": f"{moment.year % 100:02}"
+        if len(found["y"]) == 2
+        else f"{moment.year:0{len(found['y'])}}",
         "m": format(moment.month, "02" if "d" not in found.groupdict() else two),
         "d": format(moment.day, two),
         "b": month if full else month[:3],
@@ -203,7 +225,7 @@ def _write_pattern(
         "S": f"{moment.second:02}",
         "f": f"{moment.microsecond:06}",
         "p": "pm" if moment.hour >= 12 else "am",
-        "z": "",
+        "z": zone,
     }
     parts, end = [], 0
     spans = sorted((found.span(name), name) for name in found.groupdict() if found[name])

@@ -6,10 +6,11 @@ import math
 from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, datetime, timedelta
 from itertools import pairwise
 
 from ensue.data.time.dates import Moment
+from ensue.errors import DataError
 
 LAST_SAFE_DAY = 28  # every month has it
 NEAR = 1e-6  # of numbers that are multiples of another
@@ -28,6 +29,16 @@ class Spacing:
     working: bool = False
 
     def after(self, moment: Moment, steps: int) -> Moment:
+        """So many steps later; a DataError where no date is as late."""
+        try:
+            return self._after(moment, steps)
+        except (ValueError, OverflowError):
+            raise DataError(
+                f"no date comes {steps} × {self} after {moment}: dates end with the year "
+                f"{MAXYEAR}. Is the last date of the data right?"
+            ) from None
+
+    def _after(self, moment: Moment, steps: int) -> Moment:
         if isinstance(moment, float):
             assert isinstance(self.span, float)
             return moment + self.span * steps

@@ -32,7 +32,8 @@ def draw(selection: Selection) -> str:
 class _Panels:
     def __init__(self, selection: Selection) -> None:
         self.selection, self.drawing = selection, Drawing()
-        self.rows = [row for row in selection.rows if row.score is not None and not row.stopped]
+        scored = [row for row in selection.rows if row.score is not None]
+        self.rows = [row for row in scored if not row.stopped] or scored
         names = sorted(row.name for row in self.rows)
         self.styles = {name: k for k, name in enumerate(names)}
         self.wide = (WIDE - 2 * MARGIN - BETWEEN) / 2

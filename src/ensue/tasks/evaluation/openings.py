@@ -13,10 +13,10 @@ from pathlib import Path
 from ensue.errors import EnsueError
 from ensue.files.atomic_folder import finite
 from ensue.files.chain import Lines, add_line
+from ensue.files.disk import OPENINGS
 from ensue.files.run_folder import RunFolder
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
 
-OPENINGS = "test-openings.jsonl"
 MOST_NAMED = 5  # lines
 IN_THIS_PROCESS: Counter[str] = Counter()  # evaluations of rows by their digest, by any model
 

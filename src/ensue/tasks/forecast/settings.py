@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import unknown
-from ensue.settings import OFF, Expected, Size, Width
+from ensue.settings import OFF, Draws, Expected, Size, Width
 from ensue.tasks.blocks.cell_name import CellName
 from ensue.tasks.blocks.recurrent_layers import CellSettings
 
@@ -94,7 +94,7 @@ class ForecastSettings(CellSettings):
         None, description="Most windows of an epoch, drawn anew for each; off takes all."
     )
     stride: Size = Field(1, description="Steps between two origins of a backtest.")
-    paths: Size = Field(200, description="Sampled paths that intervals are taken from.")
+    paths: Draws = Field(200, description="Sampled paths that intervals are taken from.")
     interval: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.9, description="Probability that the interval of a forecast should have."
     )

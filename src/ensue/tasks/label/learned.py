@@ -13,6 +13,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
+from ensue.metrics.spans import OUTSIDE
 from ensue.tasks import checks
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Feature
@@ -139,6 +140,8 @@ class LearnedLabels:
             linear = LinearChain.from_arrays(ChainFeatures.known_as(features), chain, len(known))
         if mixture is not None and linear is None:
             raise checks.Unfit("chain: expected the linear chain that answers beside the network")
+        if mixture is not None and mixture.outside and OUTSIDE not in known:
+            raise checks.Unfit(f"mixture.outside: expected 0 without the label {OUTSIDE}")
         return cls(
             inputs,
             known,
