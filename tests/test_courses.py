@@ -22,6 +22,7 @@ LONG = "takes minutes"
 # what makes them short, by the command; `demo` is run by test_demo.py
 SHORTER = {
     "train": ["--dry-run"],
+    "pretrain": ["--dry-run"],
     "select": ["--epochs", "1", "--set", "model.hidden_size=2", "--set", "model.embedding_size=2"],
     "memory": ["--steps", "4", "--updates", "1", "--hidden", "2", "--cells", "GRU"],
 }
@@ -40,8 +41,7 @@ FIGURES = {
     "Neural networks, a textbook chapter": {
         *(f"6.{k}" for k in range(1, 10)), "A.1", "B.1", "B.2", "C.1", "D.1", "D.2",
     },
-    # 19 is transfer
-    "Recurrent networks, attention, Transformers": {*map(str, range(1, 19))},
+    "Recurrent networks, attention, Transformers": {*map(str, range(1, 20))},
 }  # fmt: skip
 
 

@@ -274,6 +274,22 @@ def test_a_saved_model_answers_the_same(row: Row, fitted: Fitted, tmp_path: Path
 
 
 @law()
+def test_a_model_is_a_base_or_says_why_not(row: Row, fitted: Fitted) -> None:
+    model, _ = fitted(row)
+    try:
+        found = TASKS[row.task].transfers.gives(model, "lm", "0" * 64)
+    except OptionError as error:
+        told = str(error)
+    else:
+        told = ""
+        assert found.encoder in ENCODERS
+        assert found.weights or found.encoder == "plain"
+        assert (found.words is None) != (found.mean is None)
+    assert not told or "lm: " in told
+    assert not told or "cannot be a base" in told
+
+
+@law()
 def test_rows_together_are_rows_alone(row: Row, fitted: Fitted) -> None:
     """However long those beside them are, and in whatever order they come."""
     model, questions = fitted(row)[0], row.questions()

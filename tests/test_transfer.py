@@ -420,6 +420,23 @@ def test_a_run_without_a_base_says_nothing_of_one(
     assert "[base]" not in ensue("train", "reviews.csv", "--dry-run")[1]
 
 
+def test_pretraining_is_a_recipe_of_language_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    write_reviews(tmp_path / "reviews.csv")
+    words = ("pretrain", "reviews.csv", "--text", "review", "--epochs", "7", "--dry-run")
+    code, shown, _ = ensue(*words)
+    assert code == 0
+    config = tomllib.loads(shown)
+    assert config["task"] == "language"
+    assert config["train"]["epochs"] == 7
+    model = LanguageModel(recipe="pretrain")
+    assert config["train"]["averaging"] == model.train.averaging == 0.998
+    assert config["text"]["level"] == model.text.level == "words"
+    assert config["model"]["dropout_recurrent"] == model.model.dropout_recurrent > 0
+
+
 # --- F6: from any model to any other -----------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train and use": {
         "init": "learning",
         "train": "learning",
+        "pretrain": "language",
         "select": "select",
         "evaluate": "learning",
         "predict": "learning",

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,8 @@ import typer
 
 from ensue.cli.app import AsJson, Device, answer, app, as_json_text, teller
 from ensue.cli.grouped import grouped
-from ensue.cli.learning import TrustCell, trusted
+from ensue.cli.learning import TrainOptions, TrustCell, run_training, trusted
+from ensue.cli.request import Said, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.errors import OptionError, RunError
 from ensue.escape import in_shell, printable
@@ -216,3 +217,31 @@ def _as_json(found: "Filled") -> dict[str, Any]:
         "before_alone": dict(found.before_alone),
         "words": [{"word": w, "bits": b, "bits_before": alone} for w, b, alone in words],
     }
+
+
+LANGUAGE = "language"  # the task of pretraining
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainOptions(TrainOptions):
+    @property
+    def recipe(self) -> str:
+        return "pretrain" if self.files else super().recipe
+
+
+@app.command(
+    examples="""
+    ensue pretrain reviews.csv more.csv --text review --run lm
+    ensue train reviews.csv --base lm --run r1  begin from it
+    """
+)
+@requested
+def pretrain(wanted: PretrainOptions, said: Said) -> None:
+    """Train a language model for others to begin from.
+
+    The same as `ensue train --task language`, with settings that make a good base: words in small
+    letters, dropout in every place, averaged weights. Texts may have labels or none; `ensue train
+    FILES --base RUN` begins from the model.
+    """
+    named = bool(wanted.files) and not wanted.task
+    run_training(replace(wanted, task=LANGUAGE) if named else wanted, said)

@@ -131,6 +131,11 @@ def train(wanted: TrainOptions, said: Said) -> None:
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.
     """
+    run_training(wanted, said)
+
+
+def run_training(wanted: TrainOptions, said: Said) -> None:
+    """Trains as a command says, or tells what it would train."""
     check(wanted, said)
     with shown_while(LOADING):
         from ensue.runs.dealt_members import members_elsewhere

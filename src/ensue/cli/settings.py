@@ -14,7 +14,14 @@ from ensue.cli.app import AsJson, answer, app, as_json_text
 from ensue.cli.page import Page, widest
 from ensue.data.layout import cut
 from ensue.errors import OptionError
-from ensue.runs.known_settings import Setting, TaskSettings, full_key, known_settings, shown_value
+from ensue.runs.known_settings import (
+    Setting,
+    TaskSettings,
+    asked_by,
+    full_key,
+    known_settings,
+    shown_value,
+)
 from ensue.setting_words import WORDS
 from ensue.tasks import TASKS
 
@@ -110,7 +117,9 @@ def settings_page(found: TaskSettings) -> Page:
     column = widest(own for listed in rows.values() for own in listed)
     if found.recipes and len(found.tables) > 1:
         page.heading("Recipes", "what --quick and --best set, unless it is given otherwise")
-        page.entries([(f"--{name}", as_words(own)) for name, own in found.recipes.items()], column)
+        page.entries(
+            [(asked_by(name), as_words(own)) for name, own in found.recipes.items()], column
+        )
     for name, listed in rows.items():
         page.heading(f"[{name}]" if name else "Above all tables", found.about[name])
         page.entries(listed, column)

@@ -22,6 +22,14 @@ ALONE = ""  # keys that stand in no table
 TABLES = (ALONE, "data", "text", "model", "train", "base")  # in the order of config.toml
 
 
+COMMANDS = {"pretrain": "ensue pretrain"}  # recipes that are a command, and no option of one
+
+
+def asked_by(name: str) -> str:
+    """How a recipe is asked for on the command line."""
+    return COMMANDS.get(name, f"--{name}")
+
+
 @dataclass(frozen=True)
 class Setting:
     """default: as TOML holds it, None where there is none; expected: what the values are."""
@@ -36,7 +44,8 @@ class Setting:
 class TaskSettings:
     """tables: the settings of each, by key; about: a sentence on each table; words: the settings
     that each word of the command line stands for, where it stands for any; instead: the setting to
-    name where it stands for none; recipes: what --quick and --best set."""
+    name where it stands for none; recipes: what --quick, --best and
+    commands of their own set."""
 
     task: str
     sentence: str

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ensue.runs.known_settings import (
     Setting,
     TaskSettings,
+    asked_by,
     by_task,
     known_settings,
     shown_value,
@@ -35,7 +36,8 @@ RECIPES_HEAD = """
 ## Recipes
 
 `--quick` is about a minute of training, `--best` hours: less and more effort than the default. They
-set what is not given otherwise; in Python, `Classifier(recipe="quick")`.
+set what is not given otherwise; in Python, `Classifier(recipe="quick")`. `ensue pretrain` trains a
+language model for others to begin from, `LanguageModel(recipe="pretrain")`.
 
 """
 COLUMNS = ("key", "default", "expected", "meaning")
@@ -89,7 +91,7 @@ def _recipes(known: Mapping[str, TaskSettings]) -> list[tuple[str, str, str]]:
             found.setdefault((name, told), []).append(task)
     names = dict.fromkeys(name for name, _ in found)
     return [
-        (f"`--{name}`", told, ", ".join(tasks))
+        (f"`{asked_by(name)}`", told, ", ".join(tasks))
         for name in names
         for (own, told), tasks in found.items()
         if own == name

@@ -51,6 +51,19 @@ from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
 
+# Words as other tasks read them, much dropout in every place, and averaged weights.
+PRETRAIN: Mapping[str, Any] = {
+    "text.level": "words",
+    "text.lower": True,
+    "text.min_count": 2,
+    "model.softmax": "adaptive",
+    "model.columns": 40,
+    "model.steps": 70,
+    "model.dropout_word": 0.1,
+    "model.dropout_recurrent": 0.2,
+    "train.rate": 0.003,
+    "train.averaging": 0.998,
+}
 READ = (Kind.TEXT, Kind.TOKENS, Kind.NAME, Kind.CATEGORY, Kind.CONSTANT)  # a text may repeat
 
 
@@ -74,6 +87,11 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     fills: ClassVar[Fills | None] = Filling()
     counts: ClassVar[Counts | None] = Counting()
     transfers = LanguageTransfers()
+
+    @property
+    def recipes(self) -> Mapping[str, Mapping[str, Any]]:
+        """Beside the usual ones `pretrain`, for a model that others begin from."""
+        return {**super().recipes, "pretrain": PRETRAIN}
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:

@@ -26,8 +26,8 @@ class LanguageTransfers(Transfers):
         own = None if network is None else network.encoder
         if network is None or own is None:
             raise OptionError(
-                f"{called}: model.family = {settings.family} cannot be a base: it has no layers "
-                "over the steps of a text"
+                f"{called}: model.family = {settings.family} cannot be a base: expected a language "
+                "model of cells, model.family = recurrent or both"
             )
         fixed = {"bidirectional": False, "backward_start": "zero"}
         table = {**settings.table(), **fixed}
