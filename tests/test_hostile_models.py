@@ -135,3 +135,9 @@ def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None
         (tmp_path / "model" / file).write_bytes(data)
     told = refusal(tmp_path / "model")
     assert f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in told
+
+
+def test_translations_without_end_are_refused(tmp_path: Path) -> None:
+    model = next(own for own in models() if own.parent.parent.name == "translate-plain")
+    told = refusal(with_settings(model, tmp_path / "long", longest_extra=10**18))
+    assert "model.longest_extra: expected a number ≤ 4096" in told

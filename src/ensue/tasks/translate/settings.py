@@ -12,6 +12,8 @@ from ensue.tasks.blocks.cell_name import OptionalCell, whole_heads
 from ensue.tasks.blocks.recurrent_layers import BACKWARD_START, BackwardStart
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
+LONGEST_EXTRA = 1 << 12  # tokens: a translation that never ends stops there
+
 
 class PairSettings(DecoderSettings, SearchSettings):
     """The network, its batches and the search; keys of one family have no effect on the other.
@@ -76,10 +78,11 @@ class PairSettings(DecoderSettings, SearchSettings):
     longest_factor: float = Field(
         2.0,
         gt=0,
+        le=100,
         description="Most tokens of a translation: this times those of its source, and "
         "longest_extra.",
     )
-    longest_extra: Annotated[int, Field(ge=0)] = Field(
+    longest_extra: Annotated[int, Field(ge=0, le=LONGEST_EXTRA)] = Field(
         20, description="Tokens that a translation may have beyond longest_factor."
     )
 
