@@ -93,8 +93,7 @@ class Request(TolerantOptions):
         typer.Option(
             "--base",
             metavar="RUN",
-            help="Begin from a trained run or model, word vectors or weights; two of them as "
-            "forward,backward.",
+            help="Begin from a trained run or model, word vectors or weights.",
         ),
     ] = ""
     run: Annotated[

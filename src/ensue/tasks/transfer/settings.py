@@ -22,8 +22,8 @@ class BaseSettings(Table):
 
     path: list[str] = Field(
         [],
-        description="Runs or models to begin from, a forward and a backward one or one alone; or a "
-        "file of word vectors, or of torch.nn weights as safetensors.",
+        description="Run or model to begin from, or a file of word vectors, or of torch.nn weights "
+        "as safetensors.",
     )
     digest: str = Field("", description="Digest of the base, as it was when the run began.")
     layers: Annotated[Size | None, ALL] = Field(
