@@ -12,6 +12,12 @@ ENSUE = r"`ensue ([^`]*)`"  # a command to be pasted
 SMALL = "--epochs 1 --set model.hidden_size=4 --set model.embedding_size=4"
 TINY = f"{SMALL} --set model.linear=alone"
 DRY = "--dry-run"
+# Every setting of tables that `select` searches.
+GIVEN = (
+    "--label y --epochs 1 --rate 0.01 --set model.hidden=[4] --set model.embedding_size=4 "
+    "--set model.dropout_layers=0 --set model.batch_rows=8 --set train.schedule=constant "
+    """--set train.weight_decay=0 --set 'model.activations=["relu"]'"""
+)
 LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 
@@ -205,6 +211,33 @@ TABLE = [
     Advice("this is the folder of one run; name another one with",
            f"select films.csv --run run --models gru,lstm {TINY}", r"with (--run)",
            f"select films.csv {{0}} s3 --models gru,lstm {TINY}", slow=True),
+    Advice("models that are named are all trained, one after",
+           f"select films.csv --run s4 --models gru,lstm --trials 2 {TINY}",
+           r"(--models) and --trials", f"select films.csv --run s4 {{0}} gru,lstm {TINY}",
+           slow=True),
+    Advice("is given: nothing is left to search", f"select numbers.csv --run s5 {GIVEN}",
+           r"with `ensue (train)`", f"{{0}} numbers.csv --run s5 {GIVEN}"),
+    # --- a model to begin from ------------------------------------------------------------------
+    Advice("this is not the base that the configuration names",
+           "train films.csv --base lm --run digest --epochs 1 --set base.digest=abc",
+           r"new one: (--set base\.digest=\S+)"),
+    Advice("resumes the run with the base that it began from",
+           "train films.csv --base lm --run based --epochs 1 --set base.digest=abc", ENSUE, "{0}"),
+    Advice("name the cell for this training too", "train films.csv --base mine --run m1 --epochs 1",
+           r"(--set model\.cell=)FILE:NAME", "{typed} {0}mine.py:Mine"),
+    Advice("the base has a cell of its own",
+           "train films.csv --base gone --run begun --epochs 1 --allow base.path",
+           r"(--set model\.cell=)FILE(:\w+)", "{typed} {0}mine.py{1}"),
+    Advice(", or resume with them: {}", "train films.csv --base gone --run based --epochs 1",
+           r"resume with them: (--allow base\.path)"),
+    # --- many processes, other targets ----------------------------------------------------------
+    Advice("expected several networks to share out", f"train films.csv --run shared {TINY} "
+           "--workers 2", r"add (--members \d+)", slow=True),
+    Advice("train with --set model.encoder=recurrent --set model.bidirectional=false",
+           "export run run.js --streaming", r"train with (--set \S+ --set [\w.]+=\w+)",
+           f"train films.csv --run ahead {TINY} {{0}}"),
+    Advice("export it without --streaming", "export table table.js --unchecked --streaming",
+           r"it (without) --streaming", "export table table.js --unchecked", slow=True),
     # --- of one's own understanding ---------------------------------------------------------------
     Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
     Advice("that are each there or not choose --output logistic",
@@ -242,6 +275,10 @@ RUNS = {
     "plain": f"films.csv {TINY} --set model.encoder=plain --set model.pooling=mean",
     "lab": f"labelled.txt --format labelled {TINY}",
     "lm": f"films.csv --task language --text review {SMALL}",
+    "based": "films.csv --base lm --epochs 1",
+    "mine": f"films.csv --task language --text review {SMALL} --set model.cell=mine.py:Mine",
+    "begun": "films.csv --base mine --epochs 1 --set model.cell=mine.py:Mine",
+    "table": "numbers.csv --label y --epochs 1",
 }
 EVALUATED = ("lab", "evaluated")
 
@@ -251,6 +288,7 @@ HEADS = "needs a Transformer, or a text of hundreds of words: test_heads.py has 
 BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
 SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
 NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports what it advises"
+SEARCHED = "needs a search that has ended: test_search.py goes on with one"
 MISSING = "needs a machine without compilers or packages"
 ELSEWHERE: dict[str, str] = {
     "which `ensue settings` lists": "a longer list of what a message names",
@@ -266,7 +304,11 @@ ELSEWHERE: dict[str, str] = {
     "train with --set text.level=words": NOT_EXPORTED,
     "train with --set model.linear=mixed": NOT_EXPORTED,
     "train with --set model.output=crf": NOT_EXPORTED,
-    "train with --set model.family=direct": NOT_EXPORTED,
+    "train with --set model.linear_share=0": "as above, of streams: test_export_streaming.py",
+    "ray: expected a cluster": "needs a cluster of Ray: test_ray.py works on one",
+    "trials are proposed by Optuna, which is not installed": MISSING,
+    "trials must follow from the same": SEARCHED,
+    "has other settings than those that are proposed": SEARCHED,
     "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
     "resumes the run.": BROKEN,
     "there are no best weights so far": BROKEN,

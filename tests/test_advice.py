@@ -17,6 +17,16 @@ import ensue as package
 from ensue import cli
 
 PACKAGE = Path(package.__file__).parent
+CELL = """
+from ensue.cells import Cell
+from ensue.equations import Matrix, tanh
+
+class Mine(Cell):
+    W, U = Matrix("x"), Matrix("h")
+
+    def step(self, x, h):
+        return tanh(self.W @ x + self.U @ h)
+"""
 Told = tuple[int, str]
 
 
@@ -47,6 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "tickets.csv": f"id,subject,priority,hours\n{tickets}",
         "numbers.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{k % 2}\n" for k in range(40)),
         "sales.csv": f"day,sales\n{days(60)}",
+        "mine.py": CELL,
         "labelled.txt": "".join(f"{('good', 'bad')[k % 2]} the film {k}\n" for k in range(60)),
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
@@ -59,6 +70,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def train(name: str) -> None:
     """A run that commands name, if it is not there yet."""
     if not Path(name).exists():
+        for base in {*shlex.split(RUNS[name])} & RUNS.keys():
+            train(base)
         code, told = said(f"train {RUNS[name]} --run {name}")
         assert code == 0, told
         if name in EVALUATED:

@@ -305,6 +305,22 @@ def heard_by(heard: list[str]) -> Say:
     return say
 
 
+def test_trials_that_were_proposed_otherwise_are_refused(
+    tables: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "s"
+    search(tables, place, SearchRequest(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(Proposer, "round", lambda *_: [{"train.rate": 0.5}])
+        with pytest.raises(RunError) as caught:
+            search(tables, place, SearchRequest(1))
+        assert str(caught.value) == (
+            f"{place / 'selection.json'}: trial 0 has other settings than those that are proposed "
+            "now, as by another version of Optuna; name another --run, or go on with that version"
+        )
+    assert search(tables, place, SearchRequest(1)).winner is not None
+
+
 def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path: Path) -> None:
     place = tmp_path / "s"
     search(tables, place, SearchRequest(1))

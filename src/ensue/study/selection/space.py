@@ -39,7 +39,7 @@ class OpenSpace:
         if not left:
             raise OptionError(
                 f"select: every setting of the search space of {config.task} is given: nothing is "
-                "left to search; leave some of --set out, or compare models with --models"
+                "left to search; leave some of --set out, or train this model with `ensue train`"
             )
         return cls(config, left)
 
