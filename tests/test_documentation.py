@@ -46,7 +46,7 @@ DOCUMENTS = [
 SHOWN_ONLY = {"cpp", "csv", "diff", "html", "latex", "mermaid", "tsv"}
 # No `head`: it closes the pipe early, and whether the writer notices is a matter of luck.
 EXECUTED = {"head", "ensue", "python", "cat", "echo", "grep", "ls", "printf", "sort", "tail", "wc"}
-PARSED = {"pip", "git", "cd"}
+PARSED = {"pip", "git", "cd", "torchrun"}
 LONGEST = 300  # seconds for one command
 WARM = "WARM_COMMANDS"  # a folder that stands before the others on the PATH of commands
 
@@ -201,6 +201,8 @@ def rehearse(words: list[str]) -> None:
         shell(shlex.join(["make", "--dry-run", *words[1:]]))
     elif program == "ensue":  # an unknown word or option fails before the help is printed
         shell(shlex.join([*words, "--help"]))
+    elif program == "torchrun":  # starts what stands after its own words
+        rehearse(words[words.index("--") + 1 :])
 
 
 def run_command(command: Command, long: bool) -> str | None:

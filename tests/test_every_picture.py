@@ -209,7 +209,7 @@ def ensue(
     monkeypatch.setattr("ensue.study.foundations.lab.run_lab", lambda *given: lab())
     report = memory_report(100)
     monkeypatch.setattr("ensue.study.memory.study.study_memory", lambda *given: report)
-    monkeypatch.setattr("ensue.study.selection.selection.select", lambda *given: selection())
+    monkeypatch.setattr("ensue.study.selection.selection.select_among", lambda *given: selection())
     return commands_in(place, capsys, monkeypatch)
 
 

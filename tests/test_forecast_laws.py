@@ -374,8 +374,9 @@ def test_members_answer_with_their_mean(tmp_path: Path) -> None:
     found = both.backtest(columns).point
     both.save(tmp_path / "model")
     saved, single = read_model(tmp_path / "model"), []
+    one = {**saved.facts, "members": 1}
     for network in both.networks:
-        alone = Forecaster.of_saved(replace(saved, networks=[network.state_dict()]))
+        alone = Forecaster.of_saved(replace(saved, facts=one, networks=[network.state_dict()]))
         single.append(alone.backtest(columns).point)
     np.testing.assert_allclose(found, (single[0] + single[1]) / 2, rtol=1e-5)
 

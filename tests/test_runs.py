@@ -147,6 +147,7 @@ def test_inference_prints_what_nobody_said(tmp_path: Path) -> None:
         "text: review (texts, 6 words on average)",
         "label: stars (2 different numbers)",
         "task: classify (one label for each row)",
+        "not used: film (7 different values); learn from them, too, with --columns film",
         "split: 80 % train, 10 % validation, 10 % test, by the hash of each row",
     ]
     other, third = (str(reviews(tmp_path / name)) for name in ("o.csv", "t.csv"))
@@ -397,9 +398,13 @@ def test_bad_rows_are_counted(tmp_path: Path) -> None:
 # --- config.toml -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("base", [{}, {"base": {"path": ["/a/lm"], "layers": 1}}])
 @pytest.mark.parametrize("task", ["classify", "label"])
-def test_a_configuration_is_complete_and_reads_back(task: str, tmp_path: Path) -> None:
+def test_a_configuration_is_complete_and_reads_back(
+    task: str, base: dict[str, Any], tmp_path: Path
+) -> None:
     tables = {
+        **base,
         "task": task,
         "members": 2,
         "data": {
@@ -417,10 +422,11 @@ def test_a_configuration_is_complete_and_reads_back(task: str, tmp_path: Path) -
     path.write_text(config.text_of(tmp_path))
     assert RunConfig.read(path) == config
     written = tomllib.loads(path.read_text())
-    for name in TABLES:
+    names = [name for name in TABLES if name != "base" or base]
+    for name in names:
         settings = getattr(config, name)
         assert set(written[name]) == set(type(settings).model_fields), "no hidden default"
-    assert {"task", "members", *TABLES} == set(written)
+    assert {"task", "members", *names} == set(written)
     model = config.new_model()
     assert (model.text, model.model, model.train) == (config.text, config.model, config.train)
 
@@ -444,7 +450,7 @@ def test_every_problem_of_a_configuration_is_told(tmp_path: Path) -> None:
         "  model.cell: " + told_of_cells() + "\n"
         "  model.hidden_size: expected a number ≥ 1, got 0\n"
         "  train.rate: expected a number > 0, got -0.1\n"
-        "  unknown table 'trian': did you mean 'train'? Known: data, model, text, train"
+        "  unknown table 'trian': did you mean 'train'? Known: base, data, model, text, train"
     )
     assert refused(lambda: RunConfig.of({"task": "clasify"})) == (
         f"unknown task 'clasify': did you mean 'classify'? Known: {', '.join(sorted(TASKS))}"

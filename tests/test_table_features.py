@@ -161,10 +161,11 @@ def test_two_months_a_quarter_apart_tell_all_apart() -> None:
 def test_empty_cells_are_marked_and_give_nothing() -> None:
     rows: Rows = [{**row, "sold": "" if k % 5 == 0 else row["sold"]} for k, row in enumerate(ROWS)]
     features = ["month(sold, learned=True)", "weekday(sold)"]
+    given = {"hidden": [4], "features": features}
     with pytest.raises(DataError, match=r"row:1: column 'sold': expected a value, got ''"):
-        TableModel(model={"features": features}, train=FAST).fit(rows, HELD, target="price")
-    given = {"hidden": [4], "features": features, "missing": "indicator"}
+        TableModel(model={**given, "missing": "error"}, train=FAST).fit(rows, HELD, target="price")
     model = TableModel(model=given, train=FAST).fit(rows, HELD, target="price")
+    assert model.model.missing == "indicator"  # unless something else is said
     with torch.no_grad():
         found = layer_of(model).double()(read(model, rows[:2]))
     assert found[0].tolist() == [0] * 8 + [1, 1]
@@ -184,6 +185,16 @@ def test_the_order_of_day_and_month_is_that_of_training() -> None:
     american = [{"day": row["sold"].strftime("%m/%d/%Y"), "price": row["price"]} for row in ROWS]
     swapped.fit(american, american[:20], target="price")
     assert read(swapped, [{"day": "02/03/2021"}]).tolist() == [[2.0]]
+
+
+def test_dates_in_a_few_spellings_are_the_same_dates() -> None:
+    ways = ("%Y-%m-%d", "%d %b %Y", "%d/%m/%Y")
+    mixed = [{**row, "sold": row["sold"].strftime(ways[k % 3])} for k, row in enumerate(ROWS)]
+    given = {"hidden": [], "features": ["month(sold)", "weekday(sold)", "column(sold)"]}
+    model = TableModel(model=given, train=FAST).fit(mixed, HELD, target="price")
+    assert torch.equal(read(model, mixed), read(model, ROWS))
+    months = [row["sold"].month for row in ROWS]
+    assert read(model, mixed)[:, 0].tolist() == months
 
 
 SMALL = [{"day": k % 7, "month": k % 12 + 1, "word": "a", "price": k / 3} for k in range(30)]
@@ -219,8 +230,18 @@ def test_numbers_may_be_months_and_days() -> None:
         ),
         (
             ["month(day)"],
-            [{**row, "day": ("2021-02-03", "3 Feb 2021")[k % 2]} for k, row in enumerate(SMALL)],
+            [{**row, "day": ("2021-02-03", "02/03/2021")[k % 2]} for k, row in enumerate(SMALL)],
+            "'02/03/2021' may be a day and a month or a month and a day: say order='day-first'",
+        ),
+        (
+            ["month(day)"],
+            [{**row, "day": ("13/04/2021", "04/13/2021")[k % 2]} for k, row in enumerate(SMALL)],
             "column 'day': expected dates in one spelling, got",
+        ),
+        (
+            ["month(day)"],
+            [{**row, "day": ("2021-02-03", "2021-02-30")[k % 2]} for k, row in enumerate(SMALL)],
+            "row:2: column 'day': expected a date, or a month 1 … 12, got '2021-02-30'",
         ),
         (["column(day)"], [{**row, "day": ""} for row in SMALL], "got empty cells"),
     ],

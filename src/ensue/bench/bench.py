@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from ensue.bench.case import FOUR_SHAPES, Case, full_cases, quick_cases, select
+from ensue.bench.case import FOUR_SHAPES, Case, chosen_cases, full_cases, quick_cases
 from ensue.bench.contenders import compile_once, make_contest
 from ensue.bench.peers import PYTHON, SCRIPT, PeerFailed, Peers
 from ensue.bench.report import Report, Result, environment, work_of
@@ -63,7 +63,7 @@ def load_cells(own: Sequence[str]) -> dict[str, Cell]:
 
 def choose_cases(cells: Mapping[str, Cell], full: bool, patterns: Sequence[str]) -> list[Case]:
     names = list(cells)
-    return select(full_cases(names) if full else quick_cases(names), patterns)
+    return chosen_cases(full_cases(names) if full else quick_cases(names), patterns)
 
 
 # -------------------------------------------------------------------- progress

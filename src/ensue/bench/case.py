@@ -136,7 +136,7 @@ def _unknown_word(word: str, patterns: Sequence[str], known: Collection[str]) ->
     return unknown("word in the name of a case", word, known)
 
 
-def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
+def chosen_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
     """The cases with all words of one of the patterns: "LSTM.train", "lengths", "T400.B32"."""
     if not patterns:
         return list(cases)

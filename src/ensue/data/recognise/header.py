@@ -23,7 +23,8 @@ class Unnamed(NamedTuple):
 
 def unnamed_columns(names: Sequence[str], rows: Sequence[Row]) -> Unnamed | None:
     """Names for columns that have none: a name that repeats as a value of its own column, or a
-    number with decimals over numbers, is no name. None where the names may be ones.
+    number with decimals over numbers, is no name. None where the names may be ones, and where a
+    word stands over numbers: it can be nothing else.
 
     >>> from ensue.data.rows import Place
     >>> rows = [Row(Place("", k), {"Rossi": f"name{k}", "Italian": "Italian"}) for k in range(9)]
@@ -33,8 +34,11 @@ def unnamed_columns(names: Sequence[str], rows: Sequence[Row]) -> Unnamed | None
     if len(rows) < FEWEST or len(names) < 2 or _counted(names):
         return None
     columns = [column_of(rows, name) for name in names]
+    below = {name: [str(row.fields.get(name, "")).strip() for row in rows] for name in names}
+    if any(_names_numbers(name, values) for name, values in below.items()):
+        return None
     for column in columns:
-        values = [str(row.fields.get(column.name, "")).strip() for row in rows]
+        values = below[column.name]
         if column.kind in (*VALUES, Kind.CONSTANT) and _repeats(column, values):
             return Unnamed(_names(columns), f"{column.name!r} stands below itself, too")
         if column.kind is Kind.NUMBER and "." in column.name and number_of(column.name) is not None:
@@ -47,6 +51,14 @@ def _counted(names: Sequence[str]) -> bool:
     numbers = [number_of(name) for name in names]
     known = [number for number in numbers if number is not None and number == int(number)]
     return len(known) >= RUN and known == [known[0] + k for k in range(len(known))]
+
+
+def _names_numbers(name: str, values: Sequence[str]) -> bool:
+    """Whether a word stands over numbers."""
+    given = [value for value in values if value]
+    if number_of(name) is not None or not given:
+        return False
+    return all(number_of(value) is not None for value in given)
 
 
 def _repeats(column: Column, values: Sequence[str]) -> bool:

@@ -119,8 +119,9 @@ def _spelling(column: Column, there: list[str], order: str, how: str) -> Spellin
             "write them as 2021-01-31"
         )
     if len(found) > 1:
+        either = next(text for text in there if len(spellings_of([text], column.name, order)) > 1)
         raise DataError(
-            f"column {column.name!r}: {there[0]!r} may be a day and a month or a month and a day: "
+            f"column {column.name!r}: {either!r} may be a day and a month or a month and a day: "
             f"say order={DAY_FIRST!r} or order={MONTH_FIRST!r} in the feature, or write dates as "
             "2021-01-31"
         )
