@@ -129,6 +129,11 @@ def test_onnx_computes_what_python_does(sample: Subjects) -> None:
     sample.in_onnx()
 
 
+def test_a_state_that_is_the_input_itself_enters_the_scan() -> None:
+    """The graph of QRNN keeps x, which no operator of a step read: a KeyError."""
+    Subjects([Recurrent("QRNN", 3, 4)]).in_onnx()
+
+
 @pytest.mark.slow
 @needs_c
 @needs_node

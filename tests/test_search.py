@@ -146,7 +146,7 @@ def test_what_somebody_gave_is_not_searched(
         space_of(configured(row, tmp_path, monkeypatch, *every, small=False))
     assert str(caught.value) == (
         "select: every setting of the search space of classify is given: nothing is left to "
-        "search; leave some of --set out, or compare models with --models"
+        "search; leave some of --set out, or train this model with `ensue train`"
     )
 
 

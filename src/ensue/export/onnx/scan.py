@@ -119,7 +119,7 @@ def scan(
         if node.op == "product" and node.args[0] is equations.x
     ]
     given = {node: outside.name(node) for node in hoisted}
-    if equations.uses_x_elementwise or equations.output is equations.x:
+    if equations.uses_x_elementwise or any(root is equations.x for root in equations.roots):
         given[equations.x] = x
     body = Builder(builder)
     old = {node: body.name() for node in equations.old.values()}
