@@ -89,13 +89,14 @@ class Request(TolerantOptions):
         ),
     ] = ""
     base: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--base",
             metavar="RUN",
-            help="Begin from a trained run or model, word vectors or weights.",
+            help="Begin from a trained run or model, word vectors or weights; twice: a forward and "
+            "a backward language model.",
         ),
-    ] = ""
+    ] = None
     run: Annotated[
         Path, typer.Option("--run", "--out", "--output", metavar="FOLDER", help="Run folder.")
     ] = Path("run")
@@ -251,7 +252,7 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
 def _own_settings(wanted: Request) -> list[str]:
     """The settings that options of the request stand for."""
     found = [f"train.device={wanted.device}"] if wanted.device else []
-    paths = [str(Path(path).resolve()) for path in names_of(wanted.base)]
+    paths = [str(Path(path).resolve()) for path in wanted.base or []]
     return [*found, f"base.path={json.dumps(paths)}"] if paths else found
 
 

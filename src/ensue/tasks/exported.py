@@ -203,6 +203,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "an n-gram language model (model.family = ngram)",
         "train a network (model.family = recurrent)",
     ),
+    "backward": (
+        "a language model that reads from the right (model.direction = backward)",
+        "train with --set model.direction=forward",
+    ),
     "c": (
         "an operator that C does not have yet, as convolutions over pictures",
         "export it as ONNX or JavaScript",

@@ -17,7 +17,8 @@ from torch.nn.functional import dropout as dropped
 
 from ensue.cells import Cell, RecurrentDropout
 from ensue.engine.recurrence import State
-from ensue.errors import unknown
+from ensue.engine.rows import reverse_time
+from ensue.errors import OptionError, unknown
 from ensue.layers.lengths import step_mask
 from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
@@ -70,6 +71,12 @@ class EncoderSettings(LayerSettings):
     )
     bidirectional: bool = Field(True, description="A recurrent encoder reads in both directions.")
     backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
+    directions: Literal["joined", "apart"] = Field(
+        "joined",
+        description="Layers of a recurrent encoder that reads in both directions: joined, each "
+        "reads both directions of the one below; apart, each direction has layers of its own, over "
+        "its own half of a step's numbers, as two language models have.",
+    )
     final_states: Literal["top", "all"] = Field(
         "top",
         description="What pooling `last` takes of a recurrent encoder: the end states of the top "
@@ -123,13 +130,15 @@ class RecurrentEncoder(Encoder):
         "hidden_size",
         "bidirectional",
         "backward_start",
+        "directions",
         "initial_state",
         "output_layers",
     )
 
     @staticmethod
     def layer(number: int) -> tuple[str, ...]:
-        return (f"recurrent.forwards.{number}.", f"recurrent.backwards.{number}.")
+        ways = ("recurrent.forwards", "recurrent.backwards", "from_right.forwards")
+        return tuple(f"{way}.{number}." for way in ways)
 
     def __init__(
         self,
@@ -172,7 +181,9 @@ class RecurrentEncoder(Encoder):
         self.final_size = sum(way.state_sizes[0] for way in ways[-self.last :])
 
     @classmethod
-    def of(cls, settings: EncoderSettings, input_size: int) -> RecurrentEncoder:
+    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
+        if settings.bidirectional and settings.directions == "apart":
+            return TwoWayEncoder.of(settings, input_size)
         return cls(
             input_size,
             cell=cell_of(settings),
@@ -189,7 +200,8 @@ class RecurrentEncoder(Encoder):
 
     @staticmethod
     def describe(settings: EncoderSettings) -> str:
-        ways = "bidirectional " if settings.bidirectional else ""
+        both = "two-way " if settings.directions == "apart" else "bidirectional "
+        ways = both if settings.bidirectional else ""
         return f"{settings.layers} × {ways}{settings.cell} of {settings.hidden_size}"
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -199,6 +211,47 @@ class RecurrentEncoder(Encoder):
     def final(self, state: tuple[State, ...]) -> Tensor:
         """(batch, final_size) of the state that the layers end in."""
         return torch.cat([parts[0] for parts in state[-self.last :]], -1)
+
+
+class TwoWayEncoder(Encoder):
+    """Two stacks of layers that meet at the top alone, as a forward and a backward language model:
+
+        y_t = [l_t; r_t],  l = layers(x_1[:h] … x_t[:h]),  r = layers'(x_n[h:] … x_t[h:])
+
+    h being half of a step's numbers: the word vectors of the one stand before those of the other.
+    final: the end states of the top layers, or of all layers, those from the left first."""
+
+    def __init__(self, left: RecurrentEncoder, right: RecurrentEncoder) -> None:
+        super().__init__()
+        self.recurrent, self.from_right = left.recurrent, right.recurrent
+        self.last = left.last
+        self.output_size = left.output_size + right.output_size
+        self.final_size = left.final_size + right.final_size
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> TwoWayEncoder:
+        if input_size % 2:
+            raise OptionError(
+                "model.directions = apart: each direction reads half of a step's numbers; expected "
+                f"an even number of them, got {input_size}"
+            )
+        one_way = settings.model_copy(update={"bidirectional": False})
+        left, right = (RecurrentEncoder.of(one_way, input_size // 2) for _ in range(2))
+        assert isinstance(left, RecurrentEncoder)
+        assert isinstance(right, RecurrentEncoder)
+        return cls(left, right)
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        return RecurrentEncoder.describe(settings)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        lengths = lengths.cpu()
+        left, right = x.chunk(2, -1)
+        ahead, ends = self.recurrent(left, lengths=lengths)
+        back, starts = self.from_right(reverse_time(right, lengths), lengths=lengths)
+        y = torch.cat([ahead, reverse_time(back, lengths)], -1)
+        return y, torch.cat([parts[0] for own in (ends, starts) for parts in own[-self.last :]], -1)
 
 
 class PlainEncoder(Encoder):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -47,6 +47,12 @@ class BothSidesLanguage(RecurrentLanguage):
     scores and writes texts as any other, and is what both sides are compared with. The cost is
     the sum of the two. In a stream, the right side begins with the tokens `ahead` of the piece
     that a batch holds."""
+
+    encoder_weights: ClassVar[Mapping[str, str]] = {
+        "recurrent.": "recurrent.",
+        "right.": "from_right.",
+    }
+    two_ways = True
 
     def __init__(
         self,

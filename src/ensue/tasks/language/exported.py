@@ -56,6 +56,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     members = [own for own in model.networks if isinstance(own, LanguageNetwork)]
     if not members:
         raise refuse("counted", "language")
+    if model.model.direction == "backward":
+        raise refuse("backward", "language")
     carried = [own.eval().begin(1) for own in members]
     twice = [own.begin(2) for own in members]
     states, begun = list[Input](), dict[str, Any]()

@@ -10,6 +10,7 @@ from torch import nn
 
 from ensue.data.ragged import Ragged
 from ensue.errors import OptionError
+from ensue.tasks.language.backward import FromTheRight
 from ensue.tasks.language.both_sides import BothSidesLanguage
 from ensue.tasks.language.convolution import ConvolutionLanguage
 from ensue.tasks.language.ensemble import Ensemble, NextToken
@@ -78,7 +79,10 @@ class NetworkFamily(LanguageFamily):
         return BASELINE
 
     def members(self, model: AnyLanguageModel) -> Sequence[NextToken]:
-        return cast(list[LanguageNetwork], model.networks)
+        networks = cast(list[LanguageNetwork], model.networks)
+        if model.model.direction == "backward":
+            return [FromTheRight(network) for network in networks]
+        return networks
 
     def baselines(self, rows: Ragged, model: AnyLanguageModel) -> dict[str, float]:
         return {f"{BASELINE.order}-grams": model.learned.ngrams.perplexity(rows)}

@@ -26,6 +26,11 @@ class Writer:
 
     def __init__(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> None:
         """whole: the prompt ends with a whole word; else its last one is only begun."""
+        if model.model.direction == "backward":
+            raise OptionError(
+                "a backward language model reads from the right and cannot go on from a prompt: "
+                "expected model.direction = forward"
+            )
         self._ensemble = ensemble_of(model)
         self._words, self._tokeniser = model.learned.words, model.learned.tokeniser
         self._spelling = spelling_of(self._tokeniser.name)

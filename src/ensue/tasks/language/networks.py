@@ -7,6 +7,7 @@ They read streams: tokens (time, batch), each column a text that goes on in the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar, Self
 
@@ -63,7 +64,9 @@ class LanguageNetwork(nn.Module, ABC):
 
     output: WordOutput
     encoder: ClassVar[str | None] = None  # the kind in ENCODERS that computes y as it does
-    encoder_weights: ClassVar[tuple[str, ...]] = ()  # how the names of its weights begin
+    # how the names of its weights begin, and how they do in that encoder
+    encoder_weights: ClassVar[Mapping[str, str]] = {}
+    two_ways: ClassVar[bool] = False  # that encoder reads from the right too
     first = END_NUMBER  # all texts are read as one: before a text is the end of another
 
     @classmethod

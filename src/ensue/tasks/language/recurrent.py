@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from torch import Tensor
 from torch.nn.functional import dropout
 
@@ -28,7 +31,7 @@ class RecurrentLanguage(LanguageNetwork):
     the same features at all steps of a batch."""
 
     encoder = "recurrent"
-    encoder_weights = ("recurrent.",)
+    encoder_weights: ClassVar[Mapping[str, str]] = {"recurrent.": "recurrent."}
 
     def __init__(
         self,
@@ -61,7 +64,8 @@ class RecurrentLanguage(LanguageNetwork):
 
     @staticmethod
     def describe(settings: LanguageSettings) -> str:
-        return f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
+        way = ", from the right" if settings.direction == "backward" else ""
+        return f"{settings.layers} × {settings.cell} of {settings.hidden_size}{way}"
 
     def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """carried: the parts of each layer's state, by layer and part."""

@@ -29,6 +29,11 @@ class LanguageSettings(LayerSettings):
         description="Kind of language model; both: cells from the left and cells from the right, "
         "for `ensue fill`.",
     )
+    direction: Literal["forward", "backward"] = Field(
+        "forward",
+        description="End that a text is read from; backward: from its last token to its first, for "
+        "a base beside a forward model.",
+    )
     order: Annotated[int, Field(ge=1, le=10)] = Field(
         5, description="n of the n-grams: the tokens before and the one that follows."
     )
@@ -76,4 +81,13 @@ class LanguageSettings(LayerSettings):
     def _whole_heads(self) -> Self:
         if self.family == "transformer":
             whole_heads(self.hidden_size, self.heads)
+        return self
+
+    @model_validator(mode="after")
+    def _direction_of_cells(self) -> Self:
+        if self.direction == "backward" and self.family != "recurrent":
+            raise ValueError(
+                f"direction: expected forward with family {self.family}, got backward; a backward "
+                "model is of family recurrent"
+            )
         return self

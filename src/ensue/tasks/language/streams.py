@@ -46,6 +46,12 @@ def stream_of(rows: Ragged, end: int) -> Tokens:
     return tokens
 
 
+def read_from(tokens: Tokens, direction: str) -> Tokens:
+    """A text as a model of that direction reads it: a backward one from its last token to its
+    first. Between texts stands their end, so that it is the start of the one before as well."""
+    return tokens[::-1].copy() if direction == "backward" else tokens
+
+
 class StreamSource:
     """A text as `columns` streams, in pieces of `steps` tokens: what is carried from a piece to
     the next is the state at its end. ahead: how many tokens after it a batch holds."""

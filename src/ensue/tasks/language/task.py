@@ -33,7 +33,7 @@ from ensue.tasks.language.ngram.study import Counting
 from ensue.tasks.language.options import OPTIONS
 from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
-from ensue.tasks.language.streams import StreamSource, stream_of
+from ensue.tasks.language.streams import StreamSource, Tokens, read_from, stream_of
 from ensue.tasks.language.surprisal import Scored
 from ensue.tasks.language.transfers import LanguageTransfers
 from ensue.tasks.language.validation import StreamValidation
@@ -127,7 +127,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         return LearnedLanguage.learn(train, validation, model.text, design)
 
     def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
-        stream = stream_of(model.learned.rows(train), END_NUMBER)
+        stream = _stream(train, model)
         columns, steps = model.model.columns, model.model.steps
         ahead = steps if FAMILIES[model.model.family].looks_ahead else 0
         return StreamSource(stream, "the text", columns=columns, steps=steps, ahead=ahead)
@@ -136,8 +136,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         self, network: nn.Module, part: Part, model: AnyLanguageModel
     ) -> StreamValidation:
         assert isinstance(network, LanguageNetwork)
-        stream = stream_of(model.learned.rows(part), END_NUMBER)
-        return StreamValidation(network, stream, self.metrics, model.train.watch)
+        return StreamValidation(network, _stream(part, model), self.metrics, model.train.watch)
 
     def solve(self, train: Part, validation: Part, model: AnyLanguageModel) -> Solved:
         """The n-grams that were learned: there is nothing to find beside them."""
@@ -180,7 +179,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
             },
             classes=[],
             confusion=[],
-            worst=_surprises(part, logs),
+            worst=_surprises(part, logs, model.model.direction),
             higher_is_better=False,
             notes=_impossible(int(np.isneginf(logs.values).sum())),
             sums=sums,
@@ -260,12 +259,20 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
         return ensemble_of(self).reorder(state, order)
 
 
+def _stream(part: Part, model: AnyLanguageModel) -> Tokens:
+    """A part as the networks of the model read it."""
+    stream = stream_of(model.learned.rows(part), END_NUMBER)
+    return read_from(stream, model.model.direction)
+
+
 # --- of an evaluation --------------------------------------------------------------------------
 
 
 def _filling(rows: Ragged, model: AnyLanguageModel) -> Mapping[str, float]:
     """How well words are filled in, of networks."""
     networks = [network for network in model.networks if isinstance(network, LanguageNetwork)]
+    if model.model.direction == "backward":  # it knows nothing of what stands before a blank
+        return {}
     return filling_scores(networks, stream_of(rows, END_NUMBER)) if networks else {}
 
 
@@ -286,16 +293,18 @@ def _characters(part: Part, learned: LearnedLanguage) -> int:
     return inside + between * (len(part.inputs.values) - len(part)) + len(part)
 
 
-def _surprises(part: Part, logs: Ragged) -> list[Error]:
-    """The least probable tokens, each with those before it."""
+def _surprises(part: Part, logs: Ragged, direction: str) -> list[Error]:
+    """The least probable tokens, each with those that were read just before it."""
     names, found = part.numbers.token_names, []
     for at in np.argsort(logs.values, kind="stable")[:SURPRISES]:
         row = int(np.searchsorted(logs.starts, at, side="right")) - 1
         step = int(at - logs.starts[row])
         tokens = [*(names[k] for k in part.inputs.row(row)), END]
-        before = " ".join(tokens[max(0, step - BEFORE) : step])
+        before = f"{' '.join(tokens[max(0, step - BEFORE) : step])} …"
+        after = f"… {' '.join(tokens[step + 1 : step + 1 + BEFORE])}"
         p = float(np.exp(logs.values[at]))
-        found.append(Error(part.names[row], f"{before} …", tokens[step], "", p))
+        shown = after if direction == "backward" else before
+        found.append(Error(part.names[row], shown, tokens[step], "", p))
     return found
 
 

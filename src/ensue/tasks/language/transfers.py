@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
 from torch import nn
 
 from ensue.errors import OptionError
@@ -11,10 +12,13 @@ from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.transfer.ability import TEXT, EncoderNames, Transfers
-from ensue.tasks.transfer.pretrained import Pretrained, of_all
+from ensue.tasks.transfer.pretrained import Pretrained, renamed
+from ensue.tasks.transfer.two_ways import TWO_WAYS
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
+
+ONE_WAY = {"bidirectional": False, "backward_start": "zero", "directions": "joined"}
 
 
 class LanguageTransfers(Transfers):
@@ -29,8 +33,8 @@ class LanguageTransfers(Transfers):
                 f"{called}: model.family = {settings.family} cannot be a base: expected a language "
                 "model of cells, model.family = recurrent or both"
             )
-        fixed = {"bidirectional": False, "backward_start": "zero"}
-        table = {**settings.table(), **fixed}
+        table = cast(nn.Embedding, network.table).weight.detach().cpu()
+        known = {**settings.table(), **(TWO_WAYS if network.two_ways else ONE_WAY)}
         keys = ("layers", *ENCODERS[own].keys)
         return Pretrained(
             called,
@@ -38,10 +42,11 @@ class LanguageTransfers(Transfers):
             learned.tokeniser,
             {key: getattr(model.text, key) for key in TEXT},
             learned.words,
-            cast(nn.Embedding, network.table).weight.detach().cpu().clone(),
+            torch.cat([table] * (2 if network.two_ways else 1), 1).clone(),
             encoder=own,
-            settings={key: table[key] for key in keys},
-            weights=of_all(network.state_dict(), network.encoder_weights),
+            settings={key: known[key] for key in keys},
+            weights=renamed(network.state_dict(), network.encoder_weights),
+            direction=settings.direction,
             cells=cell_facts(settings),
             dropout={
                 "dropout_input": settings.dropout_input,

@@ -21,7 +21,8 @@ def encoder_settings(own: Pretrained, base: BaseSettings) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if own.encoder:
         found["encoder"] = own.encoder
-        found |= {key: own.settings[key] for key in ENCODERS[own.encoder].keys}
+        known = own.settings  # the copy of an older version does not have every key
+        found |= {key: known[key] for key in ENCODERS[own.encoder].keys if key in known}
         found["layers"] = taken_layers(own, base) + base.added
     if own.word_width:
         found["embedding_size"] = own.word_width

@@ -14,6 +14,7 @@ from ensue.tasks.blocks.cell_name import cell_references
 from ensue.tasks.kept_cells import Trust
 from ensue.tasks.saved import Saved, read_model
 from ensue.tasks.transfer.pretrained import Pretrained, read_copy
+from ensue.tasks.transfer.two_ways import joined
 from ensue.tasks.transfer.weight_files import vectors_base, weights_base
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrain
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
         return copy
-    found = _joined([_read(path, model) for path in base.path])
+    found = joined([_read(path, model) for path in base.path])
     if base.digest and base.digest != found.digest:
         raise RunError(
             f"{found.called}: this is not the base that the configuration names: expected the "
@@ -47,7 +48,7 @@ def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFo
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):
-        now = _joined([_read(path, model) for path in base.path]).digest
+        now = joined([_read(path, model) for path in base.path]).digest
     if now and now != copy.digest:
         raise RunError(
             f"{', '.join(base.path)}: the base has changed since {folder.path} began: was "
@@ -85,9 +86,3 @@ def _trust(saved: Saved, model: Model[Any, Any, Any]) -> Trust:
     if saved.facts.get("cells") and own:
         return Trust(cell=next(iter(own.values())).loaded().cell, command=NAME_THE_CELL)
     return Trust(command=NAME_THE_CELL)
-
-
-def _joined(found: list[Pretrained]) -> Pretrained:
-    if len(found) > 1:
-        raise OptionError("base.path: expected one base, got " + str(len(found)))
-    return found[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,8 +32,9 @@ class Pretrained:
     spread: the scale of a model of vectors. encoder: its kind in ENCODERS, "" where it has none;
     settings: those of [model] that the layers follow from; weights: of the layers, by their names
     in that kind of encoder; cells: what is known of cells of one's own among them. dropout: the
-    rates that it was trained with, by their keys in [model]. vectors, width: a file that has the
-    vectors of words, of so many numbers, where these are not known yet."""
+    rates that it was trained with, by their keys in [model]. direction: "backward" of layers that
+    read from the right, which are no base without others from the left. vectors, width: a file
+    that has the vectors of words, of so many numbers, where these are not known yet."""
 
     called: str
     digest: str
@@ -48,6 +49,7 @@ class Pretrained:
     weights: Mapping[str, Tensor] = field(default_factory=dict)
     cells: Mapping[str, Any] = field(default_factory=dict)
     dropout: Mapping[str, float] = field(default_factory=dict)
+    direction: str = "forward"
     vectors: str = ""
     width: int = 0
 
@@ -119,10 +121,11 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def of_all(weights: Mapping[str, Tensor], prefixes: Sequence[str]) -> dict[str, Tensor]:
-    """The weights whose names begin so, copied."""
+def renamed(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
+    """Copies of the weights whose names begin with a key, which its value takes the place of."""
     return {
-        name: tensor.detach().cpu().to(torch.float32).clone()
+        there + name.removeprefix(begin): tensor.detach().cpu().to(torch.float32).clone()
+        for begin, there in names.items()
         for name, tensor in weights.items()
-        if name.startswith(tuple(prefixes))
+        if name.startswith(begin)
     }

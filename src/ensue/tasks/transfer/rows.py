@@ -14,7 +14,7 @@ from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
 from ensue.tasks.transfer.first_weights import encoder_settings
-from ensue.tasks.transfer.pretrained import Pretrained, of_all
+from ensue.tasks.transfer.pretrained import Pretrained, renamed
 from ensue.tasks.transfer.takeover import text_recipe_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RowTransfers(Transfers):
             None if scale is None else scale.spread,
             settings.encoder,
             {"layers": settings.layers} | {key: settings.table()[key] for key in keys},
-            of_all(network.encoder.state_dict(), [""]),
+            renamed(network.encoder.state_dict(), {"": ""}),
             cells,
             {key: getattr(settings, key) for key in DROPOUT},
         )

@@ -23,7 +23,7 @@ class BaseSettings(Table):
     path: list[str] = Field(
         [],
         description="Run or model to begin from, or a file of word vectors, or of torch.nn weights "
-        "as safetensors.",
+        "as safetensors; or two, a forward and a backward language model.",
     )
     digest: str = Field("", description="Digest of the base, as it was when the run began.")
     layers: Annotated[Size | None, ALL] = Field(

@@ -129,6 +129,7 @@ def _layers(
         "hidden_size": hidden,
         "bidirectional": both,
         "backward_start": "zero",
+        "directions": "joined",
         "initial_state": "zero",
         "output_layers": False,
     }

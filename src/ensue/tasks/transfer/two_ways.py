@@ -1,0 +1,74 @@
+"""A forward and a backward language model as one base: their layers stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+import torch
+
+from ensue.errors import OptionError
+from ensue.tasks.transfer.pretrained import Pretrained, renamed
+
+TOGETHER = "for both directions name a forward and a backward language model, --base A --base B"
+# How the names of a backward model's weights begin, and how in an encoder of two ways.
+FROM_RIGHT = {"recurrent.": "from_right."}
+TWO_WAYS = {"bidirectional": True, "backward_start": "zero", "directions": "apart"}
+
+
+def joined(found: Sequence[Pretrained]) -> Pretrained:
+    """What several bases give together."""
+    if len(found) == 1:
+        if found[0].direction == "backward":
+            raise OptionError(
+                f"{found[0].called}: a backward language model is no base by itself; {TOGETHER}"
+            )
+        return found[0]
+    ways = [own.direction for own in found if _one_way(own)]
+    if len(found) > 2 or sorted(ways) != ["backward", "forward"]:
+        listed = ", ".join(f"{own.called} ({_kind(own)})" for own in found)
+        raise OptionError(f"base.path: expected one base, got {len(found)}: {listed}; {TOGETHER}")
+    left, right = sorted(found, key=lambda own: own.direction, reverse=True)
+    _refuse_misfits(left, right)
+    assert left.table is not None
+    assert right.table is not None
+    return replace(
+        left,
+        called=f"{left.called} and {right.called}",
+        digest=sha256(f"{left.digest} {right.digest}".encode()).hexdigest(),
+        table=torch.cat([left.table, right.table], 1),
+        settings={**left.settings, **TWO_WAYS},
+        weights={**left.weights, **renamed(right.weights, FROM_RIGHT)},
+    )
+
+
+def _one_way(own: Pretrained) -> bool:
+    recurrent = own.encoder == "recurrent" and own.words is not None and own.table is not None
+    return recurrent and not own.settings["bidirectional"]
+
+
+def _kind(own: Pretrained) -> str:
+    return own.direction if _one_way(own) else "no layers of words in one direction"
+
+
+def _refuse_misfits(left: Pretrained, right: Pretrained) -> None:
+    """Both read the same words, in layers of the same kind and sizes."""
+    assert left.words is not None
+    assert right.words is not None
+    compared = {f"text.{key}": (left.text[key], right.text[key]) for key in left.text}
+    compared |= {f"model.{key}": (left.settings[key], right.settings[key]) for key in left.settings}
+    compared["model.embedding_size"] = (left.word_width, right.word_width)
+    wrong = [
+        f"{key}: {one!r} and {other!r}" for key, (one, other) in compared.items() if one != other
+    ]
+    if left.words.tokens != right.words.tokens or left.tokeniser != right.tokeniser:
+        sizes = f"{len(left.words):,} and {len(right.words):,} tokens"
+        wrong.append(f"the vocabulary: {sizes}, not the same ones; train both on the same files")
+    if dict(left.cells) != dict(right.cells):
+        wrong.append("model.cell: two different cells of one's own")
+    if wrong:
+        raise OptionError(
+            f"{left.called} and {right.called} do not fit each other: expected the same words and "
+            "layers\n  " + "\n  ".join(wrong)
+        )
