@@ -82,7 +82,7 @@ def test_a_backward_model_learns_what_stands_before() -> None:
     model.fit(texts, texts)
     (scored,) = model.score(["c x d"])
     assert scored.bits[0] < 0.7  # c is known once d has been read
-    assert scored.bits[2] > 1.0  # and d is one of three
+    assert scored.bits[2] > 2 * scored.bits[0]  # and d is one of three
 
 
 def test_a_backward_model_does_not_write_and_is_not_exported(ways: tuple[Path, Path]) -> None:
@@ -135,7 +135,7 @@ def test_both_directions_of_a_layer_are_frozen_together(ways: tuple[Path, Path])
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
     groups = rates_of(model.networks[0], model).groups
     assert [own.name for own in groups] == ["words", "layer 1", "layer 2", "head"]
-    fresh = {n: p for n, p in model.fresh(1).named_parameters()}
+    fresh = dict(model.fresh(1).named_parameters())
     now = dict(model.networks[0].named_parameters())
     assert [own.name for own in groups if moved_in(own, fresh, now)] == ["head"]
     layer = next(own for own in groups if own.name == "layer 1").parameters

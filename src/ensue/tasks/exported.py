@@ -199,6 +199,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "an output that reads the label before (model.output = previous)",
         "train with --set model.output=crf",
     ),
+    "letter context": (
+        "a character language model beside the words of a labeller",
+        "train without that base",
+    ),
     "counted": (
         "an n-gram language model (model.family = ngram)",
         "train a network (model.family = recurrent)",

@@ -81,6 +81,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     learned: LearnedLabels = model.learned
     if not all(isinstance(own.output, (Stepwise, CRF)) for own in model.networks):
         raise refuse("previous label", "label")
+    if learned.context is not None:
+        raise refuse("letter context", "label")
     if learned.inputs.words is None:
         read, linear = read_steps(learned.inputs, model.text), None
     else:

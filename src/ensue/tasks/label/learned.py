@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
-from ensue.errors import DataError
+from ensue.errors import DataError, OptionError
 from ensue.metrics.spans import OUTSIDE
 from ensue.tasks import checks
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Feature
 from ensue.tasks.label.chain_features import ChainFeatures
+from ensue.tasks.label.letter_context import LetterContext
 from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
 from ensue.tasks.label.mixture import EQUAL, SAVED, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
@@ -40,7 +41,8 @@ MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second
 class LearnedLabels:
     """parts: what words are made of, empty in a model of vectors; majority: the most frequent
     label of each word, a baseline; linear, mixture: the linear chain of a model of text, and how it
-    is mixed with the network, where both answer."""
+    is mixed with the network, where both answer; context: the character language model whose states
+    stand beside the words."""
 
     inputs: LearnedInputs
     labels: Vocabulary
@@ -48,6 +50,7 @@ class LearnedLabels:
     majority: MajorityLabel
     linear: LinearChain | None = None
     mixture: ChainMixture | None = None
+    context: LetterContext | None = None
 
     @classmethod
     def learn(
@@ -59,6 +62,8 @@ class LearnedLabels:
     ) -> LearnedLabels:
         labels = learned_labels(train)
         targets = step_targets(train, labels.tokens)
+        context = _context(train, base)
+        base = None if context else base
         if not train.texts:
             inputs = LearnedInputs.learn(train, text, model, base=base)
             majority = MajorityLabel.fitted(same_word(targets), targets, 1)
@@ -72,7 +77,7 @@ class LearnedLabels:
         assert inputs.words is not None
         words = word_numbers(train, inputs.words, text)
         majority = MajorityLabel.fitted(words, targets, len(inputs.words))
-        found = cls(inputs, labels, WordParts.learn(counts, model), majority)
+        found = cls(inputs, labels, WordParts.learn(counts, model), majority, context=context)
         share = model.linear_share
         if not share:
             return found
@@ -92,7 +97,9 @@ class LearnedLabels:
         if not part.texts:
             raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
         surfaces = Ragged(part.inputs.values.astype(np.int64) + 1, part.inputs.starts)
-        table = self.parts.table(part.numbers.tokens, words, folding(text), model.affixes)
+        tokens, fold = part.numbers.tokens, folding(text)
+        spelling = None if self.context is None else self.context.spelling(tokens)
+        table = self.parts.table(tokens, words, fold, model.affixes, spelling)
         return Columns(surfaces=surfaces, table=table, targets=targets)
 
     def words(self, part: Part, text: TextSettings) -> Ragged:
@@ -103,7 +110,8 @@ class LearnedLabels:
 
     def features(self, model: LabellerSettings) -> list[Feature]:
         """Of a step, with fresh weights."""
-        return [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
+        found = [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
+        return found if self.context is None else [*found, self.context.feature()]
 
     # ------------------------------------------------------------- as files
     def pack(self) -> Packed:
@@ -121,6 +129,9 @@ class LearnedLabels:
             arrays |= {f"chain.{name}": own for name, own in self.linear.arrays().items()}
         if self.mixture is not None:
             facts = {**facts, "mixture": self.mixture._asdict()}
+        if self.context is not None:
+            context = self.context.pack()
+            facts, known = {**facts, **context.facts}, {**known, **context.vocabularies}
         return Packed(facts, known, arrays)
 
     @classmethod
@@ -149,7 +160,21 @@ class LearnedLabels:
             MajorityLabel.from_arrays(saved.part("majority"), inputs.word_count or 1, len(known)),
             linear,
             mixture,
+            LetterContext.unpack(saved),
         )
+
+
+def _context(train: Part, base: Beginning | None) -> LetterContext | None:
+    """The character language model of a base, if it has one."""
+    own = None if base is None else base.own.context
+    if own is None:
+        return None
+    if not train.texts:
+        raise OptionError(
+            f"{own.called}: this base reads letters, and the training part has steps of "
+            f"{train.inputs.values.shape[1]} numbers"
+        )
+    return LetterContext.of(own)
 
 
 def _linear(train: Part, targets: Ragged, labels: int) -> LinearChain:

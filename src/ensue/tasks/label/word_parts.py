@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import Vocabulary
 from ensue.tasks.blocks.embeddings import Characters, Feature, Symbols
 from ensue.tasks.label.settings import LabellerSettings
@@ -46,9 +47,15 @@ class WordParts:
         return cls(found)
 
     def table(
-        self, surfaces: Iterable[str], words: Vocabulary, fold: Callable[[str], str], affixes: int
+        self,
+        surfaces: Iterable[str],
+        words: Vocabulary,
+        fold: Callable[[str], str],
+        affixes: int,
+        spelling: Ragged | None = None,
     ) -> SurfaceTable:
-        """What is known of each surface, with padding before the first."""
+        """What is known of each surface, with padding before the first. spelling: as of
+        SurfaceTable."""
         known = self.known
         return surface_table(
             ["", *surfaces],
@@ -58,6 +65,7 @@ class WordParts:
             prefixes=(known["prefixes"], affixes) if "prefixes" in known else None,
             suffixes=(known["suffixes"], affixes) if "suffixes" in known else None,
             shapes=known.get("shapes"),
+            spelling=spelling,
         )
 
     def features(self, settings: LabellerSettings) -> list[Feature]:

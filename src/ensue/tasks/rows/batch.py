@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ensue.data.ragged import Ragged, Rows
 from ensue.errors import DataError
-from ensue.tasks.rows.surfaces import SurfaceTable
+from ensue.tasks.rows.surfaces import SurfaceTable, in_sentences
 
 PADDING, UNKNOWN = 0, 1
 
@@ -28,7 +28,9 @@ class SequenceBatch:
       words (time, batch); vectors (time, batch, features); prefix, suffix (time, batch, k);
       shape (time, batch); characters (letters, distinct), the spelling of each distinct word,
       with characters.lengths (distinct) and characters.index (time, batch), which of them a
-      step holds; ngrams (total), all rows behind one another, with ngrams.starts (batch);
+      step holds; sentence (letters, batch), the row as a character language model reads it, with
+      sentence.after (time, batch), where the space after each word stands; ngrams (total), all
+      rows behind one another, with ngrams.starts (batch);
       column_numbers (batch, n) and column_categories (batch, k) of the columns beside the steps.
     targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels.
     weights: (batch,), what a row counts for; None is 1 for all."""
@@ -157,6 +159,9 @@ def spelled(table: SurfaceTable, surfaces: NDArray[Any]) -> dict[str, Tensor]:
         starts = table.characters.starts
         inputs["characters.lengths"] = torch.from_numpy(starts[distinct + 1] - starts[distinct])
         inputs["characters.index"] = whole(index.reshape(surfaces.shape))
+    if table.spelling is not None:
+        letters, after = in_sentences(table.spelling, surfaces)
+        inputs["sentence"], inputs["sentence.after"] = whole(letters), whole(after)
     return inputs
 
 

@@ -22,13 +22,16 @@ class Numbering(Protocol):
 @dataclass(frozen=True)
 class SurfaceTable:
     """For each surface, with number 0 for padding: words (surfaces,), characters one row each,
-    prefix and suffix (surfaces, k), shape (surfaces,)."""
+    prefix and suffix (surfaces, k), shape (surfaces,); spelling: its letters by the numbers of a
+    character language model, one row each, that of padding holding the border of texts and the
+    space."""
 
     words: NDArray[np.int64]
     characters: Ragged | None = None
     prefix: NDArray[np.int64] | None = None
     suffix: NDArray[np.int64] | None = None
     shape: NDArray[np.int64] | None = None
+    spelling: Ragged | None = None
 
 
 def surface_table(
@@ -40,6 +43,7 @@ def surface_table(
     prefixes: tuple[Numbering, int] | None = None,
     suffixes: tuple[Numbering, int] | None = None,
     shapes: Numbering | None = None,
+    spelling: Ragged | None = None,
 ) -> SurfaceTable:
     """What is known of each surface; the first stands for padding.
 
@@ -52,7 +56,31 @@ def surface_table(
         prefix=_affixes(real, prefixes, starts_of),
         suffix=_affixes(real, suffixes, ends_of),
         shape=None if shapes is None else _after_padding(shapes.ids([shape_of(s) for s in real])),
+        spelling=spelling,
     )
+
+
+def in_sentences(
+    spelling: Ragged, surfaces: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The letters (letters, batch) of rows of surfaces (time, batch), the border of texts before
+    and after each row and a space between words; and where the space after each word stands, or
+    the border, (time, batch), at padding that of the last word. spelling: as of SurfaceTable."""
+    border, space = spelling.row(0)
+    real = surfaces > 0
+    counts = np.where(real, spelling.lengths[surfaces], 0)
+    after = np.cumsum(np.where(real, counts + 1, 0), 0)
+    ends = after[-1] if len(after) else np.zeros(surfaces.shape[1], np.int64)
+    rows = np.arange(surfaces.shape[1])
+    letters = np.zeros((int(ends.max(initial=0)) + 1, len(rows)), np.int64)
+    letters[after[real], np.broadcast_to(rows, surfaces.shape)[real]] = space
+    letters[0] = letters[ends, rows] = border
+    firsts, many = (after - counts)[real], counts[real]
+    inside = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+    places = np.repeat(firsts, many) + inside
+    columns = np.repeat(np.broadcast_to(rows, surfaces.shape)[real], many)
+    letters[places, columns] = spelling.take(surfaces[real]).values
+    return letters, after
 
 
 def _after_padding(ids: Sequence[int]) -> NDArray[np.int64]:

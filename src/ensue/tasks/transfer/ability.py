@@ -41,6 +41,10 @@ class Transfers(ABC):
     def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
         """The encoder of a trained model, with what its inputs are read by."""
 
+    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        """A base as models of this task use it."""
+        return own
+
     @abstractmethod
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
         """The settings of [model] that make a network with the layers of a base."""

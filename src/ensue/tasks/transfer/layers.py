@@ -19,13 +19,19 @@ WORDS = "words"  # the word vectors, and what stands before the lowest layer
 
 
 def begin_network(network: nn.Module, model: Model[Any, Any, Any]) -> None:
-    """The weights of the model's base into a fresh network; word vectors are there already."""
+    """The weights of the model's base into a fresh network; word vectors are there already, but
+    for those of letters."""
     own = model.pretrained
-    if own is None or not own.encoder:
+    if own is None or not (own.encoder or own.context):
         return
     names = model.task.transfers.names(network)
     state = network.state_dict()
-    found = first_weights(own, taken_layers(own, model.base), names, state)
+    if own.context is None:
+        found = first_weights(own, taken_layers(own, model.base), names, state)
+    else:
+        found = first_weights(own.context, own.context.layers, names, state)
+        assert own.context.table is not None
+        found[names.table] = own.context.table
     network.load_state_dict({**state, **found})
 
 
@@ -36,6 +42,7 @@ def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
         return ALL_LEARN
     names = model.task.transfers.names(network)
     every = [name for name, _ in network.named_parameters()]
+    own = own.context or own
     taken = taken_layers(own, model.base)
     lowest = {names.table} if own.word_width else set()
     layers: list[set[str]] = [set() for _ in range(taken)]

@@ -32,7 +32,7 @@ def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrain
     if folder is not None and folder.base.is_dir():
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
-        return copy
+        return model.task.transfers.taken(copy, model)
     found = joined([_read(path, model) for path in base.path])
     if base.digest and base.digest != found.digest:
         raise RunError(
@@ -40,7 +40,7 @@ def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrain
             f"digest {base.digest[:12]}…, got {found.digest[:12]}…. Put it back, or take the new "
             'one: --set base.digest=""'
         )
-    return found
+    return model.task.transfers.taken(found, model)
 
 
 def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFolder) -> None:

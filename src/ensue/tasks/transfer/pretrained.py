@@ -34,7 +34,9 @@ class Pretrained:
     in that kind of encoder; cells: what is known of cells of one's own among them. dropout: the
     rates that it was trained with, by their keys in [model]. direction: "backward" of layers that
     read from the right, which are no base without others from the left. vectors, width: a file
-    that has the vectors of words, of so many numbers, where these are not known yet."""
+    that has the vectors of words, of so many numbers, where these are not known yet. context: a
+    character language model whose states stand beside the words of the task; then there is nothing
+    else to take over."""
 
     called: str
     digest: str
@@ -52,6 +54,7 @@ class Pretrained:
     direction: str = "forward"
     vectors: str = ""
     width: int = 0
+    context: Pretrained | None = None
 
     @property
     def layers(self) -> int:

@@ -46,11 +46,12 @@ def taken_over(model: Model[Any, Any, Any]) -> dict[str, dict[str, Any]]:
             + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(own, model)
+    told = {**model.told, "base": model.base.model_fields_set}
     for table, keys in recipe.items():
         for key, value in keys.items():
-            if key not in model.told[table] and key not in fixed.get(table, {}):
+            if key not in told[table] and key not in fixed.get(table, {}):
                 fixed.setdefault(table, {})[key] = value
-    return {**fixed, "base": {"digest": own.digest}}
+    return {**fixed, "base": {**fixed.get("base", {}), "digest": own.digest}}
 
 
 def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:

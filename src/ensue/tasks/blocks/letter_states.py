@@ -1,0 +1,43 @@
+"""Contextual string embeddings: what a character language model knows where a word ends."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ensue.tasks.blocks.embeddings import Feature, Inputs
+from ensue.tasks.blocks.encoders import EncoderSettings, encoder_of
+
+SENTENCE = "sentence"  # the letters of a row's words, with what stands between them
+AFTER = "sentence.after"
+
+
+class LetterStates(Feature):
+    """The states of a character language model that reads the row's words with spaces between
+    them: e_t = l at the space after word t, beside r at the space before it, where layers read
+    from the right too; (time, batch, width).
+
+        </s> t h e _ d o g </s>      l of "the" is at _, r of "dog" too
+
+    inputs["sentence"] (letters, batch); inputs["sentence.after"] (time, batch), where the space
+    after each word stands, 0 at padding. letters, size: how many there are, and the width of their
+    vectors; settings: of the layers."""
+
+    def __init__(self, letters: int, size: int, settings: EncoderSettings) -> None:
+        super().__init__()
+        two_ways = settings.bidirectional
+        self.table = nn.Embedding(letters, size * (1 + two_ways))
+        self.encoder = encoder_of(settings, self.table.embedding_dim)
+        self.ways = 1 + two_ways
+        self.width = self.encoder.output_size
+
+    def forward(self, inputs: Inputs) -> Tensor:
+        letters, after = inputs[SENTENCE], inputs[AFTER]
+        lengths = after.amax(0) + 1 if len(after) else torch.zeros_like(letters[0])
+        y, _ = self.encoder(self.table(letters), lengths)
+        row = torch.arange(after.shape[1], device=after.device)
+        if self.ways == 1:
+            return y[after, row]
+        left, right = y.chunk(2, -1)
+        before = torch.cat([torch.zeros_like(after[:1]), after[:-1]])
+        return torch.cat([left[after, row], right[before, row]], -1)

@@ -1,0 +1,86 @@
+"""The character language model that a labeller reads its sentences with, beside the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.data.vocabulary import END_NUMBER, Vocabulary
+from ensue.errors import OptionError
+from ensue.files.caps import VECTOR_WIDTH
+from ensue.tasks import checks
+from ensue.tasks.blocks.encoders import EncoderSettings
+from ensue.tasks.blocks.letter_states import LetterStates
+from ensue.tasks.saved import Saved
+from ensue.tasks.task import Packed
+from ensue.tasks.transfer.pretrained import Pretrained
+
+NAME = "letter context"  # of its facts and its vocabulary in a saved model
+SPACE = " "
+
+
+@dataclass(frozen=True)
+class LetterContext:
+    """tokeniser, letters: what words are spelled with; size: the width of a letter's vector in
+    each direction; settings: those of [model] that the layers follow from."""
+
+    tokeniser: Tokeniser
+    letters: Vocabulary
+    size: int
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, own: Pretrained) -> LetterContext:
+        assert own.tokeniser is not None
+        assert own.words is not None
+        if own.cells:
+            raise OptionError(
+                f"{own.called}: a character language model of cells of one's own cannot stand "
+                "beside the words of a labeller; expected a built-in cell"
+            )
+        ways = 1 + bool(own.settings["bidirectional"])
+        settings = {"encoder": own.encoder, **own.settings}
+        return cls(own.tokeniser, own.words, own.word_width // ways, settings)
+
+    def spelling(self, surfaces: Iterable[str]) -> Ragged:
+        """The letters of each surface; before the first, in the place of padding, the border of
+        texts and the space."""
+        rows = [[END_NUMBER, *self.letters.ids([SPACE])]]
+        rows += [self.letters.ids(self.tokeniser(surface)) for surface in surfaces]
+        starts = np.cumsum([0, *map(len, rows)])
+        return Ragged(np.array([k for row in rows for k in row], np.int64), starts)
+
+    def feature(self) -> LetterStates:
+        """With fresh weights."""
+        return LetterStates(len(self.letters), self.size, self._encoder())
+
+    def _encoder(self) -> EncoderSettings:
+        return EncoderSettings.of(self.settings, NAME)
+
+    # ------------------------------------------------------------- as files
+    def pack(self) -> Packed:
+        facts = {
+            "tokeniser": self.tokeniser.to_dict(),
+            "size": self.size,
+            "settings": self._encoder().table(),
+        }
+        return Packed({NAME: facts}, {NAME: self.letters.to_dict()}, {})
+
+    @classmethod
+    def unpack(cls, saved: Saved) -> LetterContext | None:
+        facts = saved.facts.get(NAME)
+        if facts is None:
+            return None
+        widest = checks.whole(low=1, high=VECTOR_WIDTH)
+        settings = EncoderSettings.of(facts["settings"], NAME)
+        return cls(
+            Tokeniser.from_dict(facts["tokeniser"]),
+            checks.text_words(saved.vocabularies.get(NAME), NAME),
+            widest(facts["size"], f"{NAME}.size"),
+            settings.table(),
+        )
