@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
 from ensue.data.split import SHARES, SPLIT_VERSION
-from ensue.settings import Expected, Table
+from ensue.settings import Expected, NoneWord, Size, Table
 
 
 class DataSettings(Table):
@@ -61,6 +61,11 @@ class DataSettings(Table):
         SPLIT_VERSION,
         description="Version of the rule that splits the rows: 1 is that of version 0.1.0; 2 "
         "spreads blank texts over the parts.",
+    )
+    train_rows: Annotated[Size | None, NoneWord("all")] = Field(
+        None,
+        description="Rows of the training part that are learned from, drawn by split_seed: fewer "
+        "are among more.",
     )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
 

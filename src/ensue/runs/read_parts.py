@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, rejected_message
 from ensue.tasks.model import Model
 
 
+def drawn(train: Any, data: DataSettings) -> Any:
+    """As many rows of the training part as are wanted, in their order."""
+    if data.train_rows is None or data.train_rows >= len(train):
+        return train
+    order = np.random.default_rng(data.split_seed).permutation(len(train))
+    return train.take(np.sort(order[: data.train_rows]))
+
+
 def read_parts(config: RunConfig, model: Model[Any, Any, Any], say: Say) -> tuple[Any, Any]:
     """What is trained on, and what is validated on."""
     files = model.task.files(config.data, model)
-    train = files.part("train")
+    train = drawn(files.part("train"), config.data)
     for message in rejected_message(files.rejected):
         say(message)
     if len(train):

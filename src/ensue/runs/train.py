@@ -29,7 +29,7 @@ from ensue.runs.card import write_card
 from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.read_parts import read_parts
+from ensue.runs.read_parts import drawn, read_parts
 from ensue.tasks.fitting import Fitting, answerable, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
@@ -334,7 +334,7 @@ def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
     model.read_base()
-    train = model.task.files(config.data, model).part("train")
+    train = drawn(model.task.files(config.data, model).part("train"), config.data)
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 
 

@@ -1,0 +1,1 @@
+"""Quality over the number of labels, with a base and without."""

@@ -1,0 +1,187 @@
+"""`label_curve`: runs on ever more rows of a run's training part, with its base and without.
+
+Each is a run folder: the same call goes on where it was interrupted. Rows are drawn so that fewer
+are among more; all runs are scored on the validation part of the run, and no test part is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import OptionError, RunError
+from ensue.files.run_folder import RunFolder
+from ensue.jobs import Job, Local, in_order, stoppable
+from ensue.metrics.table import METRICS
+from ensue.runs.config import BASE, RunConfig, changed
+from ensue.runs.messages import Message, Say, nobody
+from ensue.runs.read_parts import read_parts
+from ensue.runs.train import complete
+from ensue.study.labels.point import train_point
+from ensue.study.selection.kept import measure_of
+
+STEPS = (1, 3)  # times the powers of ten, from 100 on
+FIRST = 100
+FOLLOWS = ("digest", "train_rows")  # settings that a run has by itself
+
+
+@dataclass(frozen=True)
+class LabelPoint:
+    """A run on so many labelled rows. score: on validation, of what answers; failure: why there is
+    none, "" where there is."""
+
+    rows: int
+    base: bool
+    folder: str
+    score: float | None = None
+    seconds: float = 0.0
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class LabelCurve:
+    """task, measure: what was learned, and the score; base: what half of the runs begin from;
+    validation: rows that scores are of; points: with the base and without it, by rising rows."""
+
+    task: str
+    measure: str
+    base: str
+    validation: int
+    points: tuple[LabelPoint, ...]
+
+    @property
+    def higher_is_better(self) -> bool:
+        return METRICS[self.measure].higher_is_better
+
+    def of(self, base: bool) -> list[LabelPoint]:
+        """Those with a score."""
+        return [own for own in self.points if own.base == base and own.score is not None]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def label_curve(
+    run: Path | str,
+    place: Path | str,
+    counts: Sequence[int] = (),
+    workers: int = 1,
+    settings: Sequence[str] = (),
+    say: Say = nobody,
+) -> LabelCurve:
+    """run: one that has a base; place: the folder of the runs; counts: of rows, 100, 300, 1,000, …
+    and all if there are none; settings: "train.epochs=3", of all runs."""
+    config = _with_base(RunFolder(run))
+    train, held = (len(part) for part in _parts(config))
+    said = changed(_said(config), list(settings))
+    rows = row_counts(train, counts)
+    wanted = [
+        (LabelPoint(count, base, _folder(count, base)), _tables(said, count, train, base))
+        for count in rows
+        for base in (True, False)
+    ]
+    measure = measure_of(config)
+    jobs = [
+        Job(
+            _title(point),
+            train_point,
+            {
+                "folder": str(Path(place).resolve() / point.folder),
+                "config": tables,
+                "measure": measure,
+            },
+        )
+        for point, tables in wanted
+    ]
+    found = []
+    with stoppable():
+        results = zip(wanted, in_order(jobs, Local(workers)), strict=True)
+        for (point, _), result in results:
+            found.append(replace(point, **result.get()))
+            told = found[-1].failure or f"{measure} {found[-1].score:.4f} on validation"
+            say(Message(f"{result.job.name}: {told}", warning=bool(found[-1].failure)))
+    called = ", ".join(Path(path).name for path in config.base.path)
+    return LabelCurve(config.task, measure, called, held, tuple(found))
+
+
+def row_counts(rows: int, counts: Sequence[int] = ()) -> list[int]:
+    """Those given, or 100, 300, 1,000, … up to all rows.
+
+    >>> row_counts(2500)
+    [100, 300, 1000, 2500]
+    """
+    if low := [count for count in counts if not 1 <= count <= rows]:
+        raise OptionError(
+            f"--labels: expected numbers from 1 to {rows:,}, the rows of the training part, got "
+            f"{low[0]:,}"
+        )
+    return sorted({*counts} or {*_usual(rows), rows})
+
+
+def _usual(rows: int) -> Iterator[int]:
+    power = FIRST
+    while power < rows:
+        yield from (power * step for step in STEPS if power * step < rows)
+        power *= 10
+
+
+def _folder(count: int, base: bool) -> str:
+    return f"{count}-{'with' if base else 'without'}"
+
+
+def _title(point: LabelPoint) -> str:
+    many = f"{point.rows:,} label{'s' * (point.rows != 1)}"
+    return f"{many}, {'with' if point.base else 'without'} the base"
+
+
+# --- configurations ------------------------------------------------------------------------------
+
+
+def _with_base(folder: RunFolder) -> RunConfig:
+    if not folder.config.exists():
+        raise RunError(f"{folder.path}: expected the folder of a run, got none")
+    config = RunConfig.read(folder.config)
+    if not config.base.path:
+        raise OptionError(
+            f"{folder.path}: this run has no base to compare with; name one that was trained with "
+            "--base"
+        )
+    if gone := [path for path in config.base.path if not Path(path).exists()]:
+        raise RunError(
+            f"{folder.path}: its base {gone[0]} is not there any more, and other runs must begin "
+            "from it; put it back"
+        )
+    return config
+
+
+def _parts(config: RunConfig) -> tuple[Any, Any]:
+    model = config.new_model()
+    model.read_base()
+    return read_parts(config, model, nobody)
+
+
+def _said(config: RunConfig) -> dict[str, Any]:
+    """The tables of a run without what follows from its data and its base, so that this follows
+    anew from fewer rows, or from no base: settings that are as the run would have them if nobody
+    had said anything are left out."""
+    own = config.tables()
+    alone = {"task": config.task, "data": own["data"], BASE: own[BASE]}
+    usual = complete(RunConfig.of(alone)).tables()
+    said: dict[str, Any] = {"task": config.task, "members": config.members}
+    for name, table in own.items():
+        if isinstance(table, Mapping):
+            kept = table if name in ("data", BASE) else _others(table, usual[name])
+            said[name] = {key: value for key, value in kept.items() if key not in FOLLOWS}
+    return said
+
+
+def _others(table: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if usual.get(key) != value}
+
+
+def _tables(said: Mapping[str, Any], count: int, rows: int, base: bool) -> dict[str, Any]:
+    """On so many rows, with the base or without."""
+    kept = {name: table for name, table in said.items() if base or name != BASE}
+    return {**kept, "data": {**said["data"], "train_rows": count if count < rows else "all"}}
