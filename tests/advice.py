@@ -230,6 +230,11 @@ TABLE = [
            r"(--set model\.cell=)FILE(:\w+)", "{typed} {0}mine.py{1}"),
     Advice(", or resume with them: {}", "train films.csv --base gone --run based --epochs 1",
            r"resume with them: (--allow base\.path)"),
+    Advice("for both directions name a forward and a backward language model",
+           "train films.csv --base back --run m2 --epochs 1", r"model, (--base) A (--base) B",
+           "train films.csv --run m2 --epochs 1 {0} lm {1} back"),
+    Advice("this run has no base to compare with", "study labels run --labels 10",
+           r"trained with (--base)", f"train films.csv {{0}} lm --run m3 {DRY}"),
     # --- many processes, other targets ----------------------------------------------------------
     Advice("expected several networks to share out", f"train films.csv --run shared {TINY} "
            "--workers 2", r"add (--members \d+)", slow=True),
@@ -275,6 +280,7 @@ RUNS = {
     "plain": f"films.csv {TINY} --set model.encoder=plain --set model.pooling=mean",
     "lab": f"labelled.txt --format labelled {TINY}",
     "lm": f"films.csv --task language --text review {SMALL}",
+    "back": f"films.csv --task language --text review {SMALL} --set model.direction=backward",
     "based": "films.csv --base lm --epochs 1",
     "mine": f"films.csv --task language --text review {SMALL} --set model.cell=mine.py:Mine",
     "begun": "films.csv --base mine --epochs 1 --set model.cell=mine.py:Mine",
@@ -303,6 +309,7 @@ ELSEWHERE: dict[str, str] = {
     "ensue train … {}": "the frame of the commands that the row of choices follows",
     "train with --set text.level=words": NOT_EXPORTED,
     "train with --set model.linear=mixed": NOT_EXPORTED,
+    "train with --set model.direction=forward": NOT_EXPORTED,
     "train with --set model.output=crf": NOT_EXPORTED,
     "train with --set model.linear_share=0": "as above, of streams: test_export_streaming.py",
     "ray: expected a cluster": "needs a cluster of Ray: test_ray.py works on one",

@@ -563,7 +563,7 @@ def test_a_labeller_begins_from_a_language_model(lm: Path) -> None:
         Labeller(base=lm, **{**own, "model": {"affixes": 2}}).fit(rows, rows[:8])
 
 
-TAKES = ("classify", "label", "match", "regress")
+TAKES = ("classify", "label", "match", "regress", "translate")
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -585,3 +585,30 @@ def test_a_model_that_has_no_encoder_is_no_base(tmp_path: Path) -> None:
     counted.save(tmp_path / "counted")
     with pytest.raises(OptionError, match=r"model\.family = ngram cannot be a base"):
         Classifier(base=tmp_path / "counted").fit(ROWS)
+
+
+OWN_CELL = """
+from ensue.cells import Cell
+from ensue.equations import Matrix, tanh
+
+class Mine(Cell):
+    W, U = Matrix("x"), Matrix("h")
+
+    def step(self, x, h):
+        return tanh(self.W @ x + self.U @ h)
+"""
+
+
+def test_a_base_with_a_cell_of_its_own_says_what_a_command_can_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    write_reviews(tmp_path / "reviews.csv")
+    (tmp_path / "mine.py").write_text(OWN_CELL)
+    small = ("--epochs", "1", "--set", "model.hidden_size=4", "--set", "model.embedding_size=4")
+    words = ("train", "reviews.csv", "--task", "language", "--text", "review", "--run", "mine")
+    assert ensue(*words, *small, "--set", "model.cell=mine.py:Mine")[0] == 0
+    code, _, told = ensue("train", "reviews.csv", "--base", "mine", "--run", "run")
+    assert code == 2
+    assert told.rstrip().endswith("name the cell for this training too, --set model.cell=FILE:NAME")
+    assert "load(" not in told

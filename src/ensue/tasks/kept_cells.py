@@ -21,11 +21,23 @@ S = TypeVar("S", bound=Table)
 class Trust:
     """What may be run or taken for the cells of a model folder. files: its Python files may run;
     cell: the cell, or its class, that is handed over instead; command: how to say so, where the
-    caller is a command."""
+    caller is a command; instead: how to hand over a cell, where that is not by `load`."""
 
     files: bool = False
     cell: Cell | type[Cell] | None = None
-    command: str = "load(folder, trust=True)"
+    command: str = ""
+    instead: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """How files are allowed to run, as a message says it."""
+        return self.command or (
+            "load(folder, trust=True), or hand over a class of your own: load(folder, cell=MyCell)"
+        )
+
+    def handed(self, name: str) -> str:
+        """How the class of a cell that has no file is handed over, as a message says it."""
+        return self.instead or f"hand the class over: load(folder, cell={name})"
 
 
 NO_TRUST = Trust()
@@ -79,8 +91,8 @@ def with_kept_cells(
             loaded = CellReference(reference, cell, sources.get(key))
         elif key not in sources:
             raise RunError(
-                f"{where}: its cell {reference.name} was defined in Python and has no file; hand "
-                f"the class over: load(folder, cell={reference.name})"
+                f"{where}: its cell {reference.name} was defined in Python and has no file; "
+                + trust.handed(reference.name)
             )
         elif not trust.files:
             raise _refused(reference, sources[key], key, trust, where)
@@ -109,6 +121,5 @@ def _refused(
         f"{where}: this model has a cell of its own, {reference.name or reference}. Loading it "
         f"would run {where}/{file_name(key)} ({len(source):,} bytes, sha256 "
         f"{sha256(source).hexdigest()}), which came from {reference.file}.\n"
-        f"Nothing was run. Read that file first; to allow it: {trust.command}, or hand over a "
-        "class of your own: load(folder, cell=MyCell)"
+        f"Nothing was run. Read that file first; to allow it: {trust.allowed}"
     )

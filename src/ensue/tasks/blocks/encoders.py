@@ -1,124 +1,40 @@
-"""Encoders: what turns the vectors of a sequence's steps into features that know their context.
-
-Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
-output_size), zero beyond a row's end, and final (batch, final_size).
-"""
+"""Encoders: what turns the vectors of a sequence's steps into features that know their context."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
-
 import torch
-from pydantic import Field, model_validator
-from torch import Tensor, nn
-from torch.nn.functional import dropout as dropped
+from torch import Tensor
 
 from ensue.cells import Cell, RecurrentDropout
 from ensue.engine.recurrence import State
 from ensue.engine.rows import reverse_time
 from ensue.errors import OptionError, unknown
 from ensue.layers.lengths import step_mask
-from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
-from ensue.layers.sequence_convolution import GatedConvolutions, field_of
-from ensue.layers.transformer import Design, EncoderBlocks
-from ensue.settings import OFF, OneOf, Rate, Width
-from ensue.tasks.blocks.cell_name import whole_heads
 from ensue.tasks.blocks.embeddings import check_rates
-from ensue.tasks.blocks.recurrent_layers import (
-    BACKWARD_START,
-    BackwardStart,
-    CellSettings,
-    cell_of,
+from ensue.tasks.blocks.encoder import (
+    DROPOUT,
+    Encoder,
+    EncoderSettings,
+    LayerSettings,
+    last_step,
 )
+from ensue.tasks.blocks.parallel_encoders import ConvolutionEncoder, TransformerEncoder
+from ensue.tasks.blocks.recurrent_layers import cell_of
+
+__all__ = [
+    "DROPOUT",
+    "ENCODERS",
+    "Encoder",
+    "EncoderSettings",
+    "LayerSettings",
+    "PlainEncoder",
+    "RecurrentEncoder",
+    "TwoWayEncoder",
+    "encoder_of",
+]
 
 FINALS = ("top", "all")
-DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
-
-
-class LayerSettings(CellSettings):
-    """What layers over the steps of a sequence are made of, of every kind; keys of one kind have
-    no effect on the others."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
-
-    hidden_size: Width = Field(
-        128, description="Size of a cell's state, or the width of other layers."
-    )
-    heads: Width = Field(4, description="Attention heads of a transformer.")
-    inner_size: Annotated[Width | None, OFF] = Field(
-        None, description="Width inside a transformer's feed-forward layers; off: 4 × hidden_size."
-    )
-    norm: Literal["before", "after"] = Field(
-        "before",
-        description="Layer norm of a transformer: before each sublayer, or after each sum as in "
-        "the first paper.",
-    )
-    dropout_attention: Rate = Field(0.0, description="Dropout of a transformer's attention.")
-    filter_size: Width = Field(3, description="Steps that a convolution's filters see.")
-    dilated: bool = Field(
-        False, description="A convolution's filters see steps 1, 2, 4, … apart, layer by layer."
-    )
-
-
-class EncoderSettings(LayerSettings):
-    """What encoders are made of, `ENCODERS[settings.encoder]`."""
-
-    encoder: Annotated[str, OneOf(lambda: ENCODERS)] = Field(
-        "recurrent", description="Kind of network that reads the sequence."
-    )
-    bidirectional: bool = Field(True, description="A recurrent encoder reads in both directions.")
-    backward_start: BackwardStart = Field("zero", description=BACKWARD_START)
-    directions: Literal["joined", "apart"] = Field(
-        "joined",
-        description="Layers of a recurrent encoder that reads in both directions: joined, each "
-        "reads both directions of the one below; apart, each direction has layers of its own, over "
-        "its own half of a step's numbers, as two language models have.",
-    )
-    final_states: Literal["top", "all"] = Field(
-        "top",
-        description="What pooling `last` takes of a recurrent encoder: the end states of the top "
-        "layer, or of all layers.",
-    )
-
-    @model_validator(mode="after")
-    def _whole_heads(self) -> Self:
-        if self.encoder == "transformer":
-            whole_heads(self.hidden_size, self.heads)
-        return self
-
-
-class Encoder(nn.Module, ABC):
-    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`.
-
-    keys: the settings that its weights and what they compute follow from, the number of layers
-    aside; entrance: how the names of weights begin that stand before the lowest layer."""
-
-    keys: ClassVar[tuple[str, ...]] = ()
-    entrance: ClassVar[tuple[str, ...]] = ()
-    output_size: int
-    final_size: int
-
-    @staticmethod
-    def layer(number: int) -> tuple[str, ...]:
-        """How the names of the weights of a layer begin, the lowest being 0."""
-        return ()
-
-    @classmethod
-    @abstractmethod
-    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
-        """As the settings say, with fresh weights, for steps of that width."""
-
-    @staticmethod
-    @abstractmethod
-    def describe(settings: EncoderSettings) -> str:
-        """In a few words: "2 × LSTM of 200"."""
-
-    @abstractmethod
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """y (time, batch, output_size) and final (batch, final_size) of x (time, batch, input)."""
 
 
 class RecurrentEncoder(Encoder):
@@ -271,120 +187,7 @@ class PlainEncoder(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         y = x * step_mask(lengths.to(x.device), x.shape[0])[..., None]
-        return y, _last(y, lengths)
-
-
-class TransformerEncoder(Encoder):
-    """Blocks of self-attention: y = blocks(LN(W·x + b) + positions); final is y at the last real
-    step, zero for an empty row.
-
-    The norm gives features of any scale, word vectors as measurements, the scale of the
-    sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
-
-    keys = ("hidden_size", "heads", "inner_size", "norm")
-    entrance = ("enter.", "scale.")
-
-    @staticmethod
-    def layer(number: int) -> tuple[str, ...]:
-        return (f"blocks.layers.{number}.",)
-
-    def __init__(
-        self,
-        input_size: int,
-        *,
-        width: int,
-        heads: int,
-        num_layers: int = 1,
-        inner: int | None = None,
-        norm: str = "before",
-        dropout: float = 0.0,
-        dropout_attention: float = 0.0,
-    ) -> None:
-        super().__init__()
-        design = Design(width, heads, inner, norm, dropout, dropout_attention)
-        self.dropout = dropout
-        self.enter = nn.Linear(input_size, width)
-        self.scale = nn.LayerNorm(width)
-        self.blocks = EncoderBlocks(num_layers, design)
-        self.output_size = self.final_size = width
-
-    @classmethod
-    def of(cls, settings: EncoderSettings, input_size: int) -> TransformerEncoder:
-        return cls(
-            input_size,
-            width=settings.hidden_size,
-            heads=settings.heads,
-            num_layers=settings.layers,
-            inner=settings.inner_size,
-            norm=settings.norm,
-            dropout=settings.dropout_layers,
-            dropout_attention=settings.dropout_attention,
-        )
-
-    @staticmethod
-    def describe(settings: EncoderSettings) -> str:
-        return f"{settings.layers} × transformer of {settings.hidden_size}, {settings.heads} heads"
-
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        x = dropped(placed(self.scale(self.enter(x))), self.dropout, self.training)
-        y: Tensor = self.blocks(x, lengths)
-        return y, _last(y, lengths)
-
-
-class ConvolutionEncoder(Encoder):
-    """Gated convolutions over the steps: y = layers(W·x + b), each step seen with those around
-    it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
-
-    size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding."""
-
-    keys = ("hidden_size", "filter_size", "dilated")
-    entrance = ("enter.",)
-
-    @staticmethod
-    def layer(number: int) -> tuple[str, ...]:
-        return (f"convolutions.layers.{number}.",)
-
-    def __init__(
-        self,
-        input_size: int,
-        *,
-        width: int,
-        num_layers: int = 1,
-        size: int = 3,
-        dilated: bool = False,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.enter = nn.Linear(input_size, width)
-        self.convolutions = GatedConvolutions(
-            width, num_layers, size, dilated=dilated, dropout=dropout
-        )
-        self.output_size = self.final_size = width
-
-    @classmethod
-    def of(cls, settings: EncoderSettings, input_size: int) -> ConvolutionEncoder:
-        return cls(
-            input_size,
-            width=settings.hidden_size,
-            num_layers=settings.layers,
-            size=settings.filter_size,
-            dilated=settings.dilated,
-            dropout=settings.dropout_layers,
-        )
-
-    @staticmethod
-    def describe(settings: EncoderSettings) -> str:
-        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
-        return f"{settings.layers} × convolution of {settings.hidden_size}, {seen} steps seen"
-
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        y: Tensor = self.convolutions(self.enter(x), lengths)
-        return y, _last(y, lengths)
-
-
-def _last(y: Tensor, lengths: Tensor) -> Tensor:
-    """(batch, width) of y (time, batch, width): at each row's last real step."""
-    return (y * step_mask(lengths.to(y.device), y.shape[0], first=-1)[..., None]).sum(0)
+        return y, last_step(y, lengths)
 
 
 ENCODERS: dict[str, type[Encoder]] = {

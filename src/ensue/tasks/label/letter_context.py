@@ -43,8 +43,8 @@ class LetterContext:
                 f"{own.called}: a character language model of cells of one's own cannot stand "
                 "beside the words of a labeller; expected a built-in cell"
             )
-        ways = 1 + bool(own.settings["bidirectional"])
-        settings = {"encoder": own.encoder, **own.settings}
+        settings = {"encoder": own.encoder, "bidirectional": False, **own.settings}
+        ways = 1 + settings["bidirectional"]
         return cls(own.tokeniser, own.words, own.word_width // ways, settings)
 
     def spelling(self, surfaces: Iterable[str]) -> Ragged:

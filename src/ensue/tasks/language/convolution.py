@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from ensue.errors import ShapeError
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
+from ensue.tasks.blocks.parallel_encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
     LanguageNetwork,
-    bridge,
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings
@@ -28,6 +31,12 @@ class ConvolutionLanguage(LanguageNetwork):
 
     tied: W is the embedding. Where the embedding is narrower or wider than the layers, linear
     maps stand between."""
+
+    encoder = "convolution"
+    encoder_weights: ClassVar[Mapping[str, str]] = {
+        "convolutions.": "convolutions.",
+        "enter.": "enter.",
+    }
 
     def __init__(
         self,

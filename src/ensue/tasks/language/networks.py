@@ -135,8 +135,3 @@ def embedded(tokens: Tensor, table: WordTable, rate: float) -> Tensor:
     if rate:
         found = found * dropout(found.new_ones(table.num_embeddings, 1), rate)[tokens]
     return found
-
-
-def bridge(width: int, other: int) -> nn.Module:
-    """A linear map without bias between two widths; nothing where they are the same."""
-    return nn.Identity() if width == other else nn.Linear(width, other, bias=False)

@@ -10,12 +10,12 @@ from torch.nn.functional import dropout
 
 from ensue.engine.recurrence import State
 from ensue.layers.recurrent import Recurrent
+from ensue.tasks.blocks.parallel_encoders import bridge
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
     LanguageNetwork,
-    bridge,
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings

@@ -18,7 +18,13 @@ from ensue.tasks.transfer.two_ways import TWO_WAYS
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
-ONE_WAY = {"bidirectional": False, "backward_start": "zero", "directions": "joined"}
+# What the encoder of a language model is beside its settings: it sees nothing of what comes next.
+ONE_WAY = {
+    "bidirectional": False,
+    "backward_start": "zero",
+    "directions": "joined",
+    "causal": True,
+}
 
 
 class LanguageTransfers(Transfers):
@@ -31,7 +37,7 @@ class LanguageTransfers(Transfers):
         if network is None or own is None:
             raise OptionError(
                 f"{called}: model.family = {settings.family} cannot be a base: expected a language "
-                "model of cells, model.family = recurrent or both"
+                "model with an encoder, model.family = recurrent, both, transformer or convolution"
             )
         table = cast(nn.Embedding, network.table).weight.detach().cpu()
         known = {**settings.table(), **(TWO_WAYS if network.two_ways else ONE_WAY)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +13,11 @@ from torch.nn.functional import dropout
 from ensue.errors import ShapeError
 from ensue.layers.positions import placed
 from ensue.layers.transformer import CausalBlocks, Design
+from ensue.tasks.blocks.parallel_encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
     LanguageNetwork,
-    bridge,
     embedded,
 )
 from ensue.tasks.language.settings import LanguageSettings
@@ -36,6 +38,9 @@ class TransformerLanguage(LanguageNetwork):
     tied: W is the embedding. Where the embedding is narrower or wider than the blocks, linear maps
     stand between. The input that dropout is applied to is the sum of embeddings and positions,
     the layers are the sublayers of the blocks."""
+
+    encoder = "transformer"
+    encoder_weights: ClassVar[Mapping[str, str]] = {"blocks.": "blocks.", "enter.": "enter."}
 
     def __init__(
         self,

@@ -85,4 +85,4 @@ def _trust(saved: Saved, model: Model[Any, Any, Any]) -> Trust:
     own = cell_references(model.model)
     if saved.facts.get("cells") and own:
         return Trust(cell=next(iter(own.values())).loaded().cell, command=NAME_THE_CELL)
-    return Trust(command=NAME_THE_CELL)
+    return Trust(command=NAME_THE_CELL, instead=NAME_THE_CELL)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import torch
+
 from ensue.tasks.model import Model
 from ensue.tasks.seq2seq.source import Taught
 from ensue.tasks.task import Family
@@ -23,7 +25,11 @@ class PairFamily(Family[PairSettings]):
 
 class RecurrentTranslation(PairFamily):
     def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
-        return Taught(RecurrentPairs(*_sizes(model.learned), model.model))
+        network = RecurrentPairs(*_sizes(model.learned), model.model)
+        if model.learned.start is not None:
+            with torch.no_grad():
+                network.table.weight.copy_(model.learned.start)  # type: ignore[union-attr, operator]
+        return Taught(network)
 
     def describe(self, settings: PairSettings) -> str:
         ways = "bidirectional " if settings.bidirectional else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from torch import Tensor
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
@@ -17,20 +18,26 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.new_words import extended, with_rows
+from ensue.tasks.transfer.pretrained import Beginning
 
 
 @dataclass(frozen=True)
 class LearnedPairs:
     """source_words: those of the target where both sides share one vocabulary; None where sources
-    are vectors, whose scale stands beside it."""
+    are vectors, whose scale stands beside it. start: the vectors of the source's words to begin
+    with, where a base has them."""
 
     source_tokeniser: Tokeniser
     source_words: Vocabulary | None
     target: LearnedTarget
     scale: Scale | None = None
+    start: Tensor | None = None
 
     @classmethod
-    def learn(cls, train: Part, text: TextSettings, shared: bool) -> LearnedPairs:
+    def learn(
+        cls, train: Part, text: TextSettings, shared: bool, base: Beginning | None = None
+    ) -> LearnedPairs:
         vectors = not train.texts
         if vectors and shared:
             raise OptionError(
@@ -46,9 +53,14 @@ class LearnedPairs:
         assert cut.label is not None
         learned = LearnedTarget(cut.label, words, most_frequent(train))
         if vectors:
+            _refuse_vectors(train, base)
             return cls(cut.input, None, learned, Scale.of(train.inputs.values))
         own = words if shared else text_vocabulary(source, len(train), text)
-        return cls(cut.input, own, learned)
+        if base is None or base.own.words is None or base.own.table is None:
+            return cls(cut.input, own, learned)
+        every = extended(base.own.words, own)
+        start = with_rows(base.own.table, base.own.words, every, base.new_words)
+        return cls(cut.input, every, learned, start=start)
 
     @property
     def tokenisers(self) -> Tokenisers:
@@ -91,8 +103,16 @@ class LearnedPairs:
         own = Tokeniser.from_dict(saved.facts["tokeniser"])
         if scale:
             return cls(own, None, target, Scale.of_arrays(scale))
-        source = checks.maybe(checks.text_words)(known.get("source"), "source")
+        source = checks.maybe(checks.read_words)(known.get("source"), "source")
         return cls(own, target.words if source is None else source, target)
+
+
+def _refuse_vectors(train: Part, base: Beginning | None) -> None:
+    if base is not None:
+        raise OptionError(
+            f"{base.own.called}: this base reads words, and the sources have steps of "
+            f"{train.inputs.values.shape[1]} numbers"
+        )
 
 
 def source_texts(part: Part) -> list[tuple[str, ...]]:

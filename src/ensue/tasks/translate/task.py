@@ -43,6 +43,7 @@ from ensue.tasks.translate.learned import (
 )
 from ensue.tasks.translate.options import OPTIONS
 from ensue.tasks.translate.settings import PairSettings
+from ensue.tasks.translate.transfers import TranslateTransfers
 
 TranslatorModel = Model[PairSettings, Part, LearnedPairs]
 
@@ -69,6 +70,7 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     explains = ExplainTranslation()
     heads = TranslationHeads()
     content = PairContent()
+    transfers = TranslateTransfers("the layers that read its sources answer to its decoder alone")
     unit = "each source"
     new_labels = True
     no_attention = (
@@ -102,13 +104,16 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 
     # ------------------------------------------------------------- read
     def tokenisers(self, rows: Rows, model: TranslatorModel) -> Tokenisers:
-        """One for each side; subwords that are shared are learned from both."""
+        """One for each side, that of the source as in a base; subwords that are shared are learned
+        from both."""
         sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
         targets = (row.label for row in rows() if row.label is not None)
         if model.model.shared:
             both = tokeniser_of(model.text, chain(sources, targets))
             return Tokenisers(both, both)
         target = tokeniser_of(model.text, targets)
+        if model.pretrained is not None and model.pretrained.tokeniser is not None:
+            return Tokenisers(model.pretrained.tokeniser, target)
         return Tokenisers(tokeniser_of(model.text, sources), target)
 
     def check(self, part: Part, name: str) -> None:
@@ -117,7 +122,7 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: TranslatorModel) -> LearnedPairs:
         short = short_pairs(train, model.text.max_length)
-        return LearnedPairs.learn(short, model.text, model.model.shared)
+        return LearnedPairs.learn(short, model.text, model.model.shared, model.beginning)
 
     def remarks(self, train: Part, validation: Part, model: TranslatorModel) -> list[str]:
         line = long_pairs_line(train, model.text.max_length)
