@@ -25,11 +25,13 @@ from ensue.tasks.blocks.recurrent_layers import cell_of
 __all__ = [
     "DROPOUT",
     "ENCODERS",
+    "ConvolutionEncoder",
     "Encoder",
     "EncoderSettings",
     "LayerSettings",
     "PlainEncoder",
     "RecurrentEncoder",
+    "TransformerEncoder",
     "TwoWayEncoder",
     "encoder_of",
 ]

@@ -34,7 +34,7 @@ class LetterStates(Feature):
     def forward(self, inputs: Inputs) -> Tensor:
         letters, after = inputs[SENTENCE], inputs[AFTER]
         lengths = after.amax(0) + 1 if len(after) else torch.zeros_like(letters[0])
-        y, _ = self.encoder(self.table(letters), lengths)
+        y: Tensor = self.encoder(self.table(letters), lengths)[0]
         row = torch.arange(after.shape[1], device=after.device)
         if self.ways == 1:
             return y[after, row]

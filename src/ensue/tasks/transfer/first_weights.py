@@ -72,8 +72,9 @@ def _refuse_missing(
         return
     begins = [names.renamed(begin) for k in range(taken) for begin in kind.layer(k)]
     begins += [names.renamed(begin) for begin in kind.entrance]
+    looked_for = tuple(begin for begin in begins if begin)  # the others are not in such a network
     for name in there:
-        if name.startswith(tuple(begins)) and name not in set(found):
+        if name.startswith(looked_for) and name not in set(found):
             raise OptionError(
                 f"{own.called}: it has no {name}, which the layer has in this network: its layers "
                 "are not made the same way (model.output_layers and fresh layers on top do not go "

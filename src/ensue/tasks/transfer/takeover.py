@@ -46,7 +46,7 @@ def taken_over(model: Model[Any, Any, Any]) -> dict[str, dict[str, Any]]:
             + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(own, model)
-    told = {**model.told, "base": model.base.model_fields_set}
+    told = {**model.told, "base": frozenset(model.base.model_fields_set)}
     for table, keys in recipe.items():
         for key, value in keys.items():
             if key not in told[table] and key not in fixed.get(table, {}):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch import nn
 
 from ensue.tasks.model import Model
 from ensue.tasks.seq2seq.source import Taught
@@ -28,7 +29,7 @@ class RecurrentTranslation(PairFamily):
         network = RecurrentPairs(*_sizes(model.learned), model.model)
         if model.learned.start is not None:
             with torch.no_grad():
-                network.table.weight.copy_(model.learned.start)  # type: ignore[union-attr, operator]
+                cast(nn.Embedding, network.table).weight.copy_(model.learned.start)
         return Taught(network)
 
     def describe(self, settings: PairSettings) -> str:
