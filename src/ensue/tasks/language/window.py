@@ -8,11 +8,11 @@ from torch.nn.functional import dropout
 
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError, ShapeError
+from ensue.tasks.blocks.parallel_encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,
     LanguageNetwork,
-    bridge,
 )
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.softmaxes import FULL, Softmax, small, softmax_of
