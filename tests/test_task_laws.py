@@ -30,7 +30,7 @@ from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
 from ensue.tasks.answer_columns import answer_columns
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.blocks.recurrent_layers import CellSettings
+from ensue.tasks.blocks.layer_settings import CellSettings
 from ensue.tasks.evaluation.report import TimesOpened
 from ensue.tasks.options import EVALUATE, EXPLAIN, PREDICT, TRAIN
 from ensue.training import RunFolder, Said, Stopped, Update

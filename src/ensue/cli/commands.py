@@ -36,7 +36,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "graph": "understand.graph",
         "positions": "understand.positions",
         "memory": "study",
-        "study": "label_study",
+        "study": "study",
     },
     "Take it elsewhere": {
         "export": "exporting",

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from ensue.settings import OFF, Rate, Size, Table, Width
 from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.encoders import DROPOUT, EncoderSettings
-from ensue.tasks.blocks.recurrent_layers import CellSettings
+from ensue.tasks.blocks.layer_settings import DROPOUT, CellSettings, EncoderSettings
 
 
 class TextSettings(Table):

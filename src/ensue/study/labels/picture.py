@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ensue.data.layout import score_text
 from ensue.drawing.chart import MARGIN, WIDE, Axis, Key, Panel, colour_of, heading, legend, shown
 from ensue.drawing.svg import Drawing
-from ensue.study.labels.curve import LabelCurve
+
+if TYPE_CHECKING:
+    from ensue.study.labels.curve import LabelCurve
 
 HIGH, LEFT = 360.0, 58.0
 SERIES = {True: "with the base", False: "without"}

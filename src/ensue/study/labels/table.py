@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ensue.data.layout import score_text, time_text
-from ensue.study.labels.curve import LabelCurve, LabelPoint
+
+if TYPE_CHECKING:
+    from ensue.study.labels.curve import LabelCurve, LabelPoint
 
 HEAD = ("labels", "with the base", "without", "difference", "time with", "time without")
 

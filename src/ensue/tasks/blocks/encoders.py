@@ -1,42 +1,64 @@
-"""Encoders: what turns the vectors of a sequence's steps into features that know their context."""
+"""Encoders: what turns the vectors of a sequence's steps into features that know their context.
+
+Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
+output_size), zero beyond a row's end, and final (batch, final_size).
+"""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import dropout as dropped
 
 from ensue.cells import Cell, RecurrentDropout
 from ensue.engine.recurrence import State
 from ensue.engine.rows import reverse_time
 from ensue.errors import OptionError, unknown
 from ensue.layers.lengths import step_mask
+from ensue.layers.positions import placed
 from ensue.layers.recurrent import Recurrent, as_cell
+from ensue.layers.sequence_convolution import GatedConvolutions, field_of
+from ensue.layers.transformer import CausalBlocks, Design, EncoderBlocks
 from ensue.tasks.blocks.embeddings import check_rates
-from ensue.tasks.blocks.encoder import (
-    DROPOUT,
-    Encoder,
-    EncoderSettings,
-    LayerSettings,
-    last_step,
-)
-from ensue.tasks.blocks.parallel_encoders import ConvolutionEncoder, TransformerEncoder
+from ensue.tasks.blocks.layer_settings import EncoderSettings
 from ensue.tasks.blocks.recurrent_layers import cell_of
 
-__all__ = [
-    "DROPOUT",
-    "ENCODERS",
-    "ConvolutionEncoder",
-    "Encoder",
-    "EncoderSettings",
-    "LayerSettings",
-    "PlainEncoder",
-    "RecurrentEncoder",
-    "TransformerEncoder",
-    "TwoWayEncoder",
-    "encoder_of",
-]
-
 FINALS = ("top", "all")
+
+
+class Encoder(nn.Module, ABC):
+    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`.
+
+    keys: the settings that its weights and what they compute follow from, the number of layers
+    aside; entrance: how the names of weights begin that stand before the lowest layer."""
+
+    keys: ClassVar[tuple[str, ...]] = ()
+    entrance: ClassVar[tuple[str, ...]] = ()
+    output_size: int
+    final_size: int
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        """How the names of the weights of a layer begin, the lowest being 0."""
+        return ()
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
+        """As the settings say, with fresh weights, for steps of that width."""
+
+    @staticmethod
+    @abstractmethod
+    def describe(settings: EncoderSettings) -> str:
+        """In a few words: "2 × LSTM of 200"."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """y (time, batch, output_size) and final (batch, final_size) of x (time, batch, input)."""
 
 
 class RecurrentEncoder(Encoder):
@@ -189,7 +211,172 @@ class PlainEncoder(Encoder):
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         y = x * step_mask(lengths.to(x.device), x.shape[0])[..., None]
-        return y, last_step(y, lengths)
+        return y, _last(y, lengths)
+
+
+def bridge(width: int, other: int) -> nn.Module:
+    """A linear map without bias between two widths; nothing where they are the same."""
+    return nn.Identity() if width == other else nn.Linear(width, other, bias=False)
+
+
+class TransformerEncoder(Encoder):
+    """Blocks of self-attention: y = blocks(LN(W·x + b) + positions); final is y at the last real
+    step, zero for an empty row.
+
+    The norm gives features of any scale, word vectors as measurements, the scale of the
+    sinusoids. Padding is never looked at. dropout: of the first sum and of each sublayer."""
+
+    keys = ("hidden_size", "heads", "inner_size", "norm", "causal", "context")
+    entrance = ("enter.", "scale.")
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        return (f"blocks.layers.{number}.",)
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        heads: int,
+        num_layers: int = 1,
+        inner: int | None = None,
+        norm: str = "before",
+        dropout: float = 0.0,
+        dropout_attention: float = 0.0,
+    ) -> None:
+        super().__init__()
+        design = Design(width, heads, inner, norm, dropout, dropout_attention)
+        self.dropout = dropout
+        self.enter = nn.Linear(input_size, width)
+        self.scale = nn.LayerNorm(width)
+        self.blocks = EncoderBlocks(num_layers, design)
+        self.output_size = self.final_size = width
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
+        if settings.causal:
+            return CausalTransformerEncoder.of(settings, input_size)
+        return cls(
+            input_size,
+            width=settings.hidden_size,
+            heads=settings.heads,
+            num_layers=settings.layers,
+            inner=settings.inner_size,
+            norm=settings.norm,
+            dropout=settings.dropout_layers,
+            dropout_attention=settings.dropout_attention,
+        )
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        causal = "causal " if settings.causal else ""
+        width, heads = settings.hidden_size, settings.heads
+        return f"{settings.layers} × {causal}transformer of {width}, {heads} heads"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x = dropped(placed(self.scale(self.enter(x))), self.dropout, self.training)
+        y: Tensor = self.blocks(x, lengths)
+        return y, _last(y, lengths)
+
+
+class CausalTransformerEncoder(Encoder):
+    """What a Transformer language model computes: y = blocks(√width·W·x + positions), where a step
+    looks at itself and the context − 1 steps before it; positions are counted modulo `context`.
+    Its weights have the names of such a model's; W is missing where x is as wide as the blocks."""
+
+    def __init__(self, input_size: int, design: Design, layers: int, context: int) -> None:
+        super().__init__()
+        self.width, self.dropout = design.width, design.dropout
+        self.enter = bridge(input_size, design.width)
+        self.blocks = CausalBlocks(layers, design, context)
+        self.output_size = self.final_size = design.width
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> CausalTransformerEncoder:
+        design = Design(
+            settings.hidden_size,
+            settings.heads,
+            settings.inner_size,
+            settings.norm,
+            settings.dropout_layers,
+            settings.dropout_attention,
+        )
+        return cls(input_size, design, settings.layers, settings.context)
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        return TransformerEncoder.describe(settings)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        x = placed(self.enter(x) * math.sqrt(self.width), 0, self.blocks.context)
+        x = dropped(x, self.dropout, self.training)
+        nothing = x.new_zeros(x.shape[1], 0, 2 * self.width)
+        y, _ = self.blocks(x, (nothing,) * len(self.blocks.layers))
+        y = y * step_mask(lengths.to(y.device), y.shape[0])[..., None]
+        return y, _last(y, lengths)
+
+
+class ConvolutionEncoder(Encoder):
+    """Gated convolutions over the steps: y = layers(W·x + b), each step seen with those around
+    it, `convolutions.field` in all; final is y at the last real step, zero for an empty row.
+
+    size, dilated: of the filters, as `GatedConvolutions` takes them. Nothing is seen of padding.
+    causal: nor of later steps, and b is missing, W too where x is as wide as the layers, as in a
+    language model of convolutions."""
+
+    keys = ("hidden_size", "filter_size", "dilated", "causal")
+    entrance = ("enter.",)
+
+    @staticmethod
+    def layer(number: int) -> tuple[str, ...]:
+        return (f"convolutions.layers.{number}.", f"convolutions.norms.{number}.")
+
+    def __init__(
+        self,
+        input_size: int,
+        *,
+        width: int,
+        num_layers: int = 1,
+        size: int = 3,
+        dilated: bool = False,
+        causal: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.enter = bridge(input_size, width) if causal else nn.Linear(input_size, width)
+        self.convolutions = GatedConvolutions(
+            width, num_layers, size, dilated=dilated, causal=causal, dropout=dropout
+        )
+        self.output_size = self.final_size = width
+
+    @classmethod
+    def of(cls, settings: EncoderSettings, input_size: int) -> ConvolutionEncoder:
+        return cls(
+            input_size,
+            width=settings.hidden_size,
+            num_layers=settings.layers,
+            size=settings.filter_size,
+            dilated=settings.dilated,
+            causal=settings.causal,
+            dropout=settings.dropout_layers,
+        )
+
+    @staticmethod
+    def describe(settings: EncoderSettings) -> str:
+        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
+        causal = "causal " if settings.causal else ""
+        width = settings.hidden_size
+        return f"{settings.layers} × {causal}convolution of {width}, {seen} steps seen"
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        y: Tensor = self.convolutions(self.enter(x), lengths)
+        return y, _last(y, lengths)
+
+
+def _last(y: Tensor, lengths: Tensor) -> Tensor:
+    """(batch, width) of y (time, batch, width): at each row's last real step."""
+    return (y * step_mask(lengths.to(y.device), y.shape[0], first=-1)[..., None]).sum(0)
 
 
 ENCODERS: dict[str, type[Encoder]] = {

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from ensue.tasks.blocks.embeddings import Feature, Inputs
-from ensue.tasks.blocks.encoders import EncoderSettings, encoder_of
+from ensue.tasks.blocks.encoders import encoder_of
+from ensue.tasks.blocks.layer_settings import EncoderSettings
 
 SENTENCE = "sentence"  # the letters of a row's words, with what stands between them
 AFTER = "sentence.after"

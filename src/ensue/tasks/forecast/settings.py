@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from ensue.errors import unknown
 from ensue.settings import OFF, Draws, Expected, Size, Width
 from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.recurrent_layers import CellSettings
+from ensue.tasks.blocks.layer_settings import CellSettings
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
 TARGETS_ONLY = ("segment", "linear")  # families that read the targets alone

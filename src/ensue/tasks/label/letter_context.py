@@ -14,7 +14,7 @@ from ensue.data.vocabulary import END_NUMBER, Vocabulary
 from ensue.errors import OptionError
 from ensue.files.caps import VECTOR_WIDTH
 from ensue.tasks import checks
-from ensue.tasks.blocks.encoders import EncoderSettings
+from ensue.tasks.blocks.layer_settings import EncoderSettings
 from ensue.tasks.blocks.letter_states import LetterStates
 from ensue.tasks.saved import Saved
 from ensue.tasks.task import Packed

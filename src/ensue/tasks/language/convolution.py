@@ -10,7 +10,7 @@ from torch.nn.functional import dropout
 
 from ensue.errors import ShapeError
 from ensue.layers.sequence_convolution import GatedConvolutions, field_of
-from ensue.tasks.blocks.parallel_encoders import bridge
+from ensue.tasks.blocks.encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,

@@ -10,7 +10,7 @@ from torch.nn.functional import dropout
 
 from ensue.engine.recurrence import State
 from ensue.layers.recurrent import Recurrent
-from ensue.tasks.blocks.parallel_encoders import bridge
+from ensue.tasks.blocks.encoders import bridge
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.language.networks import (
     NO_DROPOUT,

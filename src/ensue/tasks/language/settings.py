@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ensue.settings import Depth, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import whole_heads
-from ensue.tasks.blocks.encoders import DROPOUT, LayerSettings
+from ensue.tasks.blocks.layer_settings import DROPOUT, LayerSettings
 
 
 class LanguageSettings(LayerSettings):

@@ -13,7 +13,7 @@ from torch.nn.functional import dropout
 from ensue.errors import ShapeError
 from ensue.layers.positions import placed
 from ensue.layers.transformer import CausalBlocks, Design
-from ensue.tasks.blocks.parallel_encoders import bridge
+from ensue.tasks.blocks.encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,

@@ -8,7 +8,7 @@ from torch.nn.functional import dropout
 
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError, ShapeError
-from ensue.tasks.blocks.parallel_encoders import bridge
+from ensue.tasks.blocks.encoders import bridge
 from ensue.tasks.language.networks import (
     NO_DROPOUT,
     DropoutRates,

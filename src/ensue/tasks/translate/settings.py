@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ensue.settings import OFF, Rate, Size, Width
 from ensue.tasks.blocks.cell_name import OptionalCell, whole_heads
-from ensue.tasks.blocks.recurrent_layers import BACKWARD_START, BackwardStart
+from ensue.tasks.blocks.layer_settings import BACKWARD_START, BackwardStart
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 LONGEST_EXTRA = 1 << 12  # tokens: a translation that never ends stops there

@@ -1,24 +1,44 @@
-"""The settings of encoders, and what networks see of one.
-
-Each is called as (x (time, batch, input), lengths (batch)) and gives y (time, batch,
-output_size), zero beyond a row's end, and final (batch, final_size).
-"""
+"""The settings of layers over a sequence: of cells, of every other kind, and of encoders."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
-from torch import Tensor, nn
 
-from ensue.layers.lengths import step_mask
-from ensue.settings import OFF, OneOf, Rate, Size, Width
-from ensue.tasks.blocks.cell_name import whole_heads
-from ensue.tasks.blocks.recurrent_layers import BACKWARD_START, BackwardStart, CellSettings
+from ensue.settings import OFF, Depth, OneOf, Rate, Size, Table, Width
+from ensue.tasks.blocks.cell_name import CellName, Initialisation, whole_heads
 
 DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
+BACKWARD_START = (
+    "Where the backward direction begins: from zero, from the forward end state, or with the "
+    "forward end state as its state at the last step."
+)
+BackwardStart = Literal["zero", "forward_end", "shared_end"]
+
+
+class CellSettings(Table):
+    """What recurrent layers are made of, in every task that has any."""
+
+    cell: CellName = Field(
+        "LSTM",
+        description="Recurrent cell: its name, or one with options, SimpleRNN(activation='relu').",
+    )
+    hidden_size: Width = Field(128, description="Size of a cell's state.")
+    layers: Depth = Field(1, description="Number of layers.")
+    init: Initialisation = Field("standard", description="Initial weights of the cells.")
+    initial_state: Literal["zero", "learned"] = Field(
+        "zero", description="State of a cell before the first step."
+    )
+    output_layers: bool = Field(
+        False, description="A linear layer V·h + d between each two recurrent layers."
+    )
+    dropout_layers: Rate = Field(0.0, description="Dropout between layers.")
+    dropout_recurrent: Rate = Field(0.0, description="Dropout of the state between steps.")
+    zoneout: Rate = Field(
+        0.0, description="Probability that a unit keeps its old value at a step of training."
+    )
 
 
 class LayerSettings(CellSettings):
@@ -85,39 +105,3 @@ class EncoderSettings(LayerSettings):
         if self.encoder == "transformer":
             whole_heads(self.hidden_size, self.heads)
         return self
-
-
-class Encoder(nn.Module, ABC):
-    """What networks see of an encoder: a new one is a class here and a row of `ENCODERS`.
-
-    keys: the settings that its weights and what they compute follow from, the number of layers
-    aside; entrance: how the names of weights begin that stand before the lowest layer."""
-
-    keys: ClassVar[tuple[str, ...]] = ()
-    entrance: ClassVar[tuple[str, ...]] = ()
-    output_size: int
-    final_size: int
-
-    @staticmethod
-    def layer(number: int) -> tuple[str, ...]:
-        """How the names of the weights of a layer begin, the lowest being 0."""
-        return ()
-
-    @classmethod
-    @abstractmethod
-    def of(cls, settings: EncoderSettings, input_size: int) -> Encoder:
-        """As the settings say, with fresh weights, for steps of that width."""
-
-    @staticmethod
-    @abstractmethod
-    def describe(settings: EncoderSettings) -> str:
-        """In a few words: "2 × LSTM of 200"."""
-
-    @abstractmethod
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """y (time, batch, output_size) and final (batch, final_size) of x (time, batch, input)."""
-
-
-def last_step(y: Tensor, lengths: Tensor) -> Tensor:
-    """(batch, width) of y (time, batch, width): at each row's last real step."""
-    return (y * step_mask(lengths.to(y.device), y.shape[0], first=-1)[..., None]).sum(0)
