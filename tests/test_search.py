@@ -3,12 +3,14 @@ seed, poor ones stopped, and the same table after kills."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +30,8 @@ from ensue.runs.load import load_run
 from ensue.runs.messages import Message, Say
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import search as searching
-from ensue.study.selection.budget import Clock
+from ensue.study.selection import trial
+from ensue.study.selection.budget import SLACK, Clock
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
 from ensue.study.selection.job import TrialJob
@@ -39,7 +42,7 @@ from ensue.study.selection.space import OpenSpace
 from ensue.study.selection.storage import opened, storage_url
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.tasks.search.ranges import Finite
-from ensue.training import RunFolder, Update
+from ensue.training import Began, RunFolder, Update
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 
@@ -122,6 +125,11 @@ def test_every_task_is_searched(row: Row, tmp_path: Path, monkeypatch: pytest.Mo
     assert found.winner is not None
     assert found.test is not None
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
+    for entry in found.rows:  # ranked by what answers
+        facts = json.loads((tmp_path / "s" / entry.folder / "training.json").read_text())
+        (alone,) = (network["scores"][found.measure] for network in facts["networks"])
+        assert entry.network == alone
+        assert entry.score == facts.get("answer", {}).get(found.measure, alone)
     own, model = load_run(RunFolder(tmp_path / "s" / found.winner.folder))
     assert model.fitted
     flat = own.flat()
@@ -269,7 +277,7 @@ class Interrupting(Here):
 
 def pool_that(dies: Here) -> Callable[[int], Any]:
     @contextmanager
-    def pool(workers: int) -> Iterator[Here]:
+    def pool(workers: int, on: str) -> Iterator[Here]:
         yield dies
 
     return pool
@@ -444,6 +452,36 @@ def test_time_is_kept_back_for_the_end() -> None:
     assert clock.stops([Entry("a", "a", around=0.1)]) == 1600 - 12
     assert clock.stops([Entry("a", "a", around=900.0)]) == 1600 - 180
     assert clock.stops([Entry("a", "a", around=900.0, failure="no")]) == 1600 - 60
+    assert replace(clock, ends=10.0).stops([Entry("a", "a", around=10.0)]) == 1600 - 39
+    assert replace(clock, seconds=60.0).stops([Entry("a", "a", around=0.1)]) == 1060 - 2
+
+
+def test_a_time_that_is_too_little_is_refused() -> None:
+    Clock(time.time() - 20, 60.0).refuse_too_little()
+    with pytest.raises(OptionError) as caught:
+        Clock(time.time() - 40, 60.0).refuse_too_little()
+    assert str(caught.value) == (
+        "--minutes: expected at least 1.4 for these files on this machine, got 1: it took 40 "
+        "seconds until trials could begin"
+    )
+
+
+def test_a_trial_leaves_time_for_what_it_takes_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds of preparation will be needed twice more, and five between two updates."""
+    now, stopped = [1000.0], list[float]()
+    monkeypatch.setattr(trial.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(trial.time, "time", lambda: now[0])
+    monkeypatch.setattr(trial.signal, "raise_signal", lambda number: stopped.append(now[0]))
+    span = trial.TrainingSpan(until=1095.0, over=1100.0)
+    now[0] += 10
+    span(Began(0, 50))
+    for number in range(1, 30):
+        now[0] += 5
+        span(Update(number, 1, 1.0, 1.0, 1.0, 1.0, 1.0))
+        if span.over:
+            break
+    assert stopped == [1070.0]
+    assert span.until == 1100 - 2 * SLACK * 10
 
 
 @pytest.mark.slow
