@@ -43,7 +43,6 @@ class Entry:
     parameters: int | None = None
     size: int = 0
     score: float | None = None
-    network: float | None = None
     epochs: int = 0
     seconds: float = 0.0
     speed: float | None = None
@@ -53,6 +52,7 @@ class Entry:
     stopped: str = ""
     around: float = 0.0
     updates: int = 0
+    network: float | None = None
 
     @property
     def short(self) -> str:
