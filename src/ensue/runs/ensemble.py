@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ensue.errors import RunError
-from ensue.escape import in_shell
 from ensue.files.atomic_folder import finite, sealed
 from ensue.files.disk import write_whole
 from ensue.files.seal import CONFIG, DATA
@@ -14,7 +12,7 @@ from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts
 from ensue.runs.load import load_run
 from ensue.tasks.ensembles.model import EnsembleModel
-from ensue.tasks.saved import MEMBER, write_model
+from ensue.tasks.saved import write_model
 from ensue.training import RunFolder
 
 FORMAT = 1  # of training.json
@@ -44,13 +42,3 @@ def write_ensemble(
         write_whole(folder.data, seal[DATA])
         write_whole(folder.training, sealed({**facts, "answer": finite({**scores})}))
     return model
-
-
-def refuse_ensemble(folder: RunFolder) -> None:
-    """An ensemble is not trained; its models are."""
-    if any(folder.model.glob(f"{MEMBER}*")):
-        raise RunError(
-            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
-            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
-            "Name another --run"
-        )

@@ -47,9 +47,8 @@ class Tested(NamedTuple):
 @dataclass(frozen=True)
 class RunSummary:
     """A run in a line. data: names of the training files; best: the best score on validation of
-    what answers; tested: on the test part, the last time; when: of the
-    last thing that training wrote, UTC; seconds: trained, however often it was interrupted;
-    size: bytes on the disk."""
+    what answers; tested: on the test part, the last time; when: of the last thing that training
+    wrote, UTC; seconds: trained, however often it was interrupted; size: bytes on the disk."""
 
     name: str
     task: str
@@ -181,8 +180,8 @@ class Run:
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
-            answers = self.setting("train", "watch") in ended.get("answer", {})
-            return list([{"scores": ended["answer"]}] if answers else ended["networks"])
+            own = ended.get("answer", {})
+            return [{"scores": own}] if self.setting("train", "watch") in own else ended["networks"]
         rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]

@@ -28,13 +28,12 @@ from ensue.files.seal import (
 from ensue.runs.card import write_card
 from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.ensemble import refuse_ensemble
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.read_parts import read_parts
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
-from ensue.tasks.saved import write_model
+from ensue.tasks.saved import MEMBER, write_model
 from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
 
@@ -227,7 +226,7 @@ def train_run(
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
     members_first, outputs: as of `Fitting`."""
     device_of(config.train.device)  # told before any data is read
-    refuse_ensemble(folder)
+    _refuse_ensemble(folder)
     first = processes.team().first
     with holding(folder):
         config = _as_begun(folder, config)
@@ -255,6 +254,16 @@ def train_run(
         if first:
             _write(folder, trained, seal, say)
     return trained
+
+
+def _refuse_ensemble(folder: RunFolder) -> None:
+    """An ensemble is not trained; its models are."""
+    if any(folder.model.glob(f"{MEMBER}*")):
+        raise RunError(
+            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
+            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
+            "Name another --run"
+        )
 
 
 def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:

@@ -8,40 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
-from numpy.typing import NDArray
-from safetensors import SafetensorError
 
-from ensue.files.disk import write_whole
-from ensue.files.opening import read_plain
 from ensue.metrics.table import METRICS
 from ensue.runs.ensemble import write_ensemble
 from ensue.runs.load import load_run
 from ensue.runs.messages import nobody
 from ensue.runs.read_parts import read_parts
 from ensue.study.selection.entries import TOGETHER, Entry
+from ensue.study.selection.outputs import read_outputs
 from ensue.tasks.abilities import Outputs
 from ensue.tasks.fitting import answerable
 from ensue.training import RunFolder
 
-FILE = "validation.safetensors"  # of a trial: the outputs of its networks
 MOST = 25  # trials that an ensemble has, each counted as often as it was added
-
-
-def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
-    """What a trial says of the validation part, for ensembles with others."""
-    if outputs:
-        arrays = {str(k): np.ascontiguousarray(own) for k, own in enumerate(outputs)}
-        write_whole(folder.path / FILE, safetensors.numpy.save(arrays))
-
-
-def read_outputs(folder: Path) -> list[NDArray[Any]]:
-    """[] where a trial has not kept them, as in selections of older versions."""
-    try:
-        found = safetensors.numpy.load(read_plain(folder / FILE))
-    except (OSError, SafetensorError):
-        return []
-    return [found[str(k)] for k in range(len(found))]
 
 
 def forward_selected(

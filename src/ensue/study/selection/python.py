@@ -26,7 +26,6 @@ def select(
     minutes: float | None = None,
     workers: int = 1,
     together: bool = False,
-    on: str = "local",
     settings: Sequence[str] = (),
     **columns: Any,
 ) -> Selection:
@@ -55,7 +54,7 @@ def select(
     for message in messages:
         log(message)
     number = TRIALS if trials is None else trials
-    request = SearchRequest(number, workers, minutes, together=together, on=on)
+    request = SearchRequest(number, workers, minutes, together=together)
     found = search(config, folder, request, log)
     return found.with_labels(label_type(data, config.data.label))
 

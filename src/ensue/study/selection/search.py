@@ -21,7 +21,6 @@ from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.train import adapted
 from ensue.study.selection.budget import Clock, spend
-from ensue.study.selection.ensemble import ensemble_of
 from ensue.study.selection.entries import TOGETHER, TRIAL, Entry, Selection
 from ensue.study.selection.halving import bars_of
 from ensue.study.selection.job import TrialJob
@@ -155,6 +154,8 @@ class Search:
 
     def _together(self, found: Selection, winner: Entry) -> Entry:
         """The ensemble, if it is better than each alone."""
+        from ensue.study.selection.ensemble import ensemble_of
+
         ended = [own for own in found.rows if own.score is not None and not own.stopped]
         own = ensemble_of(self.place, ended, self.found.measure)
         if own is None:

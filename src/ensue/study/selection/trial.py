@@ -16,10 +16,10 @@ from ensue.runs.messages import Say, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
 from ensue.study.selection.budget import SLACK
-from ensue.study.selection.ensemble import write_outputs
 from ensue.study.selection.entries import Entry, Pace, entry_of
 from ensue.study.selection.halving import Dropped, Halving, best_of
 from ensue.study.selection.job import TrialJob
+from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
 ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise

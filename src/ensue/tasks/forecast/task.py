@@ -20,7 +20,6 @@ from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast
-from ensue.tasks.forecast.averaging import ForecastAverages
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
@@ -32,6 +31,7 @@ from ensue.tasks.forecast.forecasts import (
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from ensue.tasks.abilities import Asked, Outputs
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
-from ensue.tasks.forecast.draws import end_of
 from ensue.tasks.forecast.evaluation import evaluation_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
@@ -70,6 +69,8 @@ class ForecastAverages:
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
+        from ensue.tasks.forecast.draws import end_of  # pictures are no part of most answers
+
         settings, series = model.model, part.series
         window = next_window(model, series)
         bounds = np.moveaxis(_mean(outputs), 0, -1)  # (horizon, windows, targets, kinds)
