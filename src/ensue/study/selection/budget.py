@@ -30,8 +30,8 @@ PREPARED = 0.5  # of the time: where it takes more until trials can begin, none 
 
 @dataclass(frozen=True)
 class Clock:
-    """began, seconds: the time that there is, by the clock; ends: seconds that it takes to write
-    down what was found, beside closing a trial and the test."""
+    """began, seconds: the time that there is, by the clock; ends: seconds that it takes to read the
+    files, and to write down what was found."""
 
     began: float
     seconds: float
@@ -41,19 +41,24 @@ class Clock:
     def over(self) -> float:
         return self.began + self.seconds
 
-    def stops(self, entries: Sequence[Entry]) -> float:
-        """When trials are stopped: what surrounds the updates of a trial is needed twice more, for
-        closing one and for the test."""
-        known = [own.around for own in entries if not own.failure]
-        kept = 2 * SLACK * max(known) if known else UNKNOWN * self.seconds
+    def last(self, entries: Sequence[Entry]) -> float:
+        """When trials that cannot win are stopped: what is left is the test, which reads files
+        and answers them, as the end of a trial does."""
+        after = max((own.after for own in entries), default=0.0)
         least = max(LEAST * self.seconds, LEAST_SECONDS)
-        kept = SLACK * self.ends + min(max(kept, least), MOST * self.seconds)
-        return self.over - kept
+        return self.over - min(max(SLACK * (self.ends + after), least), MOST * self.seconds)
+
+    def stops(self, entries: Sequence[Entry]) -> float:
+        """When the others are stopped: what surrounds the updates of a trial is needed once more,
+        to close it."""
+        known = [own.around for own in entries if not own.failure]
+        kept = SLACK * max(known) if known else UNKNOWN * self.seconds
+        return self.last(entries) - min(kept, MOST * self.seconds)
 
     def room(self, entries: Sequence[Entry]) -> bool:
         """Whether another trial can make any updates before it is stopped."""
         known = [own.around for own in entries if not own.failure]
-        return time.time() + SLACK * max(known, default=0.0) < self.stops(entries)
+        return time.time() + SLACK * max(known, default=0.0) < self.last(entries)
 
     def refuse_too_little(self) -> None:
         """An error where preparing alone has taken more than half of the time."""
@@ -78,7 +83,8 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
             settings = own.proposer.next(known, [job.settings for job in running.values()])
             job = own.job(number, settings, bars_of(known, own.found.measure))
             if job is not None:
-                running[number] = replace(job, until=clock.stops(known), over=clock.over)
+                limits = {"until": clock.stops(known), "last": clock.last(known)}
+                running[number] = replace(job, **limits, best=own.best_network())
                 pool.begin(number, running[number])
         if not running:
             break

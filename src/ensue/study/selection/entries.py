@@ -35,7 +35,7 @@ class Entry:
     Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
     its training; stopped: why it did not come to its end, "" if it did; around: seconds
     of all before its first update and after its last one; updates: that were made when its time
-    was over, 0 where it was not."""
+    was over, 0 where it was not; after: seconds from its last update to its model."""
 
     name: str
     folder: str
@@ -53,6 +53,7 @@ class Entry:
     around: float = 0.0
     updates: int = 0
     network: float | None = None
+    after: float = 0.0
 
     @property
     def short(self) -> str:

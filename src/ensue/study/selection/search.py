@@ -112,13 +112,18 @@ class Search:
         there = [int(own.name.removeprefix(TRIAL)) for own in self.place.glob(f"{TRIAL}*")]
         return max([-1, *self.entries, *running, *there]) + 1
 
+    def best_network(self) -> float | None:
+        """The best score of the networks of trials that came to their end."""
+        ended = [own for own in self.trials() if not own.stopped]
+        scores = [own.network for own in ended if own.network is not None]
+        if not scores:
+            return None
+        return max(scores) if METRICS[self.found.measure].higher_is_better else min(scores)
+
     def may_win(self, entry: Entry) -> bool:
         """Whether the network of no trial that came to its end is better."""
-        ended = [
-            own.network for own in self.trials() if not own.stopped and own.network is not None
-        ]
         metric = METRICS[self.found.measure]
-        return entry.score is not None and all(metric.better(entry.score, own) for own in ended)
+        return entry.score is not None and metric.better(entry.score, self.best_network())
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
         """Writes down what became of a trial. used: seconds of the time that there is."""
@@ -184,13 +189,13 @@ def search(
         raise cannot_be_averaged(config.task)
     began = time.time() if wanted.began is None else wanted.began
     url = storage_url(place, wanted.storage)
+    reads = time.time()
     own = Search(config, place, say)
     study = f"{place.resolve().name} {own.found.data[:8]}"
-    first = time.time()
     if wanted.minutes is not None or wanted.storage:  # what is wrong with it is told at once
         place.mkdir(parents=True, exist_ok=True)
         record(url, study, own.proposer, own.trials())
-    ends = time.time() - first
+    ends = time.time() - reads
     with pool(wanted.workers, wanted.on) as workers:
         if wanted.minutes is not None:
             used = 0.0 if own.before is None else float(own.before.search.get("seconds", 0.0))

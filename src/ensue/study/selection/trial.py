@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 
 from ensue.errors import EnsueError
+from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, nobody
 from ensue.runs.run import seconds_trained
@@ -30,11 +31,13 @@ PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folde
 class TrainingSpan:
     """A watcher that knows when updates were made, and stops the training when its time is over:
     as a signal does, after the update and with a checkpoint. Time is left for what comes between
-    two updates, and, before all is over, for what came before the first one to be done twice: as
-    the trial is closed, and for the test."""
+    two updates; where the trial may be the best, also for what came before the first one, which
+    is done again as it is closed."""
 
-    def __init__(self, until: float | None, over: float | None = None) -> None:
-        self.until, self._all_over, self.over, self.update = until, over, False, 0
+    def __init__(self, job: TrialJob) -> None:
+        self._job, self._until = job, job.until
+        self.over, self.update = False, 0
+        self._scores: list[float] = []
         self._begun = self._first = self._last = time.monotonic()
         self._longest = 0.0  # seconds between two rows
 
@@ -45,19 +48,28 @@ class TrainingSpan:
             self._prepared(self._first - self._begun)
         elif isinstance(row, Update | Validated):
             self._longest = max(self._longest, self._last - before)
-        if isinstance(row, Update):
+        if isinstance(row, Validated):
+            self._scores.append(row.scores[self._job.measure])
+        elif isinstance(row, Update):
             self.update = row.update
-            if self.until is not None and time.time() + self._longest > self.until:
-                self._stop()
+            until = self._until if self._may_win() else self._job.last
+            if until is not None and time.time() + self._longest > until and not self.over:
+                self.over = True
+                signal.raise_signal(signal.SIGTERM)
 
     def _prepared(self, seconds: float) -> None:
-        if self.until is not None and self._all_over is not None:
-            self.until = min(self.until, self._all_over - 2 * SLACK * seconds)
+        if self._until is not None and self._job.last is not None:
+            self._until = min(self._until, self._job.last - SLACK * seconds)
 
-    def _stop(self) -> None:
-        if not self.over:
-            self.over = True
-            signal.raise_signal(signal.SIGTERM)
+    def _may_win(self) -> bool:
+        """Whether its best weights so far may be better than those of all others."""
+        better, best = METRICS[self._job.measure].better, self._job.best
+        return best is None or not self._scores or any(better(own, best) for own in self._scores)
+
+    @property
+    def after(self) -> float:
+        """Seconds since the last row of a training."""
+        return time.monotonic() - self._last
 
     @property
     def seconds(self) -> float:
@@ -68,13 +80,13 @@ class TrainingSpan:
 def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
     """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
     result, bit for bit, but for the times, however often it was interrupted."""
-    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job.until, job.over)
+    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
     halving = Halving(folder.history, job.bars, job.measure)
     earlier, began = seconds_trained(folder.path), time.monotonic()
     entry = job.entry()
     try:
         trained = _trained(job, folder, [*watchers, pace, span, halving], say)
-        entry = entry_of(entry, trained, folder, job.measure)
+        entry = replace(entry_of(entry, trained, folder, job.measure), after=span.after)
         write_outputs(folder, trained.model.answered.outputs)
     except Stopped as stopped:
         if not isinstance(stopped, Dropped) and not span.over:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,15 +18,18 @@ from ensue.tasks.abilities import Asked, Outputs
 from ensue.tasks.evaluation.report import Evaluation, preview
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.evaluation import StepOutputs, evaluate_steps, tags_of_rows
-from ensue.tasks.label.learned import LearnedLabels, step_targets
 from ensue.tasks.label.predicted import Floats, answering_of, columns_of
-from ensue.tasks.label.settings import LabellerSettings
-from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN, Columns
 from ensue.tasks.rows.labels import with_unknown
 from ensue.tasks.rows.part import Part
 
-LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
+if TYPE_CHECKING:
+    from ensue.tasks.label.learned import LearnedLabels
+    from ensue.tasks.label.settings import LabellerSettings
+    from ensue.tasks.model import Model
+
+    LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
+
 BEFORE = 4  # tokens shown before a wrong label
 NOBODY: Mapping[str, Ragged] = {}
 
@@ -103,6 +107,8 @@ def evaluated(
     others: Mapping[str, Ragged] = NOBODY,
 ) -> Evaluation:
     """others: labels by name that are compared, beside those of the baselines."""
+    from ensue.tasks.label.learned import step_targets  # of which much is made that has no answer
+
     learned = model.learned
     names = with_unknown(part, learned.labels)
     gold, words = step_targets(part, names), learned.words(part, model.text)

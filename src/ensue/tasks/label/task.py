@@ -25,7 +25,6 @@ from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.label.answer import Labelled
 from ensue.tasks.label.averaging import (
-    LabellerModel,
     StepAverages,
     evaluated,
     labelled,
@@ -59,6 +58,8 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.tasks.transfer.takeover import text_of
+
+LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 
 
 class Label(RowTask[LabellerSettings, LearnedLabels]):
