@@ -495,8 +495,8 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
     monkeypatch.setattr(trial.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(trial.time, "time", lambda: now[0])
     monkeypatch.setattr(trial.signal, "raise_signal", lambda number: stopped.append(now[0]))
-    limits = {"until": 1085.0, "last": 1090.0, "best": 0.5}
-    span = trial.TrainingSpan(TrialJob("t", "t", {}, "accuracy", **limits))
+    job = TrialJob("t", "t", {}, "accuracy", until=1085.0, last=1090.0, best=0.5)
+    span = trial.TrainingSpan(job)
     now[0] += 10
     span(Began(0, 50))
     for number in range(1, 30):

@@ -83,8 +83,8 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
             settings = own.proposer.next(known, [job.settings for job in running.values()])
             job = own.job(number, settings, bars_of(known, own.found.measure))
             if job is not None:
-                limits = {"until": clock.stops(known), "last": clock.last(known)}
-                running[number] = replace(job, **limits, best=own.best_network())
+                until, last, best = clock.stops(known), clock.last(known), own.best_network()
+                running[number] = replace(job, until=until, last=last, best=best)
                 pool.begin(number, running[number])
         if not running:
             break
@@ -95,7 +95,7 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
     for number, job in stopped.items():
         if own.may_win(own.entries[number]):
             pool.begin(
-                number, replace(job, until=None, over=None, updates=own.entries[number].updates)
+                number, replace(job, until=None, last=None, updates=own.entries[number].updates)
             )
             running[number] = job
     while running:
