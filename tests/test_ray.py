@@ -108,7 +108,7 @@ SELECT = ("select", "train.csv", "--text", "text", "--label", "label", "--trials
 def table_of(place: Path) -> Any:
     """A selection without its times."""
     found = json.loads((place / "selection.json").read_text())
-    timed = {"seconds", "around", "speed"}
+    timed = {"seconds", "around", "after", "speed"}
     rows = [{k: v for k, v in row.items() if k not in timed} for row in found["rows"]]
     return found["winner"], found["test"], found["search"], rows
 

@@ -264,7 +264,7 @@ def test_a_trial_that_lags_is_stopped_and_can_go_on(tables: RunConfig, tmp_path:
 
 def results(found: Selection) -> Any:
     """All but the times."""
-    rows = [replace(row, seconds=0.0, around=0.0, speed=None) for row in found.rows]
+    rows = [replace(row, seconds=0.0, around=0.0, after=0.0, speed=None) for row in found.rows]
     return found.measure, found.search, found.test, rows
 
 
@@ -507,6 +507,16 @@ def test_a_trial_leaves_time_for_what_it_takes_itself(
         if span.over:
             break
     assert stopped == [stops]
+
+
+def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preparation that took most of the time left none: no model could be trained."""
+    monkeypatch.setattr(trial.time, "time", lambda: 1800.0)
+    moments = iter([1000.0, 1800.0])
+    monkeypatch.setattr(trial.time, "monotonic", lambda: next(moments))
+    span = trial.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
+    span(Began(0, 50))
+    assert span._until == 2000.0
 
 
 @pytest.mark.slow

@@ -122,8 +122,8 @@ class Search:
 
     def may_win(self, entry: Entry) -> bool:
         """Whether the network of no trial that came to its end is better."""
-        metric = METRICS[self.found.measure]
-        return entry.score is not None and metric.better(entry.score, self.best_network())
+        best, metric = self.best_network(), METRICS[self.found.measure]
+        return best is None or (entry.score is not None and metric.better(entry.score, best))
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
         """Writes down what became of a trial. used: seconds of the time that there is."""

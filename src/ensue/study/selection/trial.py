@@ -58,8 +58,11 @@ class TrainingSpan:
                 signal.raise_signal(signal.SIGTERM)
 
     def _prepared(self, seconds: float) -> None:
+        """Half of what is left is for updates, however long it took to come so far."""
         if self._until is not None and self._job.last is not None:
-            self._until = min(self._until, self._job.last - SLACK * seconds)
+            now, last = time.time(), self._job.last
+            closing = min(SLACK * seconds, (last - now) / 2)
+            self._until = min(self._until, last - closing)
 
     def _may_win(self) -> bool:
         """Whether its best weights so far may be better than those of all others."""
