@@ -62,11 +62,11 @@ class RowTransfers(Transfers):
         return encoder_settings(own, model.base)
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any]
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        found = {table: dict(keys) for table, keys in text_recipe_of(own, model).items()}
+        found = {table: dict(keys) for table, keys in text_recipe_of(own, model, rows).items()}
         if self.pooled and own.encoder:
-            found["model"]["pooling"] = "last+mean+max"
+            found["model"] |= {"pooling": "last+mean+max", "standardise": True}
         return found
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
