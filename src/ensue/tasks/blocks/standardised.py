@@ -67,7 +67,9 @@ def settle_spreads(network: nn.Module, source: Batches) -> None:
 @contextmanager
 def _seen(network: nn.Module) -> Iterator[dict[Standardised, list[Tensor]]]:
     """What reaches the `Standardised` of a network that is being evaluated."""
-    found = {own: [] for own in network.modules() if isinstance(own, Standardised)}
+    found: dict[Standardised, list[Tensor]] = {
+        own: [] for own in network.modules() if isinstance(own, Standardised)
+    }
     hooks = [
         own.register_forward_pre_hook(lambda module, given: found[module].append(given[0]))
         for own in found
