@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EPOCHS, AFTER = 6, 2  # at least so many, and so many once all layers learn
 UPDATES, MOST = 600, 30  # few rows are read more often, until there were so many; epochs at most
-RATE = 4e-3  # of the head, at its highest
+RATE = 2e-3  # of the head, at its highest
 LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
