@@ -144,7 +144,8 @@ def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict
         return found
     ground, horizon = mixture.ground(series, model.model), model.model.horizon
     for member in mixture.members:
-        name = member.name if member.name not in found else f"{member.name} (2)"
+        alike = sum(own == member.name or own.startswith(f"{member.name} (") for own in found)
+        name = f"{member.name} ({alike + 1})" if alike else member.name
         if member.kind != "repeated":
             found[name] = member.forecasts(ground, origins, horizon)
     return found

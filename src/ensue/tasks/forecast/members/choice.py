@@ -40,8 +40,10 @@ Tell = Callable[[str], None]
 CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
 FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
+MOST_APART = 16  # targets that may have weights of their own: more take too long
 SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
+FAR = 336  # steps back
 SURELY = 4.0  # log-likelihood between y and log y
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
 DOUBT = (
@@ -152,16 +154,28 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
 
 
 def _blocks(folds: list[Fold]) -> int:
-    """Windows that do not overlap, nearly."""
-    return sum(max(1, len(fold.origins) // len(fold.truth)) for fold in folds)
+    """Windows that do not overlap, nearly: horizons that the origins of each series span."""
+    found = 0
+    for fold in folds:
+        owner = fold.after.series.owner[fold.origins - 1]
+        for k in np.unique(owner):
+            own = fold.origins[owner == k]
+            found += max(1, int(own[-1] - own[0] + 1) // len(fold.truth))
+    return found
 
 
 def _unit(series: Series, targets: int) -> Array:
-    """(series, targets): the spread of each, so that errors can be added up."""
-    change = np.full((len(series), targets), np.nan)
-    change[1:] = np.abs(np.diff(series.values[:, :targets], axis=0))
-    change[series.bounds[:-1]] = np.nan
-    each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
+    """(series, targets): what errors are divided by, so that they can be added up: the mean change
+    of each, of several targets their spread, as they are judged."""
+    values = series.values[:, :targets]
+    if targets == 1:
+        change = np.full_like(values, np.nan)
+        change[1:] = np.abs(np.diff(values, axis=0))
+        change[series.bounds[:-1]] = np.nan
+        each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
+    else:
+        pieces = [values[a:b] for a, b in pairwise(series.bounds)]
+        each = [np.sqrt(mean_of((own - mean_of(own, 0)) ** 2, 0)) for own in pieces]
     unit = np.nan_to_num(np.stack(each))
     return np.where(unit > 0, unit, 1.0)
 
@@ -185,7 +199,7 @@ def _folds(series: Series, settings: ForecastSettings, draft: Mixture) -> Iterat
         before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
         kept = [k for k in range(series.count) if before.lengths[k] > 1]
         before = before.among(kept)
-        fitting = fit_origins(before, settings, targets)
+        fitting = fit_origins(before, settings, draft.room)
         truth = series.values[origins[None] + np.arange(horizon)[:, None], :targets]
         yield Fold(draft.ground(before, settings), whole, fitting, origins, truth)
 
@@ -209,19 +223,20 @@ def _ridges(
     folds: list[Fold],
     unit: Array,
 ) -> Iterator[list[Found]]:
-    """A list for each anchor and transform: the best of every look-back, penalty and sharing."""
+    """A list for each transform, anchor, sharing and reach: the best of every look-back and penalty
+    with the year or without."""
     targets, panel = len(settings.targets), series.count > 1
     anchors = ["last", "mean", *["season"] * (season > 1)]
-    sharings = [True] if targets == 1 or panel else [False, True]
+    sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
     years = _years(series, max(backs))
-    for transform, anchor in product(transforms, anchors):
-        found: list[Found] = []
-        for shared, periods in product(sharings, [(), years] if years else [()]):
-            scaled = panel or (shared and targets > 1)
+    for transform, anchor, shared in product(transforms, anchors, sharings):
+        found: dict[bool, list[Found]] = {}
+        for periods in [(), years] if years else [()]:
             window = season if anchor != "mean" or season > 1 else min(8, max(backs))
-            form = RidgeForm(transform, anchor, shared, scaled, max(window, 1), periods)
-            found.append(_best_ridge(form, settings, backs, floor, folds, unit))
-        yield found
+            form = RidgeForm(transform, anchor, shared, panel, max(window, 1), periods)
+            for far, own in _best_ridges(form, settings, backs, floor, folds, unit).items():
+                found.setdefault(far, []).append(own)
+        yield from found.values()
 
 
 def _years(series: Series, look_back: int) -> tuple[float, ...]:
@@ -232,19 +247,21 @@ def _years(series: Series, look_back: int) -> tuple[float, ...]:
     return tuple(own for own in series.spacing.seasons if look_back < own <= length / 1.5)
 
 
-def _best_ridge(
+def _best_ridges(
     form: RidgeForm,
     settings: ForecastSettings,
     backs: list[int],
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> Found:
+) -> dict[bool, Found]:
+    """Of look-backs that are far and of the others the one of the least error. Where windows are
+    many both count: far ones gain from the steps that are not before the first cuts."""
     longest, horizon = max(backs), settings.horizon
     sums = [gathered(form, f.before, f.fitting, horizon, longest, floor) for f in folds]
     designs = [designed(form, f.after, f.origins, horizon, longest, floor) for f in folds]
-    inputs, beside = sums[0][0].xx.shape[-1], designs[0].x.shape[-1] - longest
-    best: tuple[float, Member, list[Array]] | None = None
+    inputs, beside = sums[0].inputs, designs[0].x.shape[-1] - longest
+    best: dict[bool, tuple[float, Member, list[Array]]] = {}
     for back in backs:
         kept = np.array([*range(back), *range(longest, inputs)])
         seen = np.array([*range(back), *range(longest, longest + beside)])
@@ -255,11 +272,10 @@ def _best_ridge(
                 member.outward(said(design, *solved(own, kept, penalty)))
                 for design, own in zip(cut, sums, strict=True)
             ]
-            score = _score(folds, found, unit)
-            if best is None or score < best[0]:
-                best = score, member, found
-    assert best is not None
-    return best[1], best[2]
+            score, far = _score(folds, found, unit), back >= FAR
+            if far not in best or score < best[far][0]:
+                best[far] = score, member, found
+    return {far: (member, found) for far, (_, member, found) in best.items()}
 
 
 def _smoothings(
