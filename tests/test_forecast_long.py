@@ -20,7 +20,9 @@ HORIZON, STEPS = 4, 160
 
 def columns(targets: int, steps: int = STEPS) -> dict[str, list[float]]:
     draw, t = np.random.default_rng(1), np.arange(steps)
-    each = [10 + np.sin(2 * np.pi * t / 8 + k) + 0.1 * draw.normal(size=steps) for k in range(targets)]
+    each = [
+        10 + np.sin(2 * np.pi * t / 8 + k) + 0.1 * draw.normal(size=steps) for k in range(targets)
+    ]
     return {f"y{k}": own.tolist() for k, own in enumerate(each)}
 
 

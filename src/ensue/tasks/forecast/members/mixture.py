@@ -23,7 +23,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 Array = NDArray[np.float64]
 
 MOST_WINDOWS = 40_000  # windows times targets that weights are solved from
-YOUNG = 3  # a series' first so-manieth part is read only: what is before it is made up
+YOUNG = 3  # the first so-manieth part of a series of a panel is read only
 
 
 class Member(Protocol):
@@ -180,9 +180,12 @@ def _member(
 
 
 def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
-    """Of the windows that weights are solved from: those whose steps ahead are all there, after as
-    many steps as are looked at, or a third of the series; every so-manieth where there are too
-    many. room: steps that are looked at."""
-    first = series.bounds[:-1] + np.clip(series.lengths // YOUNG, 1, room)
+    """Of the windows that weights are solved from: those whose steps ahead are all there, every
+    so-manieth where there are too many. Of a panel, whose windows are divided by their spread, only
+    those after as many steps as are looked at, or a third of the series: the room before a series
+    holds its first value, and windows of few steps would outweigh all others. room: steps that are
+    looked at."""
+    young = np.clip(series.lengths // YOUNG, 1, room) if series.count > 1 else 1
+    first = series.bounds[:-1] + young
     origins = ranges(first, np.maximum(series.bounds[1:] - settings.horizon + 1, first))
     return origins[:: max(1, -(-len(origins) * len(settings.targets) // MOST_WINDOWS))]
