@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ensue.tasks.forecast.members.arima import ArimaMember, _errors
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
-from ensue.tasks.forecast.members.choice import MOST_ORIGINS, _blocks, _folds, chosen
+from ensue.tasks.forecast.members.choice import chosen
+from ensue.tasks.forecast.members.folds import MOST_ORIGINS, blocks_of, folds_of
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import (
     KINDS,
@@ -300,6 +301,6 @@ def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
     settings = ForecastSettings.of({"targets": ["y"], "horizon": 96}, "model")
     for steps, few in ((800, True), (8000, False)):
         series = part_of_table({"y": [float(k % 7) for k in range(steps)]}, settings).series
-        folds = list(_folds(series, settings, Mixture((), np.zeros(0), SEASON, ROOM)))
+        folds = list(folds_of(series, settings, Mixture((), np.zeros(0), SEASON, ROOM)))
         assert max(len(own.origins) for own in folds) <= MOST_ORIGINS
-        assert (_blocks(folds) <= FEW_BLOCKS) == few
+        assert (blocks_of(folds) <= FEW_BLOCKS) == few

@@ -169,7 +169,8 @@ def next_window(model: ForecastModel, series: Series) -> NextWindow:
         of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
             f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps"
-            f"{of}, which this model reads, got {given[k]}; give them as the future"
+            f"{of}, which this model reads, got {given[k]}; give them with --future FILE "
+            "(Python: future=)"
         )
     missing = np.maximum(settings.horizon - given, 0)
     longer = series.lengthened(missing) if missing.any() else series
