@@ -309,6 +309,7 @@ ELSEWHERE: dict[str, str] = {
     "trials are proposed by Optuna, which is not installed": MISSING,
     "trials must follow from the same": SEARCHED,
     "has other settings than those that are proposed": SEARCHED,
+    "this folder holds an ensemble": "needs trials of a selection: test_ensembles.py has some",
     "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
     "resumes the run.": BROKEN,
     "there are no best weights so far": BROKEN,
