@@ -112,6 +112,11 @@ def test_a_long_text_is_read_in_columns_that_padding_does_not_change() -> None:
     assert np.array_equal(found.ranks[(COLUMNS - 1) * length :], alone.ranks)
 
 
+def test_a_text_that_is_too_short_for_its_columns_is_counted() -> None:
+    with pytest.raises(DataError, match="^40 tokens are too few for 50 columns"):
+        StreamSource(text(41), "text", columns=50, steps=10)
+
+
 def test_in_training_a_piece_sees_the_tokens_ahead_of_it() -> None:
     torch.manual_seed(2)
     net, tokens = network(), text(61)

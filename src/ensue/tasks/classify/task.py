@@ -15,7 +15,7 @@ from torch import nn
 from ensue.metrics import classes as metrics
 from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, further_scores, scores_of
-from ensue.tasks.baselines.mixture import fitted_mixture
+from ensue.tasks.baselines.mixture import CAUTIOUS, fitted_mixture
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
@@ -174,8 +174,11 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         columns = columns_of(validation, model)
         assert isinstance(columns.targets, np.ndarray)
         scores = [network_scores(network, columns, model) for network in model.networks]
-        linear = linear_scores(columns, model) if learned.held is None else learned.held
-        fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
+        targets = torch.from_numpy(columns.targets)
+        if learned.held is None:
+            fitted = fitted_mixture(scores, linear_scores(columns, model), targets)
+        else:
+            fitted = fitted_mixture(scores, learned.held, targets, CAUTIOUS)
         return replace(learned, mixture=fitted)
 
     @torch.no_grad()
