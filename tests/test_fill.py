@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from ensue import LanguageModel
 from ensue.data.vocabulary import END_NUMBER
-from ensue.errors import OptionError
+from ensue.errors import DataError, OptionError
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers
 from ensue.tasks.language.networks import DropoutRates
