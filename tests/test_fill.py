@@ -113,7 +113,7 @@ def test_a_long_text_is_read_in_columns_that_padding_does_not_change() -> None:
 
 
 def test_a_text_that_is_too_short_for_its_columns_is_counted() -> None:
-    with pytest.raises(DataError, match="^40 tokens are too few for 50 columns"):
+    with pytest.raises(DataError, match=r"^40 tokens are too few for 50 columns"):
         StreamSource(text(41), "text", columns=50, steps=10)
 
 
