@@ -10,6 +10,7 @@ NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports w
 SEARCHED = "needs a search that has ended: test_search.py goes on with one"
 MISSING = "needs a machine without compilers or packages"
 ELSEWHERE: dict[str, str] = {
+    "this folder holds an ensemble": "needs trials of a selection: test_ensembles.py has some",
     "which `ensue settings` lists": "a longer list of what a message names",
     "xcode-select --install": MISSING,
     "--force-reinstall torch": MISSING,

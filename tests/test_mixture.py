@@ -13,7 +13,6 @@ from test_estimators import CASES, reviews, several
 from ensue import Classifier
 from ensue.errors import ConfigError
 from ensue.tasks.baselines.mixture import (
-    CAUTIOUS,
     EQUAL,
     BaselineMixture,
     fitted_mixture,
@@ -79,17 +78,6 @@ def test_few_rows_move_it_little() -> None:
     few = fitted_mixture([9 * z[:4]], z[:4], targets[:4])
     many = fitted_mixture([9 * z], z, targets)
     assert abs(np.log(2 * few.network)) < abs(np.log(2 * many.network))
-
-
-def test_of_few_rows_a_cautious_mixture_leans_on_the_linear_model() -> None:
-    """Of many rows it makes no difference."""
-    z, targets = draws()
-    other = z + torch.randn(z.shape, generator=torch.Generator().manual_seed(5))
-    for rows, close in ((8, False), (ROWS, True)):
-        given = [z[:rows]], other[:rows], targets[:rows]
-        equal, cautious = fitted_mixture(*given), fitted_mixture(*given, CAUTIOUS)
-        assert cautious.network < equal.network
-        assert (cautious == pytest.approx(equal, abs=0.02)) == close
 
 
 def test_of_several_labels_each_is_weighed_by_itself() -> None:

@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid, softplus
 from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import FLOOR, Gaussian
 
-DOUBT = 2.0  # what (log a/a₀)² + (log b/b₀)² count for
+DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
 ITERATIONS = 100
 WEIGHT = checks.number(low=0, high=1e6)
 
@@ -40,9 +40,6 @@ class BaselineMixture(NamedTuple):
 
 
 EQUAL = BaselineMixture(0.5, 0.5)
-# Where rows are few. The network that is kept is the best on these very rows, and looks better
-# there than it is; a linear model that was fitted to others does not.
-CAUTIOUS = BaselineMixture(0.2, 0.8)
 SAVED = checks.built(BaselineMixture, {"network": WEIGHT, "ngrams": WEIGHT})
 
 
@@ -55,15 +52,9 @@ def _mixed(
     return (a * network.log_softmax(1) + b * ngrams.log_softmax(1)).log_softmax(1)
 
 
-def fitted_mixture(
-    networks: Sequence[Tensor],
-    ngrams: Tensor,
-    targets: Tensor,
-    first: BaselineMixture = EQUAL,
-) -> BaselineMixture:
+def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) -> BaselineMixture:
     """a, b > 0 for which the mean answer of the members has the lowest cost Σ −log p on rows that
-    were not trained on, with 2·(log a/a₀)² + 2·(log b/b₀)² beside it, so that few rows move it
-    little from the first mixture a₀, b₀.
+    were not trained on, with 2·(log 2a)² + 2·(log 2b)² beside it, so that few rows move it little.
 
     networks: the scores (rows, classes) of each member, float64; targets: classes (rows,), or
     zeros and ones (rows, labels). Scores that are no numbers have no best mixture: EQUAL."""
@@ -72,22 +63,22 @@ def fitted_mixture(
         return EQUAL
     rows = torch.arange(len(targets))
     sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
-    before = torch.tensor(first, dtype=torch.float64)
-    moved = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([moved], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         search.zero_grad()
-        a, b = before * moved.exp()
+        a, b = 0.5 * from_equal.exp()
         mixed = torch.stack([_mixed(own, ngrams, several, a, b) for own in networks])
         right = logsigmoid(mixed * sign) if several else mixed[:, rows, targets]
         logs = right.logsumexp(0) - math.log(len(networks))  # of the members' mean
-        found = DOUBT * moved.square().sum() - logs.sum()
+        found = DOUBT * from_equal.square().sum() - logs.sum()
         found.backward()  # type: ignore[no-untyped-call]
         return found
 
     search.step(cost)  # type: ignore[no-untyped-call]
-    return BaselineMixture(*(before * moved.detach().exp()).tolist())
+    a, b = (0.5 * from_equal.detach().exp()).tolist()
+    return BaselineMixture(a, b)
 
 
 # --- of numbers ----------------------------------------------------------------------------------

@@ -19,22 +19,20 @@ from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
-from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
+from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
-from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
+from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES, search_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
-    forecasts,
-    next_window,
     origins_of,
 )
 from ensue.tasks.forecast.learned import LearnedSeries, check_length
+from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
-from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
@@ -137,6 +135,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     needs_input = False
     evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
+    averages = ForecastAverages()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -277,21 +276,8 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
-        settings, series = model.model, part.series
-        window = next_window(model, series)
-        found = forecasts(model, window.series, window.origins, bool(settings.quantiles))
-        places = [levels_asked(settings).index(own) for own in settings.quantiles]
-        every = [found.point, found.low, found.high, *(found.quantiles[k] for k in places)]
-        bounds = np.stack(every, -1)
-        steps: list[ForecastStep] = []
-        for k in range(series.count):
-            own = series.only(k)
-            now = int(window.origins[k] - window.series.bounds[k])
-            times = own.until(now).times_after(0, settings.horizon)
-            ids = dict(zip(settings.ids, own.ids[0], strict=True))
-            steps += answered(times, settings.targets, bounds[:, k], ids, settings.quantiles)
-        now = int(window.origins[0] - window.series.bounds[0])
-        return SeriesForecast(steps, end_of(model, series.only(0), now))
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
