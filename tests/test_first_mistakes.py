@@ -22,7 +22,6 @@ from ensue.errors import DataError
 from ensue.runs import train
 from ensue.runs.compare import Comparison, Difference
 from ensue.sklearn import SequenceClassifier
-from ensue.tasks.classify.task import Classify
 from ensue.tasks.evaluation.bootstrap import Interval
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.training import Outcome
@@ -182,8 +181,6 @@ def test_more_epochs_are_advised_where_epochs_were_the_end(
     "no new best" had been told of one run."""
     last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80)
     monkeypatch.setattr(Classifier, "fit_parts", lambda *given: [last])
-    monkeypatch.setattr(train, "answerable", lambda *given: None)
-    monkeypatch.setattr(Classify, "answer_scores", lambda *given: {})
     monkeypatch.setattr(train, "_write", lambda *given: None)
     rows = "".join(f"a {w} film {k},{w}\n" for k in range(20) for w in ("fine", "dull"))
     (tmp_path / "films.csv").write_text(f"review,stars\n{rows}")
