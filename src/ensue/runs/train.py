@@ -246,7 +246,7 @@ def train_run(
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
         how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs)
         outcomes = model.fit_parts(train, held, how)
-        if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
+        if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
@@ -254,6 +254,11 @@ def train_run(
         if first:
             _write(folder, trained, seal, say)
     return trained
+
+
+def _still_improving(own: Outcome) -> bool:
+    """Whether its last epoch was its best, and nothing but their number ended it."""
+    return own.reason == "epochs" and own.epochs > 1 and own.best_update == own.updates
 
 
 def _refuse_ensemble(folder: RunFolder) -> None:

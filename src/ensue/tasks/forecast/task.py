@@ -30,13 +30,13 @@ from ensue.tasks.forecast.forecasts import (
     backtest,
     origins_of,
 )
-from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.learned import LearnedSeries, check_length
 from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
-from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.settings import MIXED, ForecastSettings
 from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
 from ensue.tasks.forecast.tables.recipe import recipe_of
@@ -50,6 +50,8 @@ from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
+
+CHOOSING = "choosing seasonal, ridge and smoothing models by forecasts from earlier origins"
 
 
 class SeriesFiles:
@@ -218,6 +220,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return part.between(part.begins, ends), replace(part, begins=ends, notes=())
 
     # ------------------------------------------------------------- learned
+    def learning(self, settings: ForecastSettings) -> str:
+        return CHOOSING if settings.family in MIXED else ""
+
     def learn(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> LearnedSeries:
@@ -225,19 +230,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         whole = (
             validation.series if (validation.begins > validation.series.bounds[:-1]).any() else None
         )
-        found = LearnedSeries.learn(train.series, settings, whole)
-        bounds = validation.series.bounds
-        # steps that can only be read
-        missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
-        left = bounds[1:] - validation.begins - missing
-        if left.max() < settings.horizon:
-            k = int(left.argmax())
-            begin = f"{missing[k]} to begin with and " * bool(missing[k])
-            raise DataError(
-                f"the validation part: expected at least {missing[k] + settings.horizon} steps, "
-                f"{begin}a horizon, got {bounds[k + 1] - validation.begins[k]}"
-            )
-        return found
+        check_length(train.series, settings)
+        _check_validation(validation, settings)
+        return LearnedSeries.learn(train.series, settings, whole)
 
     def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
         return recipe_of(train, model.model, model.told["model"])
@@ -309,6 +304,22 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         steps = model.learned.baselines.season
         season = f"a season of {steps} steps" if steps > 1 else "no season"
         return [f"{', '.join(model.model.targets)}: {season}"]
+
+
+def _check_validation(validation: SeriesPart, settings: ForecastSettings) -> None:
+    """It has a horizon at least, told before models are chosen by the steps before it."""
+    bounds = validation.series.bounds
+    # steps that can only be read
+    missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
+    left = bounds[1:] - validation.begins - missing
+    if left.max() < settings.horizon:
+        k = int(left.argmax())
+        begin = f"{missing[k]} to begin with and " * bool(missing[k])
+        raise DataError(
+            f"the validation part: expected at least {missing[k] + settings.horizon} steps, "
+            f"{begin}a horizon, got {bounds[k + 1] - validation.begins[k]}; give more rows, or set "
+            "a smaller model.horizon"
+        )
 
 
 TASK = Forecast()

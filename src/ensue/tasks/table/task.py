@@ -140,7 +140,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: RowModel) -> Recipe:
-        return table_recipe(Grid.of(train), kind_of(train, model.model), model.model)
+        kind, said = kind_of(train, model.model), model.told["model"]
+        return table_recipe(Grid.of(train), kind, model.model, said)
 
     def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
         return LearnedTable.learn(train, model.model, model.roles.get("label", ""))
