@@ -56,7 +56,7 @@ rows = [("a fine film", "good"), ("a dull film", "bad")] * 6
 Classifier(model={"hidden_size": 4}, train=quick).fit(rows, rows, watchers=[])
 tagged = [(["a", "film"], ["x", "y"])] * 6
 Labeller(model={"hidden_size": 4}, train=quick).fit(tagged, tagged, watchers=[])
-LanguageModel(model={"hidden_size": 4}, train=quick).fit(["a b"] * 4, ["a b"], watchers=[])
+LanguageModel(model={"hidden_size": 4}, train=quick).fit(["a b"] * 40, ["a b"], watchers=[])
 assert "torch._dynamo" not in sys.modules
 """
 
