@@ -235,8 +235,8 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             DataError,
-            "predict: expected k of the next 2 steps, which this model reads, got 0; give them as "
-            "the future",
+            "predict: expected k of the next 2 steps, which this model reads, got 0; give them "
+            "with --future FILE (Python: future=)",
             lambda: driven.predict(columns),
         ),
         (

@@ -220,6 +220,8 @@ class Model(Generic[S, P, L, A]):
         self.task.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
+        if told := self.task.learning(self.model):
+            how.show(told)
         self._learned = self.task.learn(train, validation, self)
         return validation
 

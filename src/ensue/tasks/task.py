@@ -192,6 +192,10 @@ class Task(ABC, Generic[S, P, L]):
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
 
+    def learning(self, settings: S) -> str:
+        """Said before `learn`, where it may take long."""
+        return ""
+
     def moves_with_files(self, data: DataSettings) -> bool:
         """Whether a row's part depends on its place in the file, not on its content."""
         return False

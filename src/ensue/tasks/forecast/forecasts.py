@@ -162,7 +162,8 @@ def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict
         return found
     ground, horizon = mixture.ground(series, model.model), model.model.horizon
     for member in mixture.members:
-        name = member.name if member.name not in found else f"{member.name} (2)"
+        alike = sum(own == member.name or own.startswith(f"{member.name} (") for own in found)
+        name = f"{member.name} ({alike + 1})" if alike else member.name
         if member.kind != "repeated":
             found[name] = member.forecasts(ground, origins, horizon)
     return found
@@ -186,7 +187,8 @@ def next_window(model: ForecastModel, series: Series) -> NextWindow:
         of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
             f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps"
-            f"{of}, which this model reads, got {given[k]}; give them as the future"
+            f"{of}, which this model reads, got {given[k]}; give them with --future FILE "
+            "(Python: future=)"
         )
     missing = np.maximum(settings.horizon - given, 0)
     longer = series.lengthened(missing) if missing.any() else series

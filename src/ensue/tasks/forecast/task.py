@@ -36,7 +36,7 @@ from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
-from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.settings import MIXED, ForecastSettings
 from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
 from ensue.tasks.forecast.tables.recipe import recipe_of
@@ -50,6 +50,8 @@ from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
+
+CHOOSING = "choosing seasonal, ridge and smoothing models by forecasts from earlier origins"
 
 
 class SeriesFiles:
@@ -218,6 +220,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return part.between(part.begins, ends), replace(part, begins=ends, notes=())
 
     # ------------------------------------------------------------- learned
+    def learning(self, settings: ForecastSettings) -> str:
+        return CHOOSING if settings.family in MIXED else ""
+
     def learn(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> LearnedSeries:
