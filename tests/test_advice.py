@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from advice import ELSEWHERE, EVALUATED, RUNS, TABLE, Advice, days, rows
+from advice import EVALUATED, RUNS, TABLE, Advice, days, rows
+from advice_elsewhere import ELSEWHERE
 
 import ensue as package
 from ensue import cli
@@ -57,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "tickets.csv": f"id,subject,priority,hours\n{tickets}",
         "numbers.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{k % 2}\n" for k in range(40)),
         "sales.csv": f"day,sales\n{days(60)}",
+        "promo.csv": "day,sales,promo\n" + days(60, more=",1").replace("23.5,1", "29.5,2"),
         "mine.py": CELL,
         "labelled.txt": "".join(f"{('good', 'bad')[k % 2]} the film {k}\n" for k in range(60)),
     }  # fmt: skip
@@ -102,10 +104,12 @@ def test_advice_gets_further(row: Advice, folder: Path, monkeypatch: pytest.Monk
 
 # --- what no row is about ------------------------------------------------------------------------
 
-ADVICE = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bensue [a-z]+\b[ `]")
-ABOUT = re.compile(r"^(\{\}: )?--[a-z-]+( (and|or) --[a-z-]+)?( \{\})?:")  # what a message is about
-STYLES = "var(--"  # of pages
-HELP = ("Option", "Argument", "command", "group", "Finding", "Expected")
+SETTING = r"\b(?:model|text|train|base|data)\.[a-z_]+\b"
+ADVICE = re.compile(rf"(?<![\w-])--[a-z][a-z-]+|\bensue [a-z]+\b[ `]|{SETTING}(?!\.)")
+# What a message is about.
+ABOUT = re.compile(rf"^(\{{\}}: )?(--[a-z-]+( (and|or) --[a-z-]+)?( \{{\}})?|{SETTING}):")
+STYLES = ("var(--", "const ", "#include")  # of pages and programs
+HELP = ("Option", "Argument", "command", "group", "Finding", "Expected", "Field")
 
 
 def spoken(node: ast.AST) -> str:
@@ -122,7 +126,7 @@ def spoken(node: ast.AST) -> str:
 def advised(file: Path) -> Iterator[str]:
     """The texts of a file, docstrings and help aside, that name an option or a command."""
     source = file.read_text("utf-8")
-    if "--" not in source and "ensue " not in source:
+    if not ADVICE.search(source):
         return
     tree = ast.parse(source)
     above = {own: node for node in ast.walk(tree) for own in ast.iter_child_nodes(node)}
@@ -132,7 +136,7 @@ def advised(file: Path) -> Iterator[str]:
             continue
         calls = [own for own in ancestors(node, above) if isinstance(own, ast.Call)]
         names = [getattr(own.func, "attr", getattr(own.func, "id", "")) for own in calls]
-        help = bool({*names} & {*HELP}) or STYLES in text
+        help = bool({*names} & {*HELP}) or any(own in text for own in STYLES)
         if not help and ADVICE.search(ABOUT.sub("", text)):
             yield text
 

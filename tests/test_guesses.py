@@ -381,6 +381,14 @@ TAKEN = [
         {"time": "day", "dates": "month-first", "targets": ["sales"]},
     ),
     Taken(
+        "far.csv",  # a tenth of the steps is less than a horizon: whole horizons to validate on
+        csv("date,sales", lambda m, k: (DAYS[k], m.number())),
+        "forecast",
+        {"split": [80.0, 20.0, 20.0], "targets": ["sales"]},
+        {},
+        ("model.horizon=20",),
+    ),
+    Taken(
         "series_said.csv",
         csv("date,sales", lambda m, k: (DAYS[k], m.number())),
         "forecast",
@@ -556,6 +564,22 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     assert "not used: id (an identifier)\n" in err
 
 
+@pytest.mark.parametrize("said", [[], ["model.horizon=5"]])
+def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> None:
+    """A text beside dates and numbers had been passed over without a word."""
+    content = csv(
+        "ticket_id,day,subject,hours",
+        lambda m, k: (1000 + k, DAYS[k], m.text(6), m.number()),
+    )
+    path = written(tmp_path, "tickets.csv", content)
+    inferred = infer({"train": [path], "label": "hours"}, "forecast", said)
+    (line,) = [own.text for own in inferred.messages if own.text.startswith("not used: ")]
+    assert line == "not used: ticket_id (an identifier), subject (texts, 6 words on average)"
+    parts = csv("year,month,sales", lambda m, k: (2010 + k // 12, k % 12 + 1, m.number()))
+    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, said)
+    assert not any(own.text.startswith("not used: ") for own in messages)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -575,6 +599,16 @@ def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
     """It had been asked for a text, which such a file has not."""
     with pytest.raises(DataError, match=told):
         infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
+
+
+def test_what_was_said_is_not_told_as_found_out(tmp_path: Path) -> None:
+    """`model.several: true` had been told beside `--set model.several=false`."""
+    rows = jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), "c"]})
+    path = written(tmp_path, "genres.jsonl", rows)
+    told = [own.text for own in infer({"train": [path]}, None, []).messages]
+    assert "model.several: true" in told
+    told = [own.text for own in infer({"train": [path]}, None, ["model.several=false"]).messages]
+    assert not any("several:" in own for own in told)
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:

@@ -190,6 +190,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a whole model of this task (of trees: its steps follow each tree, not a sequence)",
         "train a classifier on the words",
     ),
+    "ensemble": (
+        "an ensemble of several models",
+        "export one of them, a trial of the selection",
+    ),
     "subwords": ("a subword tokeniser", "train with --set text.level=words"),
     "ngrams": (
         "n-grams of words beside the network (model.ngrams)",

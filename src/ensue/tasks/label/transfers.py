@@ -41,9 +41,11 @@ class LabelTransfers(RowTransfers):
         return {**found, **WORDS_ALONE} if own.encoder and own.words is not None else found
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any]
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        return super().recipe(own, model) if own.context is None else {"base": {"recipe": "frozen"}}
+        if own.context is not None:
+            return {"base": {"recipe": "frozen"}}
+        return super().recipe(own, model, rows)
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
         return own.context or super().learned(own, model)
