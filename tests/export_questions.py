@@ -143,6 +143,35 @@ TABLE = Asked(
 )
 
 
+SOLD = ("2021-01-31", "3 Mar 2022", "2020-02-29T23:30", "2021-06-30T23:30+05:00", "31.12.2019")
+
+
+def _sale(random: Generator) -> dict[str, Any]:
+    day = np.datetime64("2019-01-01") + int(random.integers(0, 1500))
+    return {**_row(random), "sold": "" if random.random() < 0.1 else str(day)}
+
+
+SALE = Asked(
+    [
+        *({"area": 60.0, "town": "Gouda", "sold": own} for own in SOLD),
+        {**TABLE.chosen[1], "sold": ""},
+    ],
+    _sale,
+)
+
+
+def _review(random: Generator) -> dict[str, Any]:
+    price = "" if random.random() < 0.1 else float(random.uniform(1, 40))
+    country = str(random.choice(["nl", "fr", "de", "no", ""]))
+    return {"review": _text(random), "price": price, "country": country}
+
+
+REVIEWS = Asked(
+    [{"review": own, "price": 12.5, "country": "nl"} for own in (*TEXTS[:2], "", MARKUP)],
+    _review,
+)
+
+
 def _pictures() -> list[tuple[Any, str]]:
     random = np.random.default_rng(0)
     return [

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from export_questions import TEXTS
@@ -31,7 +32,7 @@ from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
-from ensue.tasks.rows import exported as rows_exported
+from ensue.tasks.rows.exported import LinearScores
 
 pytest.importorskip("onnxruntime")
 DOCS = Path(__file__).parent.parent / "docs"
@@ -199,14 +200,15 @@ def test_the_docs_print_the_table_of_refusals() -> None:
         assert f"| {what} | {instead} |" in page, what
 
 
-def test_columns_that_are_not_the_text_s_are_refused() -> None:
-    model = made("classify").model
-    wider = replace(
-        model.learned.text_linear,
-        weights=model.learned.text_linear.weights.repeat(2, 0),
-    )
-    with pytest.raises(OptionError, match="columns of a table beside the text"):
-        rows_exported.linear_member(wider, model.learned.tokenisers.input, "classify")
+def test_weights_of_two_classes_are_stored_once_where_one_is_the_other_negated() -> None:
+    own = made("classify").model.learned.text_linear
+    columns, values = torch.tensor([[0, 2]]), torch.tensor([[1.0, 0.5]])
+    for scale in (1.0, 1.5):
+        weights = own.weights * np.array([1.0, scale], np.float32)
+        linear = LinearScores(replace(own, weights=weights))
+        assert len(linear.weight) == (1 if scale == 1 else 2)
+        expected = torch.from_numpy(weights[0] + 0.5 * weights[2] + own.bias)
+        torch.testing.assert_close(linear(columns, values)[0], expected)
 
 
 def test_a_sabotaged_model_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:

@@ -63,11 +63,12 @@ const ANSWERS = {
                 return own;
             }));
             bars(next, rows, (k) => k === 0);
-            const choose = made("div", "tokens"), field = FIELDS.text, between = MODEL.after[0].between;
+            const choose = made("div", "tokens"), field = FIELDS.text, { between, word: sign } = MODEL.after[0];
+            const joint = (text, word) => (sign ? text + word.replaceAll(sign, " ") : text + (text && between && !text.endsWith(between) ? between : "") + word);
             choose.append(...rows.map(([word]) => {
                 const own = made("button", "plain", shown(word));
                 own.type = "button";
-                own.addEventListener("click", () => { field.value += (field.value && between && !field.value.endsWith(between) ? between : "") + word; show(); field.focus(); });
+                own.addEventListener("click", () => { field.value = joint(field.value, word); show(); field.focus(); });
                 return own;
             }));
             const more = made("button", "plain", "Write on");
