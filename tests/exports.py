@@ -16,6 +16,7 @@ from export_questions import (
     AHEAD,
     ASKED,
     DATED,
+    FOREST,
     LINES,
     MATCHED,
     PAIRS,
@@ -33,6 +34,7 @@ from export_questions import (
     STEPS,
     TABLE,
     TEXTS,
+    TREES,
     VECTORS,
     WORDS,
     Asked,
@@ -134,6 +136,22 @@ def subwords(kind: Any, *rows: Any) -> Any:
     text = {"level": "subwords", "subword_count": 60}
     own = {**SMALL, **({"family": "recurrent"} if kind is ensue.LanguageModel else {})}
     return kind(model=own, text=text, train=QUICK).fit(*rows)
+
+
+def _trees(members: int = 1, whole: bool = False, **model: Any) -> Any:
+    rows: list[Any] = TREES * 8
+    if whole:
+        rows = [(tree, "yes" if tree.startswith("(1") else "no") for tree in rows]
+    own = {"hidden_size": 6, "embedding_size": 5, **model}
+    return ensue.TreeClassifier(model=own, train=QUICK, members=members).fit(rows)
+
+
+def in_tree(answer: Any) -> dict[str, Any]:
+    return {**classes_of_tree(answer), "tree": answer.tree}
+
+
+def classes_of_tree(answer: Any) -> dict[str, Any]:
+    return {"label": answer.label, "probabilities": dict(answer.probabilities)}
 
 
 def _table(target: str) -> Any:
@@ -289,6 +307,10 @@ ROWS: dict[str, Row] = {
     "table": Row(lambda: _table("kind"), TABLE, classes),
     "table, number": Row(lambda: _table("price"), TABLE, number),
     "image": Row(_image, SHOWN, classes),
+    "tree": Row(_trees, FOREST, in_tree),
+    "tree, whole, two": Row(
+        lambda: _trees(2, whole=True, combine="mean", cell="LSTM"), FOREST, in_tree
+    ),
     "label, alone": Row(lambda: labeller(linear_share=0, output="stepwise"), ASKED, tags),
     "label, two": Row(lambda: labeller(2, output="crf", character_size=4), ASKED, tags),
     "language": Row(_language, SPOKEN, bits),

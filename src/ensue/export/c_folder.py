@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
 RUNTIME = Path(__file__).parent / "runtime_c"
-LIBRARY = ("tensors.h", "shapes.h", "operators.h")
+LIBRARY = ("tensors.h", "shapes.h", "windows.h", "operators.h")
 MEMORY = 64_000_000  # bytes that a comparison may take
 
 

@@ -1,4 +1,4 @@
-"""A whole forecast in C: the solved members as tables of numbers, beside the code that reads them."""
+"""A whole forecast in C: the solved members as tables of numbers, and the code that reads them."""
 
 from __future__ import annotations
 
@@ -106,10 +106,8 @@ def _members(members: Sequence[Mapping[str, Any]]) -> list[str]:
             int(facts.get("scaled", False)),
         ]
         anchor = ANCHORS.get(facts.get("anchor", ""), "l")
-        listed = ", ".join(map(str, numbers))
-        rows.append(
-            f"    {{'{KINDS[own['kind']]}', {own['share']!r}, {listed}, '{anchor}', {places}}},"
-        )
+        kind, listed = KINDS[own["kind"]], ", ".join(map(str, numbers))
+        rows.append(f"    {{'{kind}', {own['share']!r}, {listed}, '{anchor}', {places}}},")
     if not rows:
         rows = ["    {0},"]
     return [*lines, "static const ensue_member forecast_members[] = {", *rows, "};"]

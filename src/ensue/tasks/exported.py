@@ -14,9 +14,11 @@ step below stands what it writes.
     row, picture                      of a table; bytes of a picture
     begin                             the word and the state before a text
     stream                            the states before all that is read
+    tree                              the nodes of a tree, and the inputs of its first leaf
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
-search (for the best text), steps ahead (in the units of the data).
+search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of a
+tree to its root).
 """
 
 from __future__ import annotations
@@ -233,10 +235,6 @@ def reads_of(column: str, order: str) -> dict[str, Any]:
 
 # by key: what it is, and what to do instead. docs/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
-    "task": (
-        "a whole model of this task (of trees: its steps follow each tree, not a sequence)",
-        "train a classifier on the words",
-    ),
     "subwords": (
         "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
         "train with --set text.level=subwords",
@@ -254,7 +252,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train a network (model.family = recurrent)",
     ),
     "c": (
-        "an operator that C does not have yet, as convolutions over pictures",
+        "an operator that C does not have yet",
         "export it as ONNX or JavaScript",
     ),
     "javascript": ("an operator that JavaScript does not have yet", "export it as ONNX"),

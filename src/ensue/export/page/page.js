@@ -175,7 +175,7 @@ function show() {
 }
 
 byId("title").textContent = document.title;
-const TASKS_SHOWN = { classify: "A classifier", regress: "A regressor", label: "A labeller", match: "A matcher of two texts", language: "A language model", translate: "A translator", forecast: "A forecaster", table: "A model of a table", image: "A model of pictures", caption: "A captioner" };
+const TASKS_SHOWN = { classify: "A classifier", regress: "A regressor", label: "A labeller", match: "A matcher of two texts", language: "A language model", translate: "A translator", forecast: "A forecaster", tree: "A classifier of trees", table: "A model of a table", image: "A model of pictures", caption: "A captioner" };
 byId("about").textContent = `${TASKS_SHOWN[MODEL.task] ?? "A model"} that runs in this page. Nothing you type leaves it.`;
 const QUESTION = QUESTIONS[MODEL.before[0].step];
 byId("question-title").textContent = QUESTION.title;

@@ -18,6 +18,7 @@ from ensue.tasks.exported import (
     Graph,
     Input,
     Piecewise,
+    joining,
     look_up_step,
     refuse,
     tokenise_step,

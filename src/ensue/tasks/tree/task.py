@@ -23,6 +23,7 @@ from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, scores_of
 from ensue.tasks.abilities import Draws
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
@@ -39,6 +40,7 @@ from ensue.tasks.task import NOTHING, Asked, Explains, Packed
 from ensue.tasks.tree.answer import TreeAnswer
 from ensue.tasks.tree.content import BARE, PLAIN, TreeContent, labels_of, tokens_of, tree_of
 from ensue.tasks.tree.explain import DrawTrees, ExplainTree
+from ensue.tasks.tree.exported import exported
 from ensue.tasks.tree.forest import NO_TARGET, Forest, TreeScores, TreeSource
 from ensue.tasks.tree.learned import LearnedTrees
 from ensue.tasks.tree.network import TreeNetwork
@@ -198,6 +200,10 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
         others = {"accuracy of nodes": float(right[labelled].mean()), **found.others}
         by_height = _by_height(forest, right)
         return replace(found, others=others, notes=[*by_height, *found.notes])
+
+    # ------------------------------------------------------------- taken elsewhere
+    def exported(self, model: TreeModel) -> Exported:
+        return exported(model)
 
     # ------------------------------------------------------------- kept, looked at
     def pack(self, learned: LearnedTrees) -> Packed:
