@@ -73,7 +73,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Contender:
+class ReadyForm:
     """One form of a layer, ready to run. seconds: of one sequence, measured now; size: bytes of
     what is written."""
 
@@ -98,7 +98,7 @@ def measure(runs: int, tell: Callable[[str], None]) -> Iterator[Measured]:
 
 def _ready(
     subject: Subject, open_ones: ExitStack, tell: Callable[[str], None]
-) -> dict[str, Contender]:
+) -> dict[str, ReadyForm]:
     found = {}
     for form, started in FORMS.items():
         if form == "torch.nn" and subject.peer is None:
@@ -110,7 +110,7 @@ def _ready(
     return found
 
 
-def _interleaved(ready: Mapping[str, Contender], runs: int) -> dict[str, float]:
+def _interleaved(ready: Mapping[str, ReadyForm], runs: int) -> dict[str, float]:
     """The median of each one's seconds: in every round each runs once, so that what else the
     machine does falls on all of them. One round is not counted."""
     rounds = [{form: own.seconds() for form, own in ready.items()} for _ in range(runs + 1)]
@@ -126,7 +126,7 @@ def _timed(run: Callable[[], Any]) -> float:
 
 
 @contextmanager
-def _in_torch(layer: torch.nn.Module, x: Tensor) -> Iterator[Contender]:
+def _in_torch(layer: torch.nn.Module, x: Tensor) -> Iterator[ReadyForm]:
     @torch.no_grad()
     def seconds() -> float:
         threads = torch.get_num_threads()
@@ -136,14 +136,14 @@ def _in_torch(layer: torch.nn.Module, x: Tensor) -> Iterator[Contender]:
         finally:
             torch.set_num_threads(threads)
 
-    yield Contender(seconds)
+    yield ReadyForm(seconds)
 
 
 @contextmanager
-def _in_onnx(own: Subject) -> Iterator[Contender]:
+def _in_onnx(own: Subject) -> Iterator[ReadyForm]:
     data = onnx_model(stack_of(own.layer)).SerializeToString()
     session, given = session_of(data), {"x": own.x.numpy()}
-    yield Contender(lambda: _timed(lambda: session.run(None, given)), len(data))
+    yield ReadyForm(lambda: _timed(lambda: session.run(None, given)), len(data))
 
 
 C_MAIN = """
@@ -170,7 +170,7 @@ int main(void)
 
 
 @contextmanager
-def _in_c(stack: Stack, x: Tensor) -> Iterator[Contender]:
+def _in_c(stack: Stack, x: Tensor) -> Iterator[ReadyForm]:
     own = CFile(stack, "model")
     sizes = {"input": STEPS * stack.input_size, "output": STEPS * stack.output_size}
     main = C_MAIN % {**sizes, "state": stack.state_size, "steps": STEPS, "at_once": AT_ONCE}
@@ -181,7 +181,7 @@ def _in_c(stack: Stack, x: Tensor) -> Iterator[Contender]:
         files = [str(folder / "model.c"), str(folder / "main.c")]
         compile_c(files, str(folder / "program"), ("-O3", "-march=native", "-ffast-math"))
         with _program([str(folder / "program")], x) as seconds:
-            yield Contender(seconds, own.flash)
+            yield ReadyForm(seconds, own.flash)
 
 
 NODE_MAIN = """
@@ -201,7 +201,7 @@ while (readSync(0, asked)) {
 
 
 @contextmanager
-def _in_javascript(own: Subject) -> Iterator[Contender]:
+def _in_javascript(own: Subject) -> Iterator[ReadyForm]:
     text, node = javascript_source(stack_of(own.layer)), node_program()
     with temporary_folder() as name:
         folder = Path(name)
@@ -209,7 +209,7 @@ def _in_javascript(own: Subject) -> Iterator[Contender]:
         (folder / "main.mjs").write_text(NODE_MAIN, encoding="utf-8")
         files = [str(folder / "main.mjs"), str(folder / "model.mjs")]
         with _program([node, *files, str(STEPS), str(AT_ONCE)], own.x) as seconds:
-            yield Contender(seconds, len(text))
+            yield ReadyForm(seconds, len(text))
 
 
 @contextmanager
@@ -236,7 +236,7 @@ def _program(command: list[str], x: Tensor) -> Iterator[Callable[[], float]]:
         process.communicate()
 
 
-FORMS: dict[str, Callable[[Subject], AbstractContextManager[Contender]]] = {
+FORMS: dict[str, Callable[[Subject], AbstractContextManager[ReadyForm]]] = {
     "native": lambda own: _in_torch(own.layer, own.x),
     "ONNX Runtime": _in_onnx,
     "C99": lambda own: _in_c(stack_of(own.layer), own.x),

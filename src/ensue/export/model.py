@@ -36,7 +36,7 @@ QUESTIONS = {  # what stands behind predict.py, by the first step that is done t
     "row": """'{"column": "value"}'""",
     "picture": "picture.npy",
     "series": "'[1.0, 2.0, 3.0]'",
-    "tree": "'(S (NP the cat) (VP sat))'",
+    "brackets": "'(S (NP the cat) (VP sat))'",
     "vectors": "'[[1.0, 2.0]]'",
     "scale": "'[[1.0, 2.0]]'",
 }

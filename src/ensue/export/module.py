@@ -52,7 +52,7 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "members": ("mixed",),
     "merges": ("subwords",),
     "stream": ("stream",),
-    "tree": ("tree",),
+    "brackets": ("tree",),
 }
 PARTS = ("members", "merges")  # of a step, that want files of their own
 ALWAYS = ("tensors", "operators", "text", "answer")

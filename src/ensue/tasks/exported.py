@@ -14,7 +14,7 @@ step below stands what it writes.
     row, picture                      of a table; bytes of a picture
     begin                             the word and the state before a text
     stream                            the states before all that is read
-    tree                              the nodes of a tree, and the inputs of its first leaf
+    brackets                          the nodes of a tree, and the inputs of its first leaf
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
 search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of a

@@ -26,7 +26,7 @@ const asNumbers = {
 
 const QUESTIONS = {
     tokenise: asText,
-    tree: { ...asText, title: "A tree in brackets" },
+    brackets: { ...asText, title: "A tree in brackets" },
     vectors: asNumbers,
     scale: asNumbers,
     pair: {

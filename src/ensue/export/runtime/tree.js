@@ -43,7 +43,7 @@ function nodeValues(node, root, step) {
     return found;
 }
 
-STEPS.tree = (values, step) => {
+STEPS.brackets = (values, step) => {
     const root = readTree(values[step.from]), nodes = nodesOf(root).reverse();
     Object.assign(values, { root, nodes, reads: step }, nodeValues(nodes[0], root, step));
 };

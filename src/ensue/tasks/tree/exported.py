@@ -76,7 +76,7 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     outputs = ("probabilities", *(name.replace("below", "state") for name in states))
     network = NodeStep(members, [own.name for own in inputs])
     step = {
-        "step": "tree",
+        "step": "brackets",
         "from": "question",
         "words": list(learned.words.tokens),
         "lower": learned.lower,
