@@ -33,6 +33,7 @@ from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
 from ensue.tasks.rows.exported import LinearScores
+from ensue.tasks.task import Task
 
 pytest.importorskip("onnxruntime")
 DOCS = Path(__file__).parent.parent / "docs"
@@ -176,6 +177,8 @@ def test_too_little_memory_is_told(tmp_path: Path) -> None:
 
 def test_every_task_is_exported() -> None:
     assert {*TASKS} == {name.split(",")[0] for name in ROWS}
+    with pytest.raises(OptionError, match="tree: a whole model of a task of your own"):
+        Task.exported(TASKS["tree"], object())  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:

@@ -235,6 +235,10 @@ def reads_of(column: str, order: str) -> dict[str, Any]:
 
 # by key: what it is, and what to do instead. docs/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
+    "task": (
+        "a whole model of a task of your own that does not say how (`exported`)",
+        "export its layers with ensue.export.write",
+    ),
     "subwords": (
         "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
         "train with --set text.level=subwords",

@@ -25,7 +25,7 @@ from ensue.tasks.abilities import Draws as Draws
 from ensue.tasks.abilities import Explains as Explains
 from ensue.tasks.abilities import Explanation as Explanation
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.exported import Exported, Rounding
+from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
 from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
@@ -359,10 +359,10 @@ class Task(ABC, Generic[S, P, L]):
         """The inverse of `pack`."""
 
     # ------------------------------------------------------------- taken elsewhere
-    @abstractmethod
     def exported(self, model: Model[S, P, L]) -> Exported:
         """The network with named inputs and outputs, and what stands around it; an error names
         what cannot be exported."""
+        raise refuse("task", self.name)
 
     def rounded(self, learned: L, rounding: Rounding) -> L:
         """What was learned with the matrices rounded that an export stores beside the networks."""

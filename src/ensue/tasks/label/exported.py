@@ -135,7 +135,7 @@ def _sorted_tokens(vocabulary: Vocabulary) -> NDArray[np.int64]:
     """The numbers of a vocabulary's tokens in the order of the alphabet, in which they pack into a
     third of the bytes; the special ones stay first."""
     special, tokens = len(SPECIALS), vocabulary.tokens
-    order = sorted(range(special, len(tokens)), key=tokens.__getitem__)
+    order = sorted(range(special, len(tokens)), key=lambda number: tokens[number])
     return np.array([*range(special), *order], np.int64)
 
 
