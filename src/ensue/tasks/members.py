@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from torch import nn
 
 from ensue.errors import OptionError
+from ensue.tasks.blocks.standardised import settle_spreads
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.transfer.pretrained import write_copy
 from ensue.tasks.unfinished import KeepsLearned
@@ -56,6 +57,7 @@ def trained_member(
     elif place is not None:
         place = place.member(member + 1)
     source = model.task.source(train, model, settings.seed)
+    settle_spreads(network, source)
     scored = model.task.validation(network, validation, model)
     config = model.run_settings(network, how)
     outcome = fit(
@@ -85,6 +87,7 @@ def trained_again(
         network = model.fresh(settings.seed)
         place = None if how.folder is None else how.folder.refit(member + 1)
         source = model.task.source(whole, model, settings.seed)
+        settle_spreads(network, source)
         how.show(f"training again, with the validation part: {outcome.best_update} updates")
         config = model.run_settings(network, how)
         fit(network, source, None, settings, place, how.watchers, config=config)

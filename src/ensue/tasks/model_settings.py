@@ -149,7 +149,7 @@ def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Ta
         for name, own in recipe.tables.items()
         if (new := {key: value for key, value in own.items() if key not in model.told[name]})
     }
-    for name, own in taken_over(model).items():
+    for name, own in taken_over(model, len(train)).items():
         tables[name] = {**tables.get(name, {}), **own}
     if tables:
         model.settled.take(model, tables)

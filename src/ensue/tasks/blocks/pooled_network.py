@@ -14,6 +14,7 @@ from ensue.tasks.blocks.encoders import Encoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import Head, OutputHead, weighted_sum
 from ensue.tasks.blocks.norms import check_norm_weight, norm_preserving
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.blocks.standardised import Standardised
 from ensue.tasks.columns.network import ColumnVector
 from ensue.tasks.rows.batch import SequenceBatch, targets_of
 
@@ -67,8 +68,9 @@ class PooledNetwork(nn.Module):
     """z = V·[dropout(pool(encode(embed(batch)))), c] + b (+ n-gram scores); the head makes of z a
     distribution, and the cost is its negative log-likelihood summed over the batch.
 
-    beside: what c comes from, the columns beside the sequence, if there are any; norm_weight: how
-    much the norm-preserving regulariser of the encoder counts."""
+    beside: what c comes from, the columns beside the sequence, if there are any; standardise:
+    whether what is pooled is; norm_weight: how much the norm-preserving regulariser of the encoder
+    counts."""
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class PooledNetwork(nn.Module):
         *,
         ngrams: NgramScores | None = None,
         beside: ColumnVector | None = None,
+        standardise: bool = False,
         dropout: float = 0.0,
         norm_weight: float = 0.0,
     ) -> None:
@@ -88,6 +91,7 @@ class PooledNetwork(nn.Module):
         self.embed, self.encoder, self.pooling, self.head = embed, encoder, pooling, head
         self.ngrams, self.dropout, self.norm_weight = ngrams, dropout, norm_weight
         self.beside = beside
+        self.standard = Standardised(pooling.width) if standardise else nn.Identity()
         self.output = nn.Linear(pooling.width + (beside.width if beside else 0), head.classes)
 
     def forward(
@@ -108,7 +112,8 @@ class PooledNetwork(nn.Module):
         return weighted_sum(costs, batch.weights)
 
     def _logits(self, y: Tensor, final: Tensor, batch: SequenceBatch) -> Tensor:
-        pooled = dropout(self.pooling(y, final, batch.lengths), self.dropout, self.training)
+        pooled = self.standard(self.pooling(y, final, batch.lengths))
+        pooled = dropout(pooled, self.dropout, self.training)
         if self.beside is not None:
             pooled = torch.cat([pooled, self.beside(batch.inputs)], -1)
         logits: Tensor = self.output(pooled)

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ensue.settings import Expected, Rate
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
+from ensue.tasks.blocks.standardised import STANDARDISED
 from ensue.tasks.settings import BesideSettings, LabelSettings, LinearSettings
 
 
@@ -19,6 +20,7 @@ class ClassifierSettings(LabelSettings, LinearSettings, BesideSettings):
     """
 
     pooling: PoolingName = Field("max", description=POOLED)
+    standardise: bool = Field(False, description=STANDARDISED)
     ngrams: Annotated[int, Field(ge=0, le=3)] = Field(
         0, description="Longest n-gram that is read beside the network; 0 reads none."
     )

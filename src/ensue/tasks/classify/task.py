@@ -142,6 +142,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
             head,
             ngrams=_side_scores(settings, learned),
             beside=None if learned.beside is None else learned.beside.network(),
+            standardise=settings.standardise,
             dropout=settings.dropout_output,
             norm_weight=settings.norm_weight,
         )

@@ -20,6 +20,7 @@ from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import Encoder
 from ensue.tasks.blocks.heads import OutputHead
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.blocks.standardised import Standardised
 from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
 from ensue.tasks.rows.part import Names
 from ensue.training.devices import device_of_weights, moved
@@ -124,7 +125,8 @@ class MatchNetwork(nn.Module):
     """z = V·ReLU(W·[u; v; |u − v|; u * v] + d) + b, with u and v the two sides embedded, encoded
     and pooled by the same layers.
 
-    attention: each side looks at the other before it is pooled."""
+    attention: each side looks at the other before it is pooled; standardise: whether what is
+    pooled is."""
 
     def __init__(
         self,
@@ -135,10 +137,12 @@ class MatchNetwork(nn.Module):
         *,
         compared_size: int,
         attention: bool = False,
+        standardise: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embed, self.encoder, self.pooling, self.head = embed, encoder, pooling, head
+        self.standard = Standardised(pooling.width) if standardise else nn.Identity()
         self.attended = Attended(encoder.output_size) if attention else None
         self.dropout = dropout
         self.hidden = nn.Linear(4 * pooling.width, compared_size)
@@ -167,8 +171,8 @@ class MatchNetwork(nn.Module):
             seen_u = self.attended(u, v, step_mask(others.to(v.device), v.shape[0]))
             seen_v = self.attended(v, u, step_mask(lengths.to(u.device), u.shape[0]))
             u, v = seen_u, seen_v
-        one = self.pooling(u, u_final, lengths)
-        other = self.pooling(v, v_final, others)
+        one = self.standard(self.pooling(u, u_final, lengths))
+        other = self.standard(self.pooling(v, v_final, others))
         both = torch.cat([one, other, (one - other).abs(), one * other], -1)
         hidden = self.hidden(dropout(both, self.dropout, self.training)).relu()
         found: Tensor = self.output(dropout(hidden, self.dropout, self.training))

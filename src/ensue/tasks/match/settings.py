@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ensue.settings import Width
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
+from ensue.tasks.blocks.standardised import STANDARDISED
 from ensue.tasks.settings import LabelSettings
 from ensue.tasks.targets.target import NumberSettings
 
@@ -29,6 +30,7 @@ class MatcherSettings(LabelSettings, NumberSettings):
     )
     compared_size: Width = Field(64, description="Width of the layer above what is compared.")
     pooling: PoolingName = Field("max", description=POOLED)
+    standardise: bool = Field(False, description=STANDARDISED)
     target: Literal["auto", "class", "number"] = Field(
         "auto",
         description="What is predicted: a class or a score; auto: what the labels look like.",

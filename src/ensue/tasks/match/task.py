@@ -166,6 +166,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
             TargetHead(learned.target.width, learned.target.cost),
             compared_size=settings.compared_size,
             attention=settings.compare == "attention",
+            standardise=settings.standardise,
             dropout=settings.dropout_output,
         )
 

@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from ensue.tasks.blocks.pooling import POOLED, PoolingName
+from ensue.tasks.blocks.standardised import STANDARDISED
 from ensue.tasks.settings import BesideSettings, LinearSettings, NetworkSettings
 from ensue.tasks.targets.target import NumberSettings
 
@@ -19,6 +20,7 @@ class RegressorSettings(NetworkSettings, NumberSettings, LinearSettings, BesideS
     """
 
     pooling: PoolingName = Field("max", description=POOLED)
+    standardise: bool = Field(False, description=STANDARDISED)
 
     @model_validator(mode="after")
     def _mixed_gaussians(self) -> Self:

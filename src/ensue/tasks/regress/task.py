@@ -110,6 +110,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
             TargetHead(learned.target.width, learned.target.cost),
             beside=None if learned.beside is None else learned.beside.network(),
+            standardise=settings.standardise,
             dropout=settings.dropout_output,
             norm_weight=settings.norm_weight,
         )

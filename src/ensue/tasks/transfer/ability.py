@@ -46,9 +46,9 @@ class Transfers(ABC):
         """The settings of [model] that make a network with the layers of a base."""
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any]
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        """Defaults by table and key for a training that begins from a base."""
+        """Defaults by table and key for a training of so many rows that begins from a base."""
         return {}
 
     @abstractmethod

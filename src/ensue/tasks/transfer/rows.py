@@ -20,6 +20,9 @@ from ensue.tasks.transfer.takeover import text_recipe_of
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
 
+# Of a fresh head on pooled states: it reads three times as many numbers as there are states.
+HEAD = {"pooling": "last+mean+max", "standardise": True, "dropout_output": 0.5}
+
 
 class EmbeddedRows(Protocol):
     """A network that embeds and encodes its rows."""
@@ -62,11 +65,11 @@ class RowTransfers(Transfers):
         return encoder_settings(own, model.base)
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any]
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        found = {table: dict(keys) for table, keys in text_recipe_of(own, model).items()}
+        found = {table: dict(keys) for table, keys in text_recipe_of(own, model, rows).items()}
         if self.pooled and own.encoder:
-            found["model"]["pooling"] = "last+mean+max"
+            found["model"] |= HEAD
         return found
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:

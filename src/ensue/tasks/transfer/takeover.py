@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from ensue.tasks.settings import TextSettings
 
 EPOCHS, AFTER = 6, 2  # at least so many, and so many once all layers learn
-RATE = 4e-3  # of the head, at its highest
+UPDATES, MOST = 600, 30  # few rows are read more often, until there were so many; epochs at most
+RATE = 2e-3  # of the head, at its highest
 LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
@@ -24,9 +26,10 @@ def text_of(model: Model[Any, Any, Any]) -> TextSettings:
     return model.text if own is None else model.text.model_copy(update=dict(own.text))
 
 
-def taken_over(model: Model[Any, Any, Any]) -> dict[str, dict[str, Any]]:
+def taken_over(model: Model[Any, Any, Any], rows: int) -> dict[str, dict[str, Any]]:
     """By table and key, what must be as in the base, and what its recipe sets where nobody said
-    otherwise. Every setting that was given and does not fit is named in one error."""
+    otherwise. rows: of the training part. Every setting that was given and does not fit is named in
+    one error."""
     own = model.pretrained
     if own is None:
         return {}
@@ -45,7 +48,7 @@ def taken_over(model: Model[Any, Any, Any]) -> dict[str, dict[str, Any]]:
             f"{own.called}: {many} not fit this base; leave out what follows from it\n  "
             + "\n  ".join(wrong)
         )
-    recipe = model.task.transfers.recipe(own, model)
+    recipe = model.task.transfers.recipe(own, model, rows)
     for table, keys in recipe.items():
         for key, value in keys.items():
             if key not in model.told[table] and key not in fixed.get(table, {}):
@@ -69,12 +72,16 @@ def _other_cells(model: Model[Any, Any, Any], own: Pretrained) -> list[str]:
     ]
 
 
-def text_recipe_of(own: Pretrained, model: Model[Any, Any, Any]) -> Mapping[str, dict[str, Any]]:
+def text_recipe_of(
+    own: Pretrained, model: Model[Any, Any, Any], rows: int
+) -> Mapping[str, dict[str, Any]]:
     """What goes well with the encoder of a language model under a head of one's own: less dropout
     than it was trained with, and epochs enough for every layer to learn."""
     base = model.base
     stages = taken_layers(own, base) + bool(own.word_width)
-    epochs = max(EPOCHS, round(stages * base.unfreeze_every) + AFTER)
+    in_epoch = max(rows / (model.model.batch_rows or rows), 1)
+    wanted = min(math.ceil(UPDATES / in_epoch), MOST)
+    epochs = max(EPOCHS, round(stages * base.unfreeze_every) + AFTER, wanted)
     dropout = {key: round(rate * base.dropout_scale, 4) for key, rate in own.dropout.items()}
     return {
         "model": {key: rate for key, rate in dropout.items() if hasattr(model.model, key)},
