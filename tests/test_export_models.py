@@ -104,7 +104,13 @@ def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> 
 
 WITH_LINEAR = ("label", "regress", "table")
 IN_C = ["classify", "label", "regress", "match", "table", "language", "translate", "forecast"]
-IN_C += ["classify, transformer", "classify, both ways", "classify, convolution", "image", "caption"]
+IN_C += [
+    "classify, transformer",
+    "classify, both ways",
+    "classify, convolution",
+    "image",
+    "caption",
+]
 IN_C += ["classify, columns", "table, dates"]
 
 

@@ -149,11 +149,17 @@ class GraphC:
         return ["{", *indent([f"T parts[{many}] = {{{given}}};", call, *back]), "}"]
 
     def _split(self, node: Node) -> list[str]:
-        """Parts of one axis, whose sizes are known."""
-        sizes = self.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        """Parts of one axis, whose sizes are known, or which are equal."""
+        axis, lines, first = node.attributes.get("axis", 0), list[str](), 0
+        if len(node.inputs) < 2 or node.inputs[1] < 0:
+            many = len(node.outputs)
+            return [
+                f"v[{own}] = op_equal_part(room, &v[{node.inputs[0]}], {axis}, {many}, {k});"
+                for k, own in enumerate(node.outputs)
+            ]
+        sizes = self.known.get(node.inputs[1])
         if sizes is None:
             raise refuse("c", "Split")
-        axis, lines, first = node.attributes.get("axis", 0), [], 0
         for number, size in zip(node.outputs, sizes.ravel().tolist(), strict=True):
             lines.append(
                 f"v[{number}] = op_part(room, &v[{node.inputs[0]}], {axis}, {first}, {size});"
@@ -291,7 +297,9 @@ def _windows(own: GraphC, node: Node, kernel: Sequence[int]) -> str:
         (pads[:rank], 0),
         (pads[rank:], 0),
     ]
-    listed = ["{" + ", ".join(map(str, [none] * (2 - rank) + list(own))) + "}" for own, none in each]
+    listed = [
+        "{" + ", ".join(map(str, [none] * (2 - rank) + list(own))) + "}" for own, none in each
+    ]
     return f"(ensue_windows){{{', '.join(listed)}, {given.get('ceil_mode', 0)}}}"
 
 
