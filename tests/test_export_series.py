@@ -220,7 +220,7 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_c
 @pytest.mark.parametrize(
-    "name", ["forecast, mixed", "forecast, mixed walk", "forecast, dates", "forecast, step by step"]
+    "name", ["forecast, mixed", "forecast, mixed walk", "forecast, step by step"]
 )
 def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
     """From numbers to numbers, as `predict` does; too few steps are told."""

@@ -1,8 +1,8 @@
 """Exported layers beside the engine and torch.nn: microseconds a step, and bytes.
 
 One sequence of `STEPS` steps, one row, one thread; the median of several rounds in which every form
-runs once, in processor time: other work on the machine counts little. Bytes are those of the file that is written, of C those of
-its weights.
+runs once, in processor time: other work on the machine counts little. Bytes are those of the file
+that is written, of C those of its weights.
 """
 
 from __future__ import annotations

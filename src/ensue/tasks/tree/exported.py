@@ -1,5 +1,5 @@
-"""A classifier of trees for export: one node at a time, from its word and the states of its children
-to its class and its own state. The walk from the leaves to the root is a step after it."""
+"""A classifier of trees for export: one node at a time, from its word and the states of its
+children to its class and its own state. The walk from the leaves to the root is a step after it."""
 
 from __future__ import annotations
 
