@@ -18,6 +18,15 @@ GIVEN = (
     "--set model.dropout_layers=0 --set model.batch_rows=8 --set train.schedule=constant "
     """--set train.weight_decay=0 --set 'model.activations=["relu"]'"""
 )
+PAIRS = "source\ttarget\n" + "".join(
+    f"the film number {k} was fine\tla pelicula numero {k} era buena\n" for k in range(40)
+)
+MANY = "".join(
+    f'{{"plot": "a fine film about town {k}", "genres": ["{"ab"[k % 2]}", "{"cd"[k % 3 == 0]}"]}}\n'
+    for k in range(40)
+)
+GENRES = f"train many.jsonl --task classify --text plot --label genres --run many {TINY}"
+TAGGED = "train tagged.csv --label y --separator ; --run tagged --epochs 1"
 LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 
@@ -238,6 +247,52 @@ TABLE = [
            f"train films.csv --run ahead {TINY} {{0}}"),
     Advice("export it without --streaming", "export table table.js --unchecked --streaming",
            r"it (without) --streaming", "export table table.js --unchecked", slow=True),
+    # --- settings by their names ----------------------------------------------------------------
+    Advice("for several labels at once set model.several", f"{GENRES} --set model.several=false",
+           r"set model\.several = (true)", f"{GENRES} --set model.several={{0}}",
+           {"many.jsonl": MANY}),
+    Advice("for several labels at once set model.target", f"{TAGGED} --set model.target=class",
+           r"set model\.target = (several)", f"{TAGGED} --set model.target={{0}}",
+           {"tagged.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{'p;q' if k % 2 else 'p'}\n"
+                                              for k in range(60))}),
+    Advice("or learn with gaps: model.missing", "train holes.csv --label y --run holes --epochs 1 "
+           "--set model.missing=error", r"(model\.missing) = (indicator)",
+           "train holes.csv --label y --run holes --epochs 1 --set {0}={1}",
+           {"holes.csv": "a,b,y\n" + "".join(f"{k if k % 9 else ''},{k % 7},{'pq'[k % 2]}\n"
+                                             for k in range(60))}),
+    Advice("write a number, or leave the cell empty", "train odd.csv --label y --validation "
+           "odd2.csv --run odd --epochs 1", r"write a number, or leave the (cell) empty",
+           "train odd.csv --label y --validation numbers.csv --run odd --epochs 1",
+           {"odd.csv": "a,b,y\n" + "".join(f"{k % 9},{k % 7},{k % 2}\n" for k in range(60)),
+            "odd2.csv": "a,b,y\n1,2,0\nn.d.,3,1\n"}),
+    Advice("leave it out (model.leave_out)", "train towns.csv --task table --label y --run towns "
+           "--epochs 1", r"leave it out \((model\.leave_out)\)",
+           "train towns.csv --task table --label y --run towns2 --epochs 1 --set '{0}=[\"town\"]'",
+           {"towns.csv": "town,b,y\n" + "".join(f"{'abcdefgh'[k % 8]}{k}ville,{k % 7},"
+                                                f"{'pq'[k % 2]}\n" for k in range(60))}, code=0),
+    Advice("(model.columns), or give more text", "train few.txt --run few --epochs 1 "
+           "--set model.columns=500", r"\((model\.columns)\)",
+           f"train few.txt --run few {SMALL} --set {{0}}=2",
+           {"few.txt": "".join(f"the film {k} was fine\n" for k in range(30))}),
+    Advice("raise it, or leave it out", f"train pairs.tsv --run pairs {SMALL} "
+           "--set text.max_length=2", r"than (text\.max_length), 2",
+           f"train pairs.tsv --run pairs {SMALL} --set {{0}}=20", {"pairs.tsv": PAIRS}),
+    Advice("or set a smaller model.horizon", "train sales.csv --horizon 25 --run far",
+           r"a smaller (model\.horizon)", "train sales.csv --set {0}=2 --run near --epochs 1"),
+    Advice("for fresh layers on top say base.added", "train films.csv --base lm --run added "
+           "--epochs 1 --set base.layers=9", r"on top say (base\.added)",
+           "train films.csv --base lm --run added --epochs 1 --set {0}=1"),
+    Advice("ngram_share: expected model.ngrams ≥ 1 beside it",
+           f"train films.csv {DRY} --set model.ngram_share=0.5", r"expected (model\.ngrams) ≥ 1",
+           "{typed} --set {0}=1"),
+    Advice("linear: mixed has n-grams of its own",
+           f"train films.csv {DRY} --set model.ngrams=1 --set model.linear=mixed",
+           r"expected (model\.ngrams) = 0", f"train films.csv {DRY} --set model.linear=mixed "
+           "--set {0}=0"),
+    Advice("segment: expected a divisor of model.look_back", "train sales.csv --dry-run --set "
+           "model.family=segment --set model.look_back=10 --set model.segment=3",
+           r"(model\.look_back), 10", "train sales.csv --dry-run --set model.family=segment --set "
+           "{0}=12 --set model.segment=3"),
     # --- of one's own understanding ---------------------------------------------------------------
     Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
     Advice("that are each there or not choose --output logistic",
@@ -281,93 +336,3 @@ RUNS = {
     "table": "numbers.csv --label y --epochs 1",
 }
 EVALUATED = ("lab", "evaluated")
-
-# Messages that no row follows, with the reason.
-HELP, PAGE = "a screen of help, not a message", "a page or a file that is written, not a message"
-HEADS = "needs a Transformer, or a text of hundreds of words: test_heads.py has both"
-BROKEN = "told of a run that was damaged or stopped: test_unfinished_runs.py goes on with it"
-SEALED = "told of files that were changed by hand: test_sealed_runs.py follows it"
-NOT_EXPORTED = "a row of what an export refuses: test_export_models.py exports what it advises"
-SEARCHED = "needs a search that has ended: test_search.py goes on with one"
-MISSING = "needs a machine without compilers or packages"
-ELSEWHERE: dict[str, str] = {
-    "which `ensue settings` lists": "a longer list of what a message names",
-    "xcode-select --install": MISSING,
-    "--force-reinstall torch": MISSING,
-    "ensue itself is not installed": MISSING,
-    "so the exported": MISSING,
-    "read them with --decimal": "the row of decimal commas has its beginning, and follows it",
-    "learn the text itself with --task language": "the row of missing labels follows it",
-    "learn from all of them with --task table": "the row of missing texts follows it",
-    "there is no model here; train one": "as the row of runs, in Python",
-    "ensue train … {}": "the frame of the commands that the row of choices follows",
-    "train with --set text.level=words": NOT_EXPORTED,
-    "train with --set model.linear=mixed": NOT_EXPORTED,
-    "train with --set model.output=crf": NOT_EXPORTED,
-    "train with --set model.linear_share=0": "as above, of streams: test_export_streaming.py",
-    "ray: expected a cluster": "needs a cluster of Ray: test_ray.py works on one",
-    "trials are proposed by Optuna, which is not installed": MISSING,
-    "trials must follow from the same": SEARCHED,
-    "has other settings than those that are proposed": SEARCHED,
-    "lists all": "an error of Python's constructors: test_fitted_settings.py and test_settings.py",
-    "resumes the run.": BROKEN,
-    "there are no best weights so far": BROKEN,
-    "resumes it": BROKEN,
-    "Its best weights so far are used by": BROKEN,
-    "nothing was trained yet": BROKEN,
-    "nothing was trained. Mend that": BROKEN,
-    "not sealed, as in every run of version": SEALED,
-    "or train with the new settings": SEALED,
-    "this is not what Ensue wrote": SEALED,
-    "of this selection was": SEALED,
-    "Put the file back, give others with --test": SEALED,
-    "The model does not beat the": "a remark on scores: --best trains for hours",
-    "this model has no attention": "test_cli_translate.py and test_caption_runs.py explain a run",
-    "choose one with --layer, or give a shorter text": HEADS,
-    "--attention: expected a Transformer, got {}": HEADS,
-    "--layer: expected it with --attention": HEADS,
-    "is explained by its attention alone; add --attention": HEADS,
-    "use --method integrated": "test_explain.py asks it of a text of a thousand steps",
-    "--second: expected the text that --text is matched with": "test_explain.py has pairs of texts",
-    "(--set model.missing=error refuses them)": "a remark on gaps: test_table_defaults.py has both",
-    "reads them as categories)": "a remark on columns: test_table_features.py trains without them",
-    "n-grams that were not seen need smoothing": "a remark on a text: test_language_runs.py",
-    "(--unchecked)": "names the option that was given",
-    "for `ensue fill`": HELP,
-    "Written by `ensue export`": PAGE,
-    "is not utf-8: convert it": "the advice is another program, iconv",
-    "Change one with --set train.clip": HELP,
-    "`ensue settings TASK` lists": HELP,
-    "what --quick and --best set": HELP,
-    "`ensue COMMAND --help` explains": HELP,
-    "tensorboard --logdir": "the advice is another program, tensorboard",
-    "next: ensue": "told after success: test_first_mistakes.py pastes it",
-    "(guessed; --text and --label choose": "names options of data check",
-    "is a folder, not a file": "told by readers of single files; `train` reads folders",
-    ": use another --encoding": "bytes that no common encoding has, so that none can be named",
-    "too few different trees": "depth 1 has few trees: test_strange_files.py",
-    "for --task image": "needs a folder of pictures: test_image_model.py trains on one",
-    "use --format parquet": "needs a Parquet file of another name: test_data_formats.py",
-    "cannot be written": "demos take seconds: test_demo.py",
-    "ensue predict {}": "the last lines of a demo: test_demo.py runs them",
-    "ensue explain {}": "the last lines of a demo: test_demo.py runs them",
-    "ensue evaluate {}": "the last lines of a demo: test_demo.py runs them",
-    "ensue train pairs.tsv": "the last lines of a demo: test_demo.py runs them",
-    "ensue demo cell": "the last lines of a demo: test_demo.py runs them",
-    "ensue cell ": "the last lines of a demo: test_demo.py runs them",
-    "to allow it: --trust-cell": "test_task_commands.py trusts the cell of every task",
-    "## Recipes": PAGE,
-    "# Settings": PAGE,
-    "or give other rows with --test FILE": "files that are gone: test_runs.py gives others",
-    "too few rows were split by their hash": "as the row of a run without test part",
-    "--epochs {} --allow train.epochs": "the row of more epochs follows it",
-    "there is no test part: give one with": "a remark of select: test_select.py",
-    "expected JSON of `ensue bench`": "names what wrote the file, and advises nothing",
-    "a file is no case": "bench runs for a minute: test_first_mistakes.py has the message",
-    "numbers are learned with --task regress": "needs targets that are vectors in memory",
-    "name another file with --data": "a part of which no batch is left: test_flow.py",
-    "expected at most --beam": "names what bounds it: test_cli_translate.py",
-    "expected a run folder with it": "names the option that it needs not",
-    "expected --cell SimpleRNN": "names what the option is for: test_flow.py",
-    "expected the steps whose outputs cost": "names what the option takes: test_bptt_walk.py",
-}

@@ -1,17 +1,24 @@
 """What every test shares."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from warm import Warm
+from warm import Warm, unsynced
 
 # kernels are compiled quickly rather than well: `make test-optimised` runs them as users do
 os.environ.setdefault("ENSUE_OPTIMISE", "1")
+os.fsync = unsynced  # else every other second of training is spent waiting for the disk
 settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ensue")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests live to the end: no garbage collection needs to look at them again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import torch._dynamo  # noqa: F401  optimisers load it, each process anew
+from warm import load_everything, unsynced
 
-import ensue.runs.evaluate
-import ensue.runs.infer
-import ensue.runs.predict
-import ensue.runs.train  # noqa: F401
 from ensue import cli
 
 FAST = ("--epochs", "1", "--hidden-size", "4", "--set", "model.embedding_size=4")
@@ -113,6 +109,8 @@ def run(words: tuple[str, ...], stream: int | None = None, way: str = "closed") 
 
 
 def main(folder: str) -> None:
+    load_everything()
+    os.fsync = unsynced
     os.chdir(folder)
     rows = [f"a {'good' if k % 2 else 'bad'} film {k},{k % 2}" for k in range(40)]
     Path("reviews.csv").write_text("\n".join(["text,label", *rows, ""]))

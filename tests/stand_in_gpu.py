@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -29,23 +30,35 @@ INDEXED = {  # whose indices may be on the CPU
 }
 
 
+NESTED = (tuple, list, dict)
+
+
 def leaves_of(value: Any) -> list[Any]:
-    """What stands in tuples, lists and dictionaries; torch's own function takes five times as
-    long, and is asked four times an operation."""
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return [value]
-    return [leaf for own in value for leaf in leaves_of(own)]
+    """What stands in a tuple, list or dictionary, and in those within it; torch's own function
+    takes five times as long, and is asked at every operation."""
+    found = []
+    for own in value.values() if isinstance(value, dict) else value:
+        if isinstance(own, NESTED):
+            found += leaves_of(own)
+        else:
+            found.append(own)
+    return found
 
 
 def mapped(function: Any, value: Any) -> Any:
     """Each leaf by its function."""
+    if not isinstance(value, NESTED):
+        return function(value)
     if isinstance(value, dict):
         return {key: mapped(function, own) for key, own in value.items()}
-    if isinstance(value, (tuple, list)):
-        return type(value)([mapped(function, own) for own in value])
-    return function(value)
+    return type(value)([mapped(function, own) for own in value])
+
+
+@cache
+def shares_memory(func: Any) -> bool:
+    """Whether what an operation gives may be, or may look into, what it was given."""
+    schema = func._schema
+    return any(own.alias_info is not None for own in (*schema.arguments, *schema.returns))
 
 
 class OnGPU(Tensor):
@@ -84,12 +97,14 @@ class OnGPU(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return computed(func, args, kwargs or {})
+        given = kwargs or {}
+        return computed(func, args, given, leaves_of((args, given)))
 
 
-def computed(func: Any, args: Any, kwargs: Any) -> Any:
-    """The operation on the numbers; its result is where the operation was."""
-    there = check_one_device(func, args, kwargs)
+def computed(func: Any, args: Any, kwargs: Any, leaves: list[Any]) -> Any:
+    """The operation on the numbers; its result is where the operation was. leaves: of args and
+    kwargs."""
+    there = check_one_device(func, args, leaves)
     goes, device = there, kwargs.get("device")
     if device is not None:
         goes = torch.device(device) != CPU
@@ -102,15 +117,14 @@ def computed(func: Any, args: Any, kwargs: Any) -> Any:
     if not goes:
         return found
     found = mapped(_on_gpu, found)
-    if not there or func is aten._to_copy.default:
+    if not there or func is aten._to_copy.default or not shares_memory(func):
         return found
     return return_and_correct_aliasing(func, args, kwargs, found)
 
 
-def check_one_device(func: Any, args: Any, kwargs: Any) -> bool:
+def check_one_device(func: Any, args: Any, leaves: list[Any]) -> bool:
     """Whether the operation is one of the GPU; RuntimeError where its tensors are not together.
     A single number may come from the CPU, and indices may."""
-    leaves = leaves_of((args, kwargs))
     tensors = [value for value in leaves if isinstance(value, Tensor)]
     there = [isinstance(tensor, OnGPU) for tensor in tensors]
     if any(there) and any(isinstance(value, Generator) for value in leaves):
@@ -119,7 +133,7 @@ def check_one_device(func: Any, args: Any, kwargs: Any) -> bool:
         return any(there)
     here = [tensor for tensor, own in zip(tensors, there, strict=True) if not own]
     if func in INDEXED and isinstance(args[0], OnGPU):
-        indices = leaves_of(args[1])
+        indices = leaves_of(args[1:2])
         here = [tensor for tensor in here if not any(tensor is index for index in indices)]
     if any(tensor.dim() for tensor in here):
         shapes = ", ".join(f"{tuple(tensor.shape)} on {tensor.device}" for tensor in tensors)
@@ -143,14 +157,24 @@ class GPUMode(TorchDispatchMode):
     # with the key of this mode torch does not look for a driver where cuda:0 is named
     _mode_key = torch._C._TorchDispatchModeKey.FAKE
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # what switches the compiler off, at every operation, takes a third of it
+
     def __init__(self) -> None:
         super().__init__(_dispatch_key=None)
         self.counts = Counter[str]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        leaves = leaves_of((args, kwargs))
-        self.counts["gpu" if any(isinstance(own, OnGPU) for own in leaves) else "cpu"] += 1
-        return computed(func, args, kwargs or {})
+        given = kwargs or {}
+        leaves = leaves_of((args, given))
+        if any(isinstance(own, OnGPU) for own in leaves):
+            self.counts["gpu"] += 1
+            return computed(func, args, given, leaves)
+        self.counts["cpu"] += 1
+        if any(isinstance(own, torch.device) for own in leaves):
+            return computed(func, args, given, leaves)
+        return func(*args, **given)  # nothing is there, nor goes there
 
 
 @contextmanager

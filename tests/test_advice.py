@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from advice import ELSEWHERE, EVALUATED, RUNS, TABLE, Advice, days, rows
+from advice import EVALUATED, RUNS, TABLE, Advice, days, rows
+from advice_elsewhere import ELSEWHERE
 
 import ensue as package
 from ensue import cli
@@ -102,10 +103,12 @@ def test_advice_gets_further(row: Advice, folder: Path, monkeypatch: pytest.Monk
 
 # --- what no row is about ------------------------------------------------------------------------
 
-ADVICE = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bensue [a-z]+\b[ `]")
-ABOUT = re.compile(r"^(\{\}: )?--[a-z-]+( (and|or) --[a-z-]+)?( \{\})?:")  # what a message is about
-STYLES = "var(--"  # of pages
-HELP = ("Option", "Argument", "command", "group", "Finding", "Expected")
+SETTING = r"\b(?:model|text|train|base|data)\.[a-z_]+\b"
+ADVICE = re.compile(rf"(?<![\w-])--[a-z][a-z-]+|\bensue [a-z]+\b[ `]|{SETTING}(?!\.)")
+# What a message is about.
+ABOUT = re.compile(rf"^(\{{\}}: )?(--[a-z-]+( (and|or) --[a-z-]+)?( \{{\}})?|{SETTING}):")
+STYLES = ("var(--", "const ", "#include")  # of pages and programs
+HELP = ("Option", "Argument", "command", "group", "Finding", "Expected", "Field")
 
 
 def spoken(node: ast.AST) -> str:
@@ -132,7 +135,7 @@ def advised(file: Path) -> Iterator[str]:
             continue
         calls = [own for own in ancestors(node, above) if isinstance(own, ast.Call)]
         names = [getattr(own.func, "attr", getattr(own.func, "id", "")) for own in calls]
-        help = bool({*names} & {*HELP}) or STYLES in text
+        help = bool({*names} & {*HELP}) or any(own in text for own in STYLES)
         if not help and ADVICE.search(ABOUT.sub("", text)):
             yield text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import Ensue, commands_in
 
-from ensue import Run
+from ensue import Forecaster, Run, TableModel
 
 FILLERS = ["the", "a", "film", "story", "cast", "plot", "it", "was", "very", "of", "in", "to"]
 WORDS = {"good": ("great", "fine", "warm"), "bad": ("dull", "poor", "cold")}
@@ -55,9 +55,8 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     code, out, err = ensue("train", "r.csv", "--task", task, "--epochs", "1", "--run", "own")
     assert code == 0, err
     watch = {"regress": "mae"}.get(task, "accuracy")
-    shown = re.search(
-        rf"best on validation: .*{watch} ([\d.]+).*; the network alone: .*{watch} ([\d.]+)", out
-    )
+    score = rf".*{watch} ([\d.]+).*"
+    shown = re.search(rf"best on validation: {score}; the network in training: {score}", out)
     assert shown is not None, out
     together, alone = map(float, shown.groups())
     assert together < alone if task == "regress" else together > alone
@@ -66,8 +65,36 @@ def test_the_score_of_what_answers_is_shown_beside_the_network_s(
     assert facts["networks"][0]["scores"][watch] == pytest.approx(alone, abs=1e-4)
     run = Run(tmp_path / "own")
     assert run.best == facts["answer"][run.setting("train", "watch")]
-    assert "with a linear model, on validation: " in (tmp_path / "own" / "card.md").read_text()
+    assert "of what answers, on validation: " in (tmp_path / "own" / "card.md").read_text()
     if task == "table":  # the linear model has learned from the training part alone
         code, out, err = ensue("evaluate", "own", "--validation", "--json")
         assert code == 0, err
         assert json.loads(out)["scores"][watch]["value"] == pytest.approx(together, abs=1e-4)
+
+
+def test_the_score_of_several_networks_is_that_of_their_mean() -> None:
+    """Of the same rows by the same networks, whoever answers."""
+    rows = [({"a": float(k % 7), "b": float(k % 5)}, float(k % 7 + k % 5)) for k in range(120)]
+    table = [{**inputs, "y": value} for inputs, value in rows]
+    number, watched = {"hidden": [4], "target": "number"}, {"epochs": 2, "watch": "mae"}
+    model = TableModel(model=number, train=watched, members=2)
+    model.fit(table[:90], table[90:], target="y")
+    answers = model.predict([inputs for inputs, _ in rows[90:]])
+    wrong = [abs(own.value - y) for own, (_, y) in zip(answers, rows[90:], strict=True)]
+    assert model.answered.scores["mae"] == pytest.approx(sum(wrong) / len(wrong))
+
+
+@pytest.mark.parametrize("family", ["mixed", "direct"])
+def test_what_learns_from_the_validation_part_at_the_end_changes_no_score(family: str) -> None:
+    """The solved members of a mixed forecast, and networks that are trained again, learn from it
+    once the score is there."""
+    values = [10 + k % 4 + 0.1 * (k * 7 % 5) for k in range(80)]
+    found = []
+    for refit in (False, True):
+        own = {"family": family, "horizon": 2, "look_back": 4, "hidden_size": 4, "refit": refit}
+        model = Forecaster(model=own, train={"epochs": 1})
+        model.fit({"y": values[:64]}, {"y": values[64:]}, target="y")
+        found.append(model.answered.scores)
+    assert found[0] == found[1]
+    assert {*found[0]} == {"mae", "error"}
+    assert model.learned.held is not None

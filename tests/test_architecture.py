@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -95,6 +96,18 @@ NEED_AN_EXTRA = {
 # --- arrows ---------------------------------------------------------------------------
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    """The tree of a file, which several laws walk over."""
+    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_forgotten() -> Iterator[None]:
+    yield
+    parsed.cache_clear()
+
+
 def part_of(name: str) -> str:
     """The part that a module belongs to: `ensue.cells.lstm` → `cells`, `ensue` → ``."""
     return name.split(".")[1] if "." in name else ""
@@ -143,7 +156,7 @@ def wrong_arrows(package: Path) -> list[str]:
         if part not in PARTS:
             wrong.append(f"{path}: {part} is no part of the house; PARTS lists them")
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
+        tree = parsed(file)
         for line, name in imports(tree, module, is_package):
             if name != "ensue.__version__" and part_of(name) not in allowed(part):
                 wrong.append(f"{path}:{line}: {part} may not import {name}")
@@ -222,7 +235,7 @@ def foreign_rooms(package: Path) -> list[str]:
         parts = path.with_suffix("").parts
         inside = parts[1] if parts[:1] == ("tasks",) and len(parts) > 2 else ""
         module = ".".join(["ensue", *(own for own in parts if own != "__init__")])
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = parsed(file)
         for line, name in imports(tree, module, path.name == "__init__.py"):
             if room_of(name) not in ("", inside):
                 wrong.append(f"{path}:{line}: imports {name}")
@@ -276,7 +289,7 @@ def asking_which_task(package: Path) -> list[str]:
         )
         if exempt(path) or inside_room:
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
+        tree = parsed(file)
         wrong += [f"{path}:{line}: {name}" for line, name in named_tasks(tree, ROOM_NAMES - ROLES)]
         for node in ast.walk(tree):
             if isinstance(node, ast.Compare) and any(
@@ -358,7 +371,7 @@ def too_large(package: Path) -> list[str]:
         path, text = file.relative_to(package), file.read_text(encoding="utf-8")
         if (lines := text.count("\n")) > MOST_FILE_LINES:
             wrong.append(f"{path}: {lines} lines")
-        wrong += [f"{path}:{told}" for told in large_functions(ast.parse(text))]
+        wrong += [f"{path}:{told}" for told in large_functions(parsed(file))]
     return wrong
 
 
@@ -409,7 +422,7 @@ def chains(package: Path) -> dict[str, list[str]]:
     for file in sorted(package.rglob("*.py")):
         parts = file.relative_to(package).with_suffix("").parts
         name = ".".join(["ensue", *(own for own in parts if own != "__init__")])
-        trees[name] = (ast.parse(file.read_text(encoding="utf-8")), file.name == "__init__.py")
+        trees[name] = (parsed(file), file.name == "__init__.py")
     found: dict[str, list[str]] = {}
 
     def longest(module: str, above: tuple[str, ...]) -> list[str]:
@@ -456,7 +469,7 @@ DROP_INS = {"GRU", "LSTM"}
 def test_every_public_name_is_defined_once() -> None:
     where: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        for node in parsed(file).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 where.setdefault(node.name, []).append(str(file.relative_to(PACKAGE)))
     names = [name for name in ensue.__all__ if name != "__version__"]

@@ -63,6 +63,16 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_one_network_is_not_shared_out(ensue: Ensue, tmp_path: Path) -> None:
+    """Nor is a configuration printed that would not be trained."""
+    write_reviews(tmp_path / "reviews.csv")
+    for more in ((), ("--dry-run",)):
+        code, out, err = ensue(*TRAIN, *settings(), "--workers", "2", *more)
+        assert (code, out) == (2, "")
+        assert "--workers: expected several networks to share out, got one; add --members 5" in err
+    assert ensue(*TRAIN, *settings(), "--workers", "2", "--members", "2", "--dry-run")[0] == 0
+
+
 # --- the path --------------------------------------------------------------------------------
 
 

@@ -70,10 +70,10 @@ def test_shares_are_counted() -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo in a few seconds, of a network that learns next to nothing."""
-    monkeypatch.setattr(translation, "ROWS", {"train": 200, "validation": 40, "test": 60})
-    monkeypatch.setattr(translation, "OTHERS", 20)
+    monkeypatch.setattr(translation, "ROWS", {"train": 96, "validation": 24, "test": 24})
+    monkeypatch.setattr(translation, "OTHERS", 10)
     settings = {key: dict(table) for key, table in translation.SETTINGS.items()}
-    settings["model"] |= {"hidden_size": 8, "embedding_size": 8, "validation_rows": 20}
+    settings["model"] |= {"hidden_size": 8, "embedding_size": 8, "validation_rows": 12}
     settings["train"] |= {"epochs": 1}
     monkeypatch.setattr(translation, "SETTINGS", settings)
 
@@ -99,7 +99,7 @@ def test_the_demo_runs_to_its_end_and_again(
     assert "<script" not in page
     assert (tmp_path / "out" / "alignment.svg").read_text("utf-8").startswith("<svg")
     _run("predict", "out/dates", "out/test.tsv")
-    assert len(capsys.readouterr().out.splitlines()) == 60
+    assert len(capsys.readouterr().out.splitlines()) == 24
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_training(

@@ -291,6 +291,7 @@ def test_the_document_is_true(path: Path, tmp_path: Path, warm: Warm) -> None:
         "__pycache__",
         "build",
         "dist",
+        "tests",
     )
     shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*left))
     (place / ".venv").symlink_to(sys.prefix)

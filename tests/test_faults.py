@@ -649,6 +649,23 @@ def test_a_signal_saves_within_a_step(
     assert state(folder) == undisturbed("linear")[0]
 
 
+def test_a_signal_after_an_evaluation_does_not_lose_it(tmp_path: Path) -> None:
+    fitted(tmp_path / "undisturbed")
+
+    def strike(row: Row) -> None:
+        if isinstance(row, Validated) and row.update == 14:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Stopped, match="stopped by SIGTERM after update 15"):
+        fitted(tmp_path / "run", watchers=[strike])
+    saved = newest(tmp_path / "run" / "checkpoints", print)
+    assert saved is not None
+    written = len(_read(tmp_path / "run" / "history.jsonl"))
+    assert saved.scalars["history"]["length"] == written
+    fitted(tmp_path / "run")
+    assert state(tmp_path / "run") == state(tmp_path / "undisturbed")
+
+
 def test_a_signal_during_an_evaluation_ends_it_at_once(tmp_path: Path) -> None:
     fitted(tmp_path / "undisturbed")
     model = build("linear")

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from ensue import LanguageModel
 from ensue.data.vocabulary import END_NUMBER
-from ensue.errors import OptionError
+from ensue.errors import DataError, OptionError
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers
 from ensue.tasks.language.networks import DropoutRates
@@ -110,6 +110,11 @@ def test_a_long_text_is_read_in_columns_that_padding_does_not_change() -> None:
     alone = around([net], last)
     assert found.logs[(COLUMNS - 1) * length :] == pytest.approx(alone.logs)
     assert np.array_equal(found.ranks[(COLUMNS - 1) * length :], alone.ranks)
+
+
+def test_a_text_that_is_too_short_for_its_columns_is_counted() -> None:
+    with pytest.raises(DataError, match=r"^40 tokens are too few for 50 columns"):
+        StreamSource(text(41), "text", columns=50, steps=10)
 
 
 def test_in_training_a_piece_sees_the_tokens_ahead_of_it() -> None:

@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from ensue import Classifier
 from ensue.data.options import ReadOptions
 from ensue.data.read import gather
 from ensue.errors import DataError
+from ensue.runs import train
 from ensue.runs.compare import Comparison, Difference
 from ensue.sklearn import SequenceClassifier
 from ensue.tasks.evaluation.bootstrap import Interval
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.training import Outcome
 
 PACKAGE = Path(package.__file__).parent
 SMALL = ("--set", "model.hidden_size=4", "--set", "model.embedding_size=4", "--epochs", "1")
@@ -167,6 +171,30 @@ def test_equal_answers_are_called_equal() -> None:
     equal = Difference("b", "accuracy", Interval(0.0, 0.0, 0.0), 20)
     found = Comparison("test", "classify", ("f.csv",), ("a", "b"), (), (equal,))
     assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
+
+
+@pytest.mark.parametrize(("reason", "improving"), [("epochs", 1), ("patience", 0), ("updates", 0)])
+def test_more_epochs_are_advised_where_epochs_were_the_end(
+    reason: str, improving: int, ensue: Ensue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal accuracy with a lower cost keeps the weights, but patience ends: "still improving" and
+    "no new best" had been told of one run."""
+    last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80)
+    monkeypatch.setattr(Classifier, "fit_parts", lambda *given: [last])
+    monkeypatch.setattr(train, "_write", lambda *given: None)
+    rows = "".join(f"a {w} film {k},{w}\n" for k in range(20) for w in ("fine", "dull"))
+    (tmp_path / "films.csv").write_text(f"review,stars\n{rows}")
+    code, _, err = ensue("train", "films.csv")
+    assert code == 0, err
+    assert err.count("the validation score was still improving") == improving
+
+
+def test_a_baseline_that_is_as_good_is_no_reproach() -> None:
+    score = {"accuracy": Interval(0.9, 0.8, 1.0)}
+    alone = {"linear n-grams": 0.9, "majority class": 0.5}
+    found = Evaluation(20, 20, score, {}, alone, classes=[], confusion=[], worst=[])
+    assert found.beaten_line() == "No better than the linear n-grams, as far as this part can tell."
+    assert replace(found, baselines={"majority class": 0.5}).beaten_line() == ""
 
 
 def test_data_that_cannot_be_made_leave_a_file_as_it_was(ensue: Ensue, tmp_path: Path) -> None:

@@ -12,8 +12,15 @@ from numpy.typing import NDArray
 from ensue.tasks.forecast.members.arima import ArimaMember, _errors
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.choice import chosen
+from ensue.tasks.forecast.members.folds import MOST_ORIGINS, blocks_of, folds_of
 from ensue.tasks.forecast.members.ground import Ground
-from ensue.tasks.forecast.members.mixture import KINDS, Member, RepeatedMember
+from ensue.tasks.forecast.members.mixture import (
+    KINDS,
+    Member,
+    Mixture,
+    RepeatedMember,
+    fit_origins,
+)
 from ensue.tasks.forecast.members.ridge import RidgeForm, RidgeMember
 from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
@@ -242,3 +249,58 @@ def test_few_windows_count_all_members_alike_and_many_find_the_better_one() -> N
     scores = np.abs(errors).mean(0)
     np.testing.assert_array_equal(weights_of(errors, scores, FEW_BLOCKS, 1), [0.5, 0.5])
     assert weights_of(errors, scores, 10 * FEW_BLOCKS, 1)[0] > 0.8
+
+
+# --- ridge ----------------------------------------------------------------------------------
+
+
+def two_targets(factor: float) -> Series:
+    """The same two columns, the second in another unit."""
+    draw = np.random.default_rng(2)
+    columns = {"y": walk(80, 1), "z": factor * (5 + draw.normal(size=80).cumsum())}
+    table = {name: own.tolist() for name, own in columns.items()}
+    settings = ForecastSettings.of({"targets": ["y", "z"], "horizon": HORIZON}, "model")
+    return part_of_table(table, settings).series
+
+
+def test_targets_that_share_weights_do_not_depend_on_their_units() -> None:
+    form, floor = RidgeForm("none", "last", True, False, 1), np.full(2, 1e-3)
+    origins, said = np.array([40, 70]), []
+    for factor in (1.0, 1000.0):
+        ground = Ground.of(two_targets(factor), 2, 0, SEASON, ROOM)
+        member = RidgeMember(form, 5, 0.01, floor).fitted(ground, np.arange(20, 74), HORIZON)
+        assert member.weight.shape == (2, HORIZON, 5)
+        np.testing.assert_allclose(member.weight[0], member.weight[1])
+        said.append(member.forecasts(ground, origins, HORIZON) / [1.0, factor])
+        sizes = MixtureSizes(2, 0, 0, HORIZON, ROOM, SEASON)
+        again = RidgeMember.of_facts(member.facts(), member.arrays(), sizes, "member")
+        np.testing.assert_array_equal(again.weight, member.weight)
+    np.testing.assert_allclose(*said, rtol=1e-6)
+
+
+def test_windows_without_steps_before_them_are_not_learned_from() -> None:
+    """The room before a series holds its first value: of a panel whose windows are divided by their
+    spread, the first windows had outweighed all others."""
+    t = np.arange(60)
+    draw = np.random.default_rng(1)
+    columns = [k * (2 + np.sin(2 * np.pi * t / 9 + draw.uniform(0, 6))) for k in range(1, 13)]
+    ground = ground_of(*columns)
+    settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
+    origins = fit_origins(ground.series, settings, ROOM)
+    assert (origins - ground.series.starts[origins] >= ROOM).all()
+    form = RidgeForm("none", "last", True, True, 1)
+    member = RidgeMember(form, 4, 1e-6, FLOOR).fitted(ground, origins, HORIZON)
+    ends = ground.series.bounds[1:] - HORIZON
+    found = member.forecasts(ground, ends, HORIZON)[..., 0]
+    truth = np.stack([own[-HORIZON:] for own in columns], 1)
+    np.testing.assert_allclose(found, truth, rtol=0.01)
+
+
+def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
+    """A long series had as many as a short one: all of its members counted alike."""
+    settings = ForecastSettings.of({"targets": ["y"], "horizon": 96}, "model")
+    for steps, few in ((800, True), (8000, False)):
+        series = part_of_table({"y": [float(k % 7) for k in range(steps)]}, settings).series
+        folds = list(folds_of(series, settings, Mixture((), np.zeros(0), SEASON, ROOM)))
+        assert max(len(own.origins) for own in folds) <= MOST_ORIGINS
+        assert (blocks_of(folds) <= FEW_BLOCKS) == few

@@ -235,8 +235,8 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             DataError,
-            "predict: expected k of the next 2 steps, which this model reads, got 0; give them as "
-            "the future",
+            "predict: expected k of the next 2 steps, which this model reads, got 0; give them "
+            "with --future FILE (Python: future=)",
             lambda: driven.predict(columns),
         ),
         (
@@ -246,7 +246,8 @@ def test_what_is_asked_of_a_model_that_cannot_do_it() -> None:
         ),
         (
             DataError,
-            "the validation part: expected at least 2 steps, a horizon, got 1",
+            "the validation part: expected at least 2 steps, a horizon, got 1; give more rows, or "
+            "set a smaller model.horizon",
             lambda: Forecaster(model=plain.model).fit(columns, {"y": [1.0], "k": [1.0]}),
         ),
         (
@@ -328,7 +329,8 @@ def test_a_validation_part_without_history_gives_up_its_first_steps() -> None:
     with pytest.raises(DataError) as told:
         model.fit_parts(train, alone.until(5))
     assert str(told.value) == (
-        "the validation part: expected at least 6 steps, 4 to begin with and a horizon, got 5"
+        "the validation part: expected at least 6 steps, 4 to begin with and a horizon, got 5; "
+        "give more rows, or set a smaller model.horizon"
     )
 
 

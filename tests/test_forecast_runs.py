@@ -113,6 +113,7 @@ def test_what_is_known_ahead_comes_from_a_file(ensue: Ensue, tmp_path: Path) -> 
     without = ensue("predict", run)
     assert without.exit_code == 2
     assert "expected drive of the next 2 steps" in without.stderr
+    assert "--future FILE" in without.stderr
 
 
 def test_options_of_reading_count_for_every_command(

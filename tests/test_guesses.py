@@ -381,6 +381,14 @@ TAKEN = [
         {"time": "day", "dates": "month-first", "targets": ["sales"]},
     ),
     Taken(
+        "far.csv",  # a tenth of the steps is less than a horizon: whole horizons to validate on
+        csv("date,sales", lambda m, k: (DAYS[k], m.number())),
+        "forecast",
+        {"split": [80.0, 20.0, 20.0], "targets": ["sales"]},
+        {},
+        ("model.horizon=20",),
+    ),
+    Taken(
         "series_said.csv",
         csv("date,sales", lambda m, k: (DAYS[k], m.number())),
         "forecast",
@@ -575,6 +583,16 @@ def test_what_keeps_dates_and_numbers_from_being_a_series_is_said(
     """It had been asked for a text, which such a file has not."""
     with pytest.raises(DataError, match=told):
         infer({"train": [written(tmp_path, "sales.csv", content)]}, None, [])
+
+
+def test_what_was_said_is_not_told_as_found_out(tmp_path: Path) -> None:
+    """`model.several: true` had been told beside `--set model.several=false`."""
+    rows = jsonl(lambda m, k: {"plot": m.text(), "genres": [m.one_of("a", "b"), "c"]})
+    path = written(tmp_path, "genres.jsonl", rows)
+    told = [own.text for own in infer({"train": [path]}, None, []).messages]
+    assert "model.several: true" in told
+    told = [own.text for own in infer({"train": [path]}, None, ["model.several=false"]).messages]
+    assert not any("several:" in own for own in told)
 
 
 def test_python_asks_in_the_words_of_python(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
+from commands import commands_in
 from torch.testing import assert_close
 
 from ensue.data.settings import DataSettings
@@ -234,21 +233,16 @@ def test_messages() -> None:
         next(Writer(fitted("ngram"), "the").pieces(Choice(width=3)))
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "lines.txt").write_text("\n".join(LINES) + "\n")
+    run = commands_in(tmp_path, capsys, monkeypatch)
 
     def ensue(*words: str, given: str = "") -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "ensue.cli", *words],
-            cwd=tmp_path,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        code, out, err = run(*words, stdin=given.encode())
+        assert code == 0, err
+        return out
 
     ensue("train", "lines.txt", "--task", "language", "--run", "r", "--set", "model.family=ngram")
     assert "perplexity" in ensue("evaluate", "r")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -98,6 +99,36 @@ def test_answers_of_a_cluster_are_the_bytes_of_one_process_though_a_node_dies(
     assert ensue("predict", "run", "new.csv", "--out", "there.jsonl", "--on", "ray")[0] == 0
     killer.join()
     assert (place / "here.jsonl").read_bytes() == (place / "there.jsonl").read_bytes()
+
+
+SELECT = ("select", "train.csv", "--text", "text", "--label", "label", "--trials", "4", *TRAINED,
+          "--set", "model.batch_tokens=64", "--set", "text.level=words", "--quiet")  # fmt: skip
+
+
+def table_of(place: Path) -> Any:
+    """A selection without its times."""
+    found = json.loads((place / "selection.json").read_text())
+    timed = {"seconds", "around", "after", "speed"}
+    rows = [{k: v for k, v in row.items() if k not in timed} for row in found["rows"]]
+    return found["winner"], found["test"], found["search"], rows
+
+
+def test_a_selection_on_a_cluster_is_that_of_this_machine_though_a_node_dies(
+    place: Path, ensue: Ensue, cluster: Any
+) -> None:
+    """Trials of the node that is gone go on elsewhere, from their folders."""
+    assert ensue(*SELECT, "--run", "chosen-here")[0] == 0
+    node = cluster.add_node(num_cpus=1)
+    killer = threading.Timer(6, cluster.remove_node, [node, False])
+    killer.start()
+    code, _, err = ensue(*SELECT, "--run", "chosen-there", "--on", "ray", "--workers", "2")
+    assert code == 0, err
+    killer.join()
+    assert table_of(place / "chosen-there") == table_of(place / "chosen-here")
+    winner = table_of(place / "chosen-here")[0]
+    weights = [place / own / winner / "model" for own in ("chosen-here", "chosen-there")]
+    here, there = ((own / "network-1.safetensors").read_bytes() for own in weights)
+    assert here == there
 
 
 # --- without a cluster ------------------------------------------------------------------------

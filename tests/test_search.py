@@ -3,12 +3,14 @@ seed, poor ones stopped, and the same table after kills."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +30,7 @@ from ensue.runs.load import load_run
 from ensue.runs.messages import Message, Say
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import search as searching
+from ensue.study.selection import trial
 from ensue.study.selection.budget import Clock
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
@@ -39,7 +42,7 @@ from ensue.study.selection.space import OpenSpace
 from ensue.study.selection.storage import opened, storage_url
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.tasks.search.ranges import Finite
-from ensue.training import RunFolder, Update
+from ensue.training import Began, RunFolder, Update, Validated
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 
@@ -122,6 +125,11 @@ def test_every_task_is_searched(row: Row, tmp_path: Path, monkeypatch: pytest.Mo
     assert found.winner is not None
     assert found.test is not None
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
+    for entry in found.rows:  # ranked by what answers
+        facts = json.loads((tmp_path / "s" / entry.folder / "training.json").read_text())
+        (alone,) = (network["scores"][found.measure] for network in facts["networks"])
+        assert entry.network == alone
+        assert entry.score == facts.get("answer", {}).get(found.measure, alone)
     own, model = load_run(RunFolder(tmp_path / "s" / found.winner.folder))
     assert model.fitted
     flat = own.flat()
@@ -198,6 +206,20 @@ def test_one_more_is_proposed_while_others_run(tables: RunConfig) -> None:
     assert proposer.next([failed, stopped], []) not in (first, second)
 
 
+def test_settings_are_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A family that is solved has nothing to search; it had been a third of all trials."""
+    space = space_of(configured(of("forecast"), tmp_path, monkeypatch, small=False))
+    proposer, known = Proposer(space, "mae", 1), list[Entry]()
+    for begin in range(0, 24, 4):
+        for k, own in enumerate(proposer.round(known, begin, 4), begin):
+            best = 0.0 if own["model.family"] == "linear" else 1.0
+            known.append(Entry(f"t{k}", f"t{k}", settings=own, score=best))
+    assert sum(own.settings["model.family"] == "linear" for own in known) == 1
+    more = proposer.next(known, [])
+    assert more not in [own.settings for own in known]
+    assert more != proposer.next(known, [more])
+
+
 # --- halving ---------------------------------------------------------------------------------
 
 
@@ -242,7 +264,7 @@ def test_a_trial_that_lags_is_stopped_and_can_go_on(tables: RunConfig, tmp_path:
 
 def results(found: Selection) -> Any:
     """All but the times."""
-    rows = [replace(row, seconds=0.0, around=0.0, speed=None) for row in found.rows]
+    rows = [replace(row, seconds=0.0, around=0.0, after=0.0, speed=None) for row in found.rows]
     return found.measure, found.search, found.test, rows
 
 
@@ -269,7 +291,7 @@ class Interrupting(Here):
 
 def pool_that(dies: Here) -> Callable[[int], Any]:
     @contextmanager
-    def pool(workers: int) -> Iterator[Here]:
+    def pool(workers: int, on: str) -> Iterator[Here]:
         yield dies
 
     return pool
@@ -438,12 +460,63 @@ def postgresql(folder: Path) -> Iterator[str]:
 
 
 def test_time_is_kept_back_for_the_end() -> None:
-    clock = Clock(1000.0, 600.0)
-    assert clock.stops([]) == 1600 - 60  # nothing is known yet
-    assert clock.stops([Entry("a", "a", around=10.0)]) == 1600 - 26
-    assert clock.stops([Entry("a", "a", around=0.1)]) == 1600 - 12
-    assert clock.stops([Entry("a", "a", around=900.0)]) == 1600 - 180
-    assert clock.stops([Entry("a", "a", around=900.0, failure="no")]) == 1600 - 60
+    """For the test, and before it for closing one that may be the best."""
+    clock = Clock(1000.0, 600.0, ends=20.0)
+    assert (clock.last([]), clock.stops([])) == (1600 - 26, 1600 - 26 - 60)  # nothing is known yet
+    one = [Entry("a", "a", around=50.0, after=10.0)]
+    assert (clock.last(one), clock.stops(one)) == (1600 - 39, 1600 - 39 - 65)
+    long = [Entry("a", "a", around=900.0, after=300.0)]
+    assert (clock.last(long), clock.stops(long)) == (1600 - 180, 1600 - 180 - 180)
+    failed = [Entry("a", "a", around=900.0, failure="no")]
+    assert clock.stops(failed) == clock.stops([])
+    assert Clock(1000.0, 60.0).last([]) == 1060 - 2
+    assert Clock(1000.0, 600.0).last([]) == 1600 - 12
+
+
+def test_a_time_that_is_too_little_is_refused() -> None:
+    Clock(time.time() - 20, 60.0).refuse_too_little()
+    with pytest.raises(OptionError) as caught:
+        Clock(time.time() - 40, 60.0).refuse_too_little()
+    assert str(caught.value) == (
+        "--minutes: expected at least 1.4 for these files on this machine, got 1: it took 40 "
+        "seconds until trials could begin"
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "stops"), [((0.6, 0.5), 1075.0), ((0.4, 0.3), 1090.0), ((0.4, 0.8), 1085.0)]
+)
+def test_a_trial_leaves_time_for_what_it_takes_itself(
+    scores: tuple[float, float], stops: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds of preparation are needed once more where it may be the best, five between two
+    updates in any case."""
+    now, stopped = [1000.0], list[float]()
+    monkeypatch.setattr(trial.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(trial.time, "time", lambda: now[0])
+    monkeypatch.setattr(trial.signal, "raise_signal", lambda number: stopped.append(now[0]))
+    job = TrialJob("t", "t", {}, "accuracy", until=1085.0, last=1090.0, best=0.5)
+    span = trial.TrainingSpan(job)
+    now[0] += 10
+    span(Began(0, 50))
+    for number in range(1, 30):
+        now[0] += 5
+        span(Update(number, 1, 1.0, 1.0, 1.0, 1.0, 1.0))
+        if number == 1 or now[0] == 1080.0:
+            span(Validated(number, 1, {"accuracy": scores[number > 1]}, True))
+        if span.over:
+            break
+    assert stopped == [stops]
+
+
+def test_half_of_what_is_left_is_for_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preparation that took most of the time left none: no model could be trained."""
+    monkeypatch.setattr(trial.time, "time", lambda: 1800.0)
+    moments = iter([1000.0, 1800.0])
+    monkeypatch.setattr(trial.time, "monotonic", lambda: next(moments))
+    span = trial.TrainingSpan(TrialJob("t", "t", {}, "accuracy", until=2100.0, last=2200.0))
+    span(Began(0, 50))
+    assert span._until == 2000.0
 
 
 @pytest.mark.slow

@@ -143,5 +143,11 @@ def test_empty_cells_are_learned_with_and_said() -> None:
     assert {own.name for own in model.learned.columns.numbers if own.indicator} == {"a", "b"}
     assert "" in model.learned.columns.categories[0].categories
     refusing = TableModel(model={**SMALL, "missing": "error"}, train={"epochs": 1})
+    heard.clear()
     with pytest.raises(DataError, match="3 columns of the table cannot be read"):
-        refusing.fit(rows, target="churn")
+        refusing.fit(
+            rows,
+            target="churn",
+            watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
+        )
+    assert not any("beside a mark" in own for own in heard)

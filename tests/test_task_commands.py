@@ -6,8 +6,6 @@ import io
 import json
 import shutil
 import signal
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -21,6 +19,7 @@ from job_machines import Here
 from task_data import PLAIN, STRANGE
 from task_laws import FILED, Row, every_task, filed, law
 from test_task_laws import SOURCE, assert_same, has_cell
+from warm import Warm
 
 import ensue
 from ensue import cli
@@ -469,7 +468,7 @@ def stopped_after(saves: int) -> Iterator[None]:
     [pytest.param(row, marks=[pytest.mark.slow] * row.slow, id=row.task)
      for row in FILED if has_cell(row)],
 )  # fmt: skip
-def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path) -> None:
+def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: Warm) -> None:
     canary, mine, asked = tmp_path / "canary", tmp_path / "mine.py", f"asked{row.data.suffix}"
     mine.write_text(f"open({str(canary)!r}, 'a').close()\n{SOURCE}", "utf-8")
     words = [*row.write(tmp_path), "--set", "model.cell=mine.py:MyCell"]
@@ -494,10 +493,10 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path) -> None
     done(tmp_path, "evaluate", "run", "--trust-cell")
     answers = done(tmp_path, "predict", "run", asked, "--trust-cell")
     canary.unlink()
-    text = CHILD.format(tests=str(Path(__file__).parent), asked=asked)
-    child = subprocess.run(
-        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
+    script = tmp_path / "elsewhere" / "asks.py"
+    script.parent.mkdir()
+    script.write_text(CHILD.format(tests=str(Path(__file__).parent), asked=asked), "utf-8")
+    child = warm.run([str(script)], tmp_path, {})
     assert child.returncode == 0, child.stderr
     assert child.stdout == answers
     assert canary.exists()

@@ -128,7 +128,7 @@ def test_without_a_terminal_there_are_plain_lines(clock: Clock) -> None:
         "update 15/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 tokens/s, 1:40 left",
         "update 18/40, cost 0.5, validation accuracy 0.875 (best 0.875), 100 tokens/s, 1:28 left",
         "step-000003 is damaged",
-        "finished after update 20: no new best for as long as train.patience allows",
+        "finished after update 20: accuracy did not improve for as long as train.patience allows",
     ]
 
 
@@ -144,7 +144,7 @@ def test_on_a_terminal_a_bar_is_drawn_over_itself(
     lines = text.split("\n")[:-1]
     assert len(lines) == 3  # the evaluation and the two last rows
     assert lines[-1].endswith(
-        "finished after update 20: no new best for as long as train.patience allows"
+        "finished after update 20: accuracy did not improve for as long as train.patience allows"
     )
 
 

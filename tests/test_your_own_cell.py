@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from laws import example
+from warm import Warm
 
 from ensue import Classifier
 from ensue.cells import GRU
@@ -31,8 +32,8 @@ def test_it_has_two_stages_of_products_and_a_reduction() -> None:
     assert any(node.op == "mean" for node in nodes)
 
 
-def test_it_runs_and_prints_its_equations() -> None:
-    run = subprocess.run([sys.executable, PATH], capture_output=True, text=True, timeout=120)
+def test_it_runs_and_prints_its_equations(warm: Warm, tmp_path: Path) -> None:
+    run = warm.run([str(PATH)], tmp_path, {})
     assert run.returncode == 0, run.stderr
     assert "g  = σ(d / sqrt(mean(d*d) + 1e-05) + b_g)" in run.stdout
     assert "every parameter has a gradient: True" in run.stdout

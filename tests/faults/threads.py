@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import ensue
 from faults import material
 from faults.campaign import FINE, SILENT, Campaign, Case, Outcome
@@ -17,6 +19,9 @@ THREADS = 16
 
 def begin(work: Path, place: Path) -> Case:
     make_ready()
+    # in a forked process torch replaces its pool of threads when a new thread first asks for it:
+    # two that ask at the same moment fail with "Invalid thread pool"
+    torch.set_num_threads(torch.get_num_threads())
 
     def case(draw: random.Random) -> Outcome:
         subject = material.chosen(draw)

@@ -138,7 +138,7 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
     """Trains as a command says, or tells what it would train."""
     check(wanted, said)
     with shown_while(LOADING):
-        from ensue.runs.dealt_members import members_elsewhere
+        from ensue.runs.dealt_members import members_elsewhere, refuse_one_network
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
@@ -150,6 +150,8 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
     try:
         with nullcontext() if looks_only else holding(folder):
             config = configured(wanted, said, tell, wanted.trust_cell)
+            if wanted.workers is not None or wanted.on != HERE:
+                refuse_one_network(config)
             if wanted.dry_run:
                 answer(complete(config, tell).text_of(), end="")
                 return

@@ -1,5 +1,6 @@
 """Selection: which model is the best for these files."""
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from ensue.cli.app import (
     teller,
     write_picture,
 )
+from ensue.cli.learning import HERE, On
 from ensue.cli.request import Request, Said, check, configured, requested
 from ensue.errors import OptionError
 from ensue.escape import in_shell
@@ -70,11 +72,23 @@ Storage = Annotated[
 ]
 
 
+Together = Annotated[
+    bool,
+    typer.Option(
+        "--together",
+        help="Also an ensemble of trials, by forward selection on the validation part; the winner, "
+        "one trial or several, is tested.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(Request):
     trials: Trials = None
     minutes: Minutes = None
     workers: Workers = 1
+    on: On = HERE
+    together: Together = False
     storage: Storage = ""
     models: Models = ""
     quiet: Quiet = False
@@ -88,6 +102,8 @@ class SelectOptions(Request):
             "--trials": self.trials is not None,
             "--minutes": self.minutes is not None,
             "--workers": self.workers != 1,
+            "--on": self.on != HERE,
+            "--together": self.together,
         }
         if self.trials is not None and self.minutes is not None:
             raise OptionError("--trials and --minutes: expected one of them; leave one out")
@@ -108,6 +124,7 @@ def select_command(wanted: SelectOptions, said: Said) -> None:
     test part. Settings that you give stay as they are. Each trial is a run folder below --run,
     beside selection.json and selection.svg. The same command resumes an interrupted selection.
     """
+    began = time.time()  # loading torch is part of the time that there is
     check_files(None, wanted.picture)
     if not wanted.files:
         raise OptionError(
@@ -123,7 +140,7 @@ def select_command(wanted: SelectOptions, said: Said) -> None:
     from ensue.study.selection.kept import FILE, PICTURE
 
     config = configured(wanted, said, teller(wanted.quiet))
-    found = _compared(wanted, config) if wanted.models else _searched(wanted, config)
+    found = _compared(wanted, config) if wanted.models else _searched(wanted, config, began)
     answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
     tell(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if wanted.picture is not None and found.winner:
@@ -143,10 +160,12 @@ def _compared(wanted: SelectOptions, config: "RunConfig") -> "Selection":
     return select_among(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
 
 
-def _searched(wanted: SelectOptions, config: "RunConfig") -> "Selection":
+def _searched(wanted: SelectOptions, config: "RunConfig", began: float) -> "Selection":
     """The task's search space."""
     from ensue.study.selection.search import TRIALS, SearchRequest, search
 
     trials = TRIALS if wanted.trials is None else wanted.trials
-    request = SearchRequest(trials, wanted.workers, wanted.minutes, wanted.storage)
+    request = SearchRequest(
+        trials, wanted.workers, wanted.minutes, wanted.storage, wanted.together, wanted.on, began
+    )
     return search(config, wanted.run, request, teller(wanted.quiet))

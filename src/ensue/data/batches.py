@@ -54,6 +54,14 @@ def evaluation_batches(
     return _cut(np.argsort(lengths, kind="stable"), lengths, budget, most_rows)
 
 
+def too_few(tokens: int, columns: int) -> DataError:
+    """The error where a column would have no token."""
+    return DataError(
+        f"{tokens} tokens are too few for {columns} columns: take fewer columns "
+        "(model.columns), or give more text"
+    )
+
+
 def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[Any]]:
     """One long text as `batch` columns read side by side, in pieces (time ≤ size, batch).
 
@@ -66,10 +74,7 @@ def contiguous(tokens: NDArray[Any], batch: int, size: int) -> Iterator[NDArray[
             raise OptionError(f"{name}: expected a number ≥ 1, got {value}")
     steps = len(tokens) // batch
     if steps == 0:
-        raise DataError(
-            f"{len(tokens)} tokens are too few for {batch} columns: take fewer columns "
-            "(model.columns), or give more text"
-        )
+        raise too_few(len(tokens), batch)
     columns = tokens[: steps * batch].reshape(batch, steps, *tokens.shape[1:]).swapaxes(0, 1)
     return (np.ascontiguousarray(columns[t : t + size]) for t in range(0, steps, size))
 

@@ -82,7 +82,7 @@ def _training(folder: RunFolder, trained: Trained) -> str:
             f"{own.reason}; best on validation: {_listed(own.scores or {})}"
         )
     if trained.answer:
-        lines.append(f"- with a linear model, on validation: {_listed(trained.answer)}")
+        lines.append(f"- of what answers, on validation: {_listed(trained.answer)}")
     lines.append("- the whole configuration: config.toml")
     return "\n".join(lines) + "\n"
 

@@ -25,12 +25,7 @@ def members_elsewhere(
     folder: RunFolder, config: RunConfig, on: Machines, say: Say, allow: list[str]
 ) -> Callable[[int], None]:
     """What trains so many networks of the run, once its configuration stands in the folder."""
-    if config.members == 1:
-        raise OptionError(
-            "--workers: expected several networks to share out, got one; add --members 5. One "
-            "network is trained by several processes with `torchrun --nproc-per-node 2 -m -- ensue "
-            "train …`"
-        )
+    refuse_one_network(config)
 
     def train(members: int) -> None:
         given = {"folder": str(folder.path.resolve()), "allow": allow}
@@ -43,6 +38,15 @@ def members_elsewhere(
                 result.get()
 
     return train
+
+
+def refuse_one_network(config: RunConfig) -> None:
+    if config.members == 1:
+        raise OptionError(
+            "--workers: expected several networks to share out, got one; add --members 5. One "
+            "network is trained by several processes with `torchrun --nproc-per-node 2 -m -- ensue "
+            "train …`"
+        )
 
 
 class LinesTo:

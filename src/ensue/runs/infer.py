@@ -86,7 +86,9 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
         lines.append(f"task: {task} ({guess.why})")
     for table, keys in guess.tables.items():
         lines += [
-            f"{table}.{key}: {_told(value)}{_seen(sample, value)}" for key, value in keys.items()
+            f"{table}.{key}: {_told(value)}{_seen(sample, value)}"
+            for key, value in keys.items()
+            if key not in sample.settings.get(table, {})
         ]
     if found and "kinds" in vars(sample):
         lines += _not_used(sample, guess)

@@ -14,6 +14,7 @@ from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, log, nobody
 from ensue.tasks import TASKS, unfinished
+from ensue.tasks.ensembles.model import EnsembleModel
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.given import openings_of
 from ensue.tasks.kept_cells import NO_TRUST, Trust
@@ -82,7 +83,8 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
 def _model_of(saved: Saved, how: Loading) -> AnyModel:
     if saved.kind not in TASKS:
         raise RunError(f"{saved.place}: unknown kind of model {saved.kind!r}")
-    return TASKS[saved.kind].model_class.of_saved(saved, how.trust, how.device)
+    kind = EnsembleModel if saved.ensemble else TASKS[saved.kind].model_class
+    return kind.of_saved(saved, how.trust, how.device)
 
 
 def not_finished(folder: RunFolder) -> RunError:

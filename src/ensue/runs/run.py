@@ -46,10 +46,9 @@ class Tested(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run in a line. data: names of the training files; best: the best score on validation, of
-    an ensemble the mean over its networks; tested: on the test part, the last time; when: of the
-    last thing that training wrote, UTC; seconds: trained, however often it was interrupted;
-    size: bytes on the disk."""
+    """A run in a line. data: names of the training files; best: the best score on validation of
+    what answers; tested: on the test part, the last time; when: of the last thing that training
+    wrote, UTC; seconds: trained, however often it was interrupted; size: bytes on the disk."""
 
     name: str
     task: str
@@ -172,7 +171,7 @@ class Run:
 
     @property
     def best(self) -> float | None:
-        """The score on validation of what answers: with a linear model, or the mean of networks."""
+        """The score on validation of what answers, or of the networks, if that one is theirs."""
         watch = self.setting("train", "watch")
         found = [own["scores"] for own in self._outcomes() if own["scores"]]
         known = [own[watch] for own in found if own.get(watch) is not None]
@@ -181,7 +180,8 @@ class Run:
     def _outcomes(self) -> list[dict[str, Any]]:
         """Of each network, its best validation: as training left it, or as history has it."""
         if ended := self._ended():
-            return list([{"scores": ended["answer"]}] if "answer" in ended else ended["networks"])
+            own = ended.get("answer", {})
+            return [{"scores": own}] if self.setting("train", "watch") in own else ended["networks"]
         rows = [self.history(k) for k, _ in enumerate(self.folder.members(), 1)]
         best = [[row for row in own if row.get("best")] for own in rows]
         return [{"scores": own[-1]["scores"] if own else None} for own in best]

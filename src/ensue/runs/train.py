@@ -30,10 +30,10 @@ from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.read_parts import read_parts
-from ensue.tasks.fitting import Fitting, answerable, holding
+from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
-from ensue.tasks.saved import write_model
+from ensue.tasks.saved import MEMBER, write_model
 from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
 from ensue.training.devices import device_of
 
@@ -61,12 +61,12 @@ class Trained:
     answer: Mapping[str, float] = field(default_factory=dict)
 
     def best(self) -> str:
-        """The validation scores of what answers; of the networks alone beside them."""
+        """The validation scores of what answers; of the networks in training beside them."""
         alone = _listed([own.scores or {} for own in self.outcomes])
         if not self.answer:
             return f"best on validation: {alone}"
         networks = f"network{'s' * (len(self.outcomes) > 1)}"
-        return f"best on validation: {_listed([self.answer])}; the {networks} alone: {alone}"
+        return f"best on validation: {_listed([self.answer])}; the {networks} in training: {alone}"
 
 
 def _listed(scores: Sequence[Mapping[str, float]]) -> str:
@@ -221,10 +221,12 @@ def train_run(
     say: Say = nobody,
     allow: Collection[str] = (),
     members_first: Callable[[int], None] | None = None,
+    outputs: bool = False,
 ) -> Trained:
     """Settles the configuration, reads the data, trains or resumes, and writes the model.
-    members_first: as of `Fitting`."""
+    members_first, outputs: as of `Fitting`."""
     device_of(config.train.device)  # told before any data is read
+    _refuse_ensemble(folder)
     first = processes.team().first
     with holding(folder):
         config = _as_begun(folder, config)
@@ -242,21 +244,31 @@ def train_run(
         rows = {"train": len(train), "validation": len(held)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
-        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first)
+        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs)
         outcomes = model.fit_parts(train, held, how)
-        if any(own.epochs > 1 and own.best_update == own.updates for own in outcomes):
+        if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"
             say(Message(f"the validation score was still improving: more epochs may help ({more})"))
         refuse_changed_files(folder, config, allow)
-        answer = model.task.answer_scores(answerable(model, train, held, _silent), model)
-        trained = Trained(config, model, outcomes, rows, answer)
+        trained = Trained(config, model, outcomes, rows, model.answered.scores)
         if first:
             _write(folder, trained, seal, say)
     return trained
 
 
-def _silent(text: str) -> None:
-    """Nothing is said twice."""
+def _still_improving(own: Outcome) -> bool:
+    """Whether its last epoch was its best, and nothing but their number ended it."""
+    return own.reason == "epochs" and own.epochs > 1 and own.best_update == own.updates
+
+
+def _refuse_ensemble(folder: RunFolder) -> None:
+    """An ensemble is not trained; its models are."""
+    if any(folder.model.glob(f"{MEMBER}*")):
+        raise RunError(
+            f"{folder.path}: this folder holds an ensemble, which is not trained: its models were, "
+            f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
+            "Name another --run"
+        )
 
 
 def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:

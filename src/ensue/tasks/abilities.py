@@ -1,16 +1,20 @@
-"""Abilities that some tasks have: saying where an answer comes from, drawing answers, and having
-them given by several processes."""
+"""Abilities that some tasks have: saying where an answer comes from, drawing answers, having them
+given by several processes, and averaging those of several models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
+    from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.task import Questions
 
 Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
@@ -62,4 +66,42 @@ class Deals(Protocol):
 
     def names(self, share: Sequence[Any]) -> list[str]:
         """The file and line of each."""
+        ...
+
+
+Outputs = Sequence[NDArray[np.floating[Any]]]  # of each network, what its answers are made of
+
+
+class Averages(Protocol):
+    """Answers of several networks as one, the mean of theirs, be they of one model or of several:
+    an ability of some tasks. Models of the same training part have outputs of the same shape,
+    whatever they read of it; `model` may be any of them."""
+
+    def alone(self, model: Any) -> bool:
+        """Whether one network answers, and nothing beside it."""
+        ...
+
+    def outputs(self, part: Any, model: Any) -> Outputs:
+        """Of each network of a model, with the linear model where that answers too."""
+        ...
+
+    def gold_outputs(self, part: Any, model: Any) -> Outputs:
+        """The same of a part with gold labels, to evaluate."""
+        ...
+
+    def held(self, validation: Any, model: Any) -> Outputs:
+        """The same of the validation part, as training ends: by linear models that had not
+        learned from it, as far as it needs them for `scores`."""
+        ...
+
+    def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:
+        """Of their mean, the metrics that validation reports."""
+        ...
+
+    def answers(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Sequence[Any]:
+        """One a row, of all together."""
+        ...
+
+    def evaluate(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Evaluation:
+        """Evaluation of all together against gold labels."""
         ...

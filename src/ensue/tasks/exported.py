@@ -243,6 +243,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
         "train with --set text.level=subwords",
     ),
+    "ensemble": (
+        "an ensemble of several models",
+        "export one of them, a trial of the selection",
+    ),
     "ngrams": (
         "n-grams of words beside the network (model.ngrams)",
         "train with --set model.linear=mixed",

@@ -13,6 +13,7 @@ from ensue.errors import DataError
 from ensue.escape import in_shell
 from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.seal import Seal
+from ensue.tasks.abilities import Outputs
 from ensue.training import (
     Began,
     Row,
@@ -31,12 +32,22 @@ MOST_PLACES = 3  # named of rows that are left out
 
 
 @dataclass(frozen=True)
+class AnsweredValidation:
+    """How the validation part was answered as training ended. scores: of what answers, where that
+    is no network alone; outputs: of each network, where they are kept."""
+
+    scores: Mapping[str, float] = field(default_factory=dict)
+    outputs: Outputs = ()
+
+
+@dataclass(frozen=True)
 class Fitting:
     """How a model is fitted. folder: keeps the run, None leaves it in memory; watchers: callbacks
     for the rows of a training; config: what must be the same when it goes on, None the model's own
     settings; allow: what of it may have changed; seal: the files of the run that this follows
     from, which are kept with what is learned; members_first: trains so many networks elsewhere, so
-    that each is found finished in its folder."""
+    that each is found finished in its folder; outputs: keeps those of the validation part, so that
+    its answers can be averaged with others."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
@@ -44,6 +55,13 @@ class Fitting:
     allow: Collection[str] = ()
     seal: Seal = field(default_factory=dict)
     members_first: Callable[[int], None] | None = None
+    outputs: bool = False
+
+    def answered(self, validation: Any, model: Model[Any, Any, Any]) -> AnsweredValidation:
+        """Before networks may learn from the validation part, too."""
+        own = model.task.averages
+        kept = own.held(validation, model) if self.outputs and own is not None else ()
+        return AnsweredValidation(model.task.answer_scores(validation, model), kept)
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:

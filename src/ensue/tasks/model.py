@@ -17,7 +17,14 @@ from ensue.tasks.blocks.cell_name import with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.fitting import IN_MEMORY, Curves, Fitting, answerable, holding
+from ensue.tasks.fitting import (
+    IN_MEMORY,
+    AnsweredValidation,
+    Curves,
+    Fitting,
+    answerable,
+    holding,
+)
 from ensue.tasks.given import answered, evaluated, fit_parts_of, openings_of
 from ensue.tasks.kept_cells import (
     NO_TRUST,
@@ -111,6 +118,7 @@ class Model(Generic[S, P, L, A]):
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
         self.settled = Settled(self, {})
         self.curves = Curves()
+        self.answered = AnsweredValidation()
         self.networks: list[nn.Module] = []
         self.roles: Mapping[str, Any] = {}  # columns by the keys of [data]
         self.label_type = ""  # of the labels in a data frame: bool, int or float
@@ -194,6 +202,7 @@ class Model(Generic[S, P, L, A]):
             if task.calibrating:
                 how.show(task.calibrating)
             self._learned = task.calibrate(validation, self)
+            self.answered = how.answered(validation, self)
             again = trained_again(self, train, validation, outcomes, how)
             if again is not None:
                 self.networks = again
@@ -211,6 +220,8 @@ class Model(Generic[S, P, L, A]):
         self.task.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
+        if told := self.task.learning(self.model):
+            how.show(told)
         self._learned = self.task.learn(train, validation, self)
         return validation
 
@@ -317,6 +328,8 @@ class Model(Generic[S, P, L, A]):
                 f"{folder}: expected a {cls.task.name} model, got a {saved.kind} model; "
                 "load it with the class of its own"
             )
+        if saved.ensemble:
+            raise OptionError(f"{folder}: this is an ensemble of models: ensue.load loads it")
         found = cls.of_saved(saved, Trust(trust, cell), device)
         found.openings = Openings(run if in_run else None)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,13 @@ from ensue.files.atomic_folder import (
     write_folder,
 )
 from ensue.files.seal import FILES, SEALED, UNSEALED, Seal, content_digest
+from ensue.tasks import checks
 from ensue.tasks.checks import Unfit, one_of
 from ensue.training.gradients import first_not_finite
 
 FORMAT = SEALED
+MEMBER = "member-"  # begins the names of files of a model that is one of an ensemble
+MOST_COUNTED = 10_000  # times that one of them counts
 MOST_TOLD = 300  # characters of a fault
 # What reading values that are not as expected may end in.
 FAULTS = (
@@ -60,7 +63,8 @@ class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
     weights of each member; cells: the Python files of cells of one's own, by the settings' key;
     seal: the files of the run that it follows from, None where it was written without; place: the
-    folder that it was read from; digest: of all of it, as it was read."""
+    folder that it was read from; digest: of all of it, as it was read; ensemble: the models that
+    answer together in its place, each with how often it counts."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -71,6 +75,7 @@ class Saved:
     seal: Seal | None = field(default_factory=dict)
     place: str = ""
     digest: str = ""
+    ensemble: Sequence[tuple[int, Saved]] = ()
 
     def part(self, name: str) -> dict[str, NDArray[Any]]:
         """The arrays called `name.…`, by what comes after the dot."""
@@ -94,6 +99,14 @@ class Saved:
 def write_model(folder: Path, saved: Saved) -> None:
     """Replaces a model that is there, or an empty folder, whole or not at all; anything else is
     left alone, and a RunError."""
+    files = _files(folder, saved)
+    for number, (_, own) in enumerate(saved.ensemble, 1):
+        files |= {f"{MEMBER}{number}-{name}": data for name, data in _files(folder, own).items()}
+    write_folder(folder, with_manifest(files, {"format": FORMAT}))
+
+
+def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
+    """One model, without those of an ensemble."""
     facts = {"format": FORMAT, "kind": saved.kind, "ensue": __version__, **saved.facts}
     files = {
         "model.json": canonical(facts),
@@ -111,7 +124,7 @@ def write_model(folder: Path, saved: Saved) -> None:
                 "again, at a smaller rate"
             )
         files[f"network-{number}.safetensors"] = safetensors.torch.save(dict(weights))
-    write_folder(folder, with_manifest(files, {"format": FORMAT}))
+    return files
 
 
 def read_model(folder: Path) -> Saved:
@@ -127,28 +140,46 @@ def read_model(folder: Path) -> Saved:
         )
     with loading(folder):
         files = read_files(folder)
-        facts = json.loads(files["model.json"])
         found = json.loads(files[MANIFEST])["format"]
-        if found not in (UNSEALED, SEALED) or facts["format"] != found:
-            raise RunError(
-                f"{folder}: expected a model of format {FORMAT}, got {found!r} and "
-                f"{facts['format']!r} in model.json; use the Ensue that wrote it"
-            )
-        count = sum(name.startswith("network-") for name in files)
-        return Saved(
-            str(facts["kind"]),
-            facts,
-            json.loads(files["vocabularies.json"]),
-            safetensors.numpy.load(files["arrays.safetensors"]),
-            [
-                _weights(safetensors.torch.load(files[f"network-{number}.safetensors"]), number)
-                for number in range(1, count + 1)
-            ],
-            {name.removesuffix(".py"): own for name, own in files.items() if name.endswith(".py")},
-            {name: files[name] for name in FILES if name in files} if found == SEALED else None,
-            str(folder),
-            content_digest(files[MANIFEST]),
+        own = _of_files(folder, files, found)
+        counts = checks.listed(checks.whole(1, MOST_COUNTED))
+        each = counts(own.facts.get("ensemble", []), "ensemble")
+        every = [
+            (count, _of_files(folder, _of(files, k), found)) for k, count in enumerate(each, 1)
+        ]
+        return replace(own, ensemble=every, digest=content_digest(files[MANIFEST]))
+
+
+def _of(files: Mapping[str, bytes], number: int) -> dict[str, bytes]:
+    """The files of one model of an ensemble."""
+    begin = f"{MEMBER}{number}-"
+    found = files.items()
+    return {name.removeprefix(begin): data for name, data in found if name.startswith(begin)}
+
+
+def _of_files(folder: Path, files: Mapping[str, bytes], found: Any) -> Saved:
+    """One model. found: the format that the manifest says."""
+    facts = json.loads(files["model.json"])
+    if found not in (UNSEALED, SEALED) or facts["format"] != found:
+        raise RunError(
+            f"{folder}: expected a model of format {FORMAT}, got {found!r} and "
+            f"{facts['format']!r} in model.json; use the Ensue that wrote it"
         )
+    own = {name: data for name, data in files.items() if not name.startswith(MEMBER)}
+    count = sum(name.startswith("network-") for name in own)
+    return Saved(
+        str(facts["kind"]),
+        facts,
+        json.loads(own["vocabularies.json"]),
+        safetensors.numpy.load(own["arrays.safetensors"]),
+        [
+            _weights(safetensors.torch.load(own[f"network-{number}.safetensors"]), number)
+            for number in range(1, count + 1)
+        ],
+        {name.removesuffix(".py"): data for name, data in own.items() if name.endswith(".py")},
+        {name: own[name] for name in FILES if name in own} if found == SEALED else None,
+        str(folder),
+    )
 
 
 @contextmanager

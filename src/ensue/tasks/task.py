@@ -20,6 +20,7 @@ from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.abilities import NOTHING as NOTHING
 from ensue.tasks.abilities import Asked as Asked
+from ensue.tasks.abilities import Averages as Averages
 from ensue.tasks.abilities import Deals as Deals
 from ensue.tasks.abilities import Draws as Draws
 from ensue.tasks.abilities import Explains as Explains
@@ -159,6 +160,7 @@ class Task(ABC, Generic[S, P, L]):
     heads: ClassVar[Explains | None] = None  # where the heads of a Transformer look
     draws: ClassVar[Draws | None] = None
     deals: ClassVar[Deals | None] = None
+    averages: ClassVar[Averages | None] = None
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None
@@ -189,6 +191,10 @@ class Task(ABC, Generic[S, P, L]):
 
     unit: ClassVar[str] = "each row"  # what a split takes apart
     calibrating: ClassVar[str] = ""  # said before `calibrate`, where it may take long
+
+    def learning(self, settings: S) -> str:
+        """Said before `learn`, where it may take long."""
+        return ""
 
     def moves_with_files(self, data: DataSettings) -> bool:
         """Whether a row's part depends on its place in the file, not on its content."""
@@ -314,8 +320,12 @@ class Task(ABC, Generic[S, P, L]):
         return model.learned
 
     def answer_scores(self, validation: P, model: Model[S, P, L]) -> Mapping[str, float]:
-        """Scores of what answers, where other models are mixed in; {} for networks alone."""
-        return {}
+        """Scores of what answers, where that is more than one network; {} for one alone. Called as
+        training ends, before networks learn from the validation part."""
+        own = self.averages
+        if own is None or own.alone(model):
+            return {}
+        return own.scores(own.held(validation, model), validation, model)
 
     def refit(self, train: P, validation: P, model: Model[S, P, L]) -> P | None:
         """What the networks learn anew from at the end, as long as was best; None: they stay."""

@@ -75,7 +75,8 @@ class Display:
             case CheckpointSaved():
                 pass
             case Finished(update, reason):
-                why = {"patience": "no new best for as long as train.patience allows"}
+                stale = f"{self.watch} did not improve for as long as train.patience allows"
+                why = {"patience": stale}
                 self._line(
                     f"finished after update {update}: {why.get(reason, f'all {reason} done')}"
                 )

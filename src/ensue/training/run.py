@@ -20,7 +20,7 @@ from ensue.training.history import History, Timing
 from ensue.training.loop import ended, train
 from ensue.training.preflight import rehearse
 from ensue.training.progress import Progress
-from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Watcher
+from ensue.training.rows import CheckpointSaved, Finished, Row, Said, Update, Validated, Watcher
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Source, Trainee, Validation
 
@@ -207,5 +207,5 @@ def _run(
                 keeper.save(trainee, at, final=True)
         elif keeper and isinstance(row, Update) and (stop or keeper.wants(at)):
             keeper.save(trainee, at)
-        if stop:
+        if stop and not isinstance(row, Validated):  # a checkpoint with its scores comes next
             raise Stopped(stop, at.update)

@@ -6,11 +6,13 @@ is fitted to the validation part, and the test of the winner."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ensue.errors import OptionError
 from ensue.study.selection.entries import Entry
 from ensue.study.selection.halving import bars_of
 from ensue.study.selection.job import TrialJob
@@ -21,28 +23,52 @@ if TYPE_CHECKING:
 
 UNKNOWN = 0.1  # of the time, kept back as long as no trial has shown how long its end takes
 LEAST, MOST = 0.02, 0.3  # of the time, kept back
+LEAST_SECONDS = 2.0  # kept back, too: a command has to end
 SLACK = 1.3  # times as long as it took before
+PREPARED = 0.5  # of the time: where it takes more until trials can begin, none would be trained
 
 
 @dataclass(frozen=True)
 class Clock:
-    """began, seconds: the time that there is, by the clock."""
+    """began, seconds: the time that there is, by the clock; ends: seconds that it takes to read the
+    files, and to write down what was found."""
 
     began: float
     seconds: float
+    ends: float = 0.0
+
+    @property
+    def over(self) -> float:
+        return self.began + self.seconds
+
+    def last(self, entries: Sequence[Entry]) -> float:
+        """When trials that cannot win are stopped: what is left is the test, which reads files
+        and answers them, as the end of a trial does."""
+        after = max((own.after for own in entries), default=0.0)
+        least = max(LEAST * self.seconds, LEAST_SECONDS)
+        return self.over - min(max(SLACK * (self.ends + after), least), MOST * self.seconds)
 
     def stops(self, entries: Sequence[Entry]) -> float:
-        """When trials are stopped: what surrounds the updates of a trial is needed twice more, for
-        closing one and for the test."""
+        """When the others are stopped: what surrounds the updates of a trial is needed once more,
+        to close it."""
         known = [own.around for own in entries if not own.failure]
-        kept = 2 * SLACK * max(known) if known else UNKNOWN * self.seconds
-        kept = min(max(kept, LEAST * self.seconds), MOST * self.seconds)
-        return self.began + self.seconds - kept
+        kept = SLACK * max(known) if known else UNKNOWN * self.seconds
+        return self.last(entries) - min(kept, MOST * self.seconds)
 
     def room(self, entries: Sequence[Entry]) -> bool:
         """Whether another trial can make any updates before it is stopped."""
         known = [own.around for own in entries if not own.failure]
-        return time.time() + SLACK * max(known, default=0.0) < self.stops(entries)
+        return time.time() + SLACK * max(known, default=0.0) < self.last(entries)
+
+    def refuse_too_little(self) -> None:
+        """An error where preparing alone has taken more than half of the time."""
+        taken = time.time() - self.began
+        if taken > PREPARED * self.seconds:
+            minutes = math.ceil(10 * taken / PREPARED / 60) / 10
+            raise OptionError(
+                f"--minutes: expected at least {minutes:g} for these files on this machine, got "
+                f"{self.seconds / 60:g}: it took {taken:.0f} seconds until trials could begin"
+            )
 
 
 def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
@@ -52,12 +78,13 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
     stopped: dict[int, TrialJob] = {}
     while True:
         known = own.trials()
-        while len(running) < pool.workers and clock.room(known):
+        while len(running) < pool.workers and not stopped and clock.room(known):
             number = own.free_number(running)
             settings = own.proposer.next(known, [job.settings for job in running.values()])
             job = own.job(number, settings, bars_of(known, own.found.measure))
             if job is not None:
-                running[number] = replace(job, until=clock.stops(known))
+                until, last, best = clock.stops(known), clock.last(known), own.best_network()
+                running[number] = replace(job, until=until, last=last, best=best)
                 pool.begin(number, running[number])
         if not running:
             break
@@ -67,7 +94,9 @@ def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
             own.take(number, entry, used=time.time() - clock.began)
     for number, job in stopped.items():
         if own.may_win(own.entries[number]):
-            pool.begin(number, replace(job, until=None, updates=own.entries[number].updates))
+            pool.begin(
+                number, replace(job, until=None, last=None, updates=own.entries[number].updates)
+            )
             running[number] = job
     while running:
         for number, entry in pool.wait():

@@ -21,19 +21,21 @@ if TYPE_CHECKING:
 
 SEALED = 2  # format of the file
 TRIAL = "trial-"
+TOGETHER = "together"  # what the ensemble of a selection is called
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What became of one candidate. score: on validation, of an ensemble the mean over its
-    networks; parameters: of networks; size: bytes of the weights, or of all that was counted;
-    seconds: all it took, however often it was interrupted; speed: tokens a second while weights
-    were learned; failure: why there is no score, "" if there is one.
+    """What became of one candidate. score: on validation, of what answers; network: that of the
+    networks in training, which those that were stopped are compared by; parameters: of networks;
+    size: bytes of the weights, or of all that was counted; seconds: all it took, however often it
+    was interrupted; speed: tokens a second while weights were learned; failure: why there is no
+    score, "" if there is one.
 
     Of a trial: settings: those that were proposed, by key; rungs: its best score at each share of
     its training; stopped: why it did not come to its end, "" if it did; around: seconds
     of all before its first update and after its last one; updates: that were made when its time
-    was over, 0 where it was not."""
+    was over, 0 where it was not; after: seconds from its last update to its model."""
 
     name: str
     folder: str
@@ -50,6 +52,8 @@ class Entry:
     stopped: str = ""
     around: float = 0.0
     updates: int = 0
+    network: float | None = None
+    after: float = 0.0
 
     @property
     def short(self) -> str:
@@ -59,8 +63,8 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """The name in a table: of a trial, with what it is."""
-        if not self.settings:
+        """The name in a table: of a trial, or of several together, with what it is."""
+        if not self.settings and self.name != TOGETHER:
             return self.name
         return f"{self.name}  {self.what or ('stopped early' if self.stopped else '')}".rstrip()
 
@@ -84,7 +88,8 @@ class WinnerVerdict:
 class Selection:
     """rows: the best first, after those that came to their end those that were stopped, and those
     that failed last; data: digest of all files; search: what trials were proposed by, {} where
-    models were named; place: the folder, where it is known."""
+    models were named; place: the folder, where it is known; label_type: of the labels in the data
+    frame that it was made from."""
 
     task: str
     measure: str
@@ -93,6 +98,11 @@ class Selection:
     test: WinnerVerdict | None = None
     search: Mapping[str, Any] = field(default_factory=dict)
     place: Path | None = field(default=None, compare=False)
+    label_type: str = field(default="", compare=False)
+
+    def with_labels(self, label_type: str) -> Selection:
+        """The same, whose model answers with labels of this type where a data frame is asked."""
+        return replace(self, label_type=label_type)
 
     @property
     def model(self) -> Model[Any, Any, Any]:
@@ -101,7 +111,9 @@ class Selection:
 
         if self.place is None or self.winner is None:
             raise OptionError("this selection has no winner in a folder: `search` gives one")
-        return load(self.place / self.winner.folder)
+        found = load(self.place / self.winner.folder)
+        found.label_type = found.label_type or self.label_type
+        return found
 
     @property
     def higher_is_better(self) -> bool:
@@ -129,7 +141,7 @@ class Selection:
         winner = self.winner.name if self.winner else None
         rows = [asdict(row) for row in self.rows]
         facts = asdict(replace(self, place=None))
-        del facts["place"]
+        del facts["place"], facts["label_type"]
         return {"format": SEALED, **facts, "rows": rows, "winner": winner}
 
     def picture(self) -> str:
@@ -164,12 +176,13 @@ class Pace:
 
 
 def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) -> Entry:
-    """What became of a training that came to its end. The score is that of the networks' best
-    weights, of an ensemble the mean."""
+    """What became of a training that came to its end. The score is that of what answers; where that
+    is one network, or the task has no score of all together, that of the best weights."""
     weights = [p for network in trained.model.networks for p in network.parameters()]
     scores = [(own.scores or {}).get(measure, math.nan) for own in trained.outcomes]
     size = sum(own.numel() * own.element_size() for own in weights)
-    score = sum(scores) / len(scores)
+    network = sum(scores) / len(scores)
+    score = trained.answer.get(measure, network)
     if not math.isfinite(score):
         return replace(entry, failure=f"{measure} on validation is not a finite number")
     return replace(
@@ -178,5 +191,6 @@ def entry_of(entry: Entry, trained: Trained, folder: RunFolder, measure: str) ->
         parameters=sum(own.numel() for own in weights) or None,
         size=size or sum(file.stat().st_size for file in folder.model.iterdir()),
         score=score,
+        network=network if math.isfinite(network) else None,
         epochs=max(own.epochs for own in trained.outcomes),
     )

@@ -14,7 +14,8 @@ from ensue.study.selection.entries import Entry
 class TrialJob:
     """name, folder: of the trial; config: its tables; measure: what it is ranked by; bars: what it
     must reach to go on; threads: that it computes with, whatever the number of workers; until: the
-    time (of the clock) when it is stopped; updates: ends it after as many as it has made."""
+    time (of the clock) when it is stopped, if it may be the best: if its network is better than
+    best; last: when it is stopped in any case; updates: ends it after as many as it has made."""
 
     name: str
     folder: str
@@ -24,6 +25,8 @@ class TrialJob:
     bars: Mapping[str, float] = field(default_factory=dict)
     threads: int = 1
     until: float | None = None
+    last: float | None = None
+    best: float | None = None
     updates: int | None = None
 
     def entry(self) -> Entry:

@@ -40,7 +40,7 @@ def tested(
     place: Path, winner: Entry, config: RunConfig, before: Selection | None, say: Say
 ) -> WinnerVerdict | None:
     """The winner's test, opened once; the others' stays sealed."""
-    if before and before.test and before.test.name == winner.name:
+    if before and before.test and before.test.name == winner.name and _same(winner, before):
         return before.test
     if config.data.validation and not config.data.test:
         say(Message("there is no test part: give one with --test", warning=True))
@@ -68,6 +68,11 @@ def tested(
         dict(found.baselines),
         opened.by_all,
     )
+
+
+def _same(winner: Entry, before: Selection) -> bool:
+    """Whether it is the one of that time: an ensemble may have other models now."""
+    return (winner.name, winner.what) in {(row.name, row.what) for row in before.rows}
 
 
 def write(place: Path, selection: Selection) -> None:

@@ -9,11 +9,13 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from ensue.files.atomic_folder import finite
-from ensue.jobs import Job, Local, Machines, Tell, stoppable, work
+from ensue.jobs import Job, Machines, Tell, machines, stoppable, work
 from ensue.jobs.run import Pool
 from ensue.study.selection.entries import Entry
 from ensue.study.selection.job import TrialJob
 from ensue.training import Watcher
+
+HERE = "local"
 
 
 class TrialPool(Protocol):
@@ -84,11 +86,12 @@ def trial_work(tell: Tell, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def pool_of(workers: int) -> Iterator[TrialPool]:
-    """One worker is this process; several are processes of their own, each with one thread."""
-    if workers == 1:
+def pool_of(workers: int, on: str = HERE) -> Iterator[TrialPool]:
+    """One worker is this process; several are processes of their own, or of a cluster, each with
+    one thread."""
+    if workers == 1 and on == HERE:
         yield Here()
         return
-    machines = Local(workers)
-    with stoppable(), machines.pool(lambda job, progress: None, 0) as pool:
-        yield OnMachines(machines, pool)
+    where = machines(on, workers)
+    with stoppable(), where.pool(lambda job, progress: None, 0) as pool:
+        yield OnMachines(where, pool)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ROUND = 4  # trials that are proposed together
 RANDOM = 8  # trials before proposals follow scores
+TRIES = 20  # proposals until one is new; where all are known, settings are tried again
 
 
 def needs_optuna() -> None:
@@ -48,8 +49,10 @@ class Proposer:
 
     def round(self, known: Sequence[Entry], begin: int, count: int) -> list[dict[str, Any]]:
         """The settings of trials begin … begin + count − 1, from those of earlier rounds."""
-        study = self._study(known, f"round {begin}")
-        return [self._asked(study, begin + k) for k in range(count)]
+        study, found = self._study(known, f"round {begin}"), [dict(own.settings) for own in known]
+        for number in range(begin, begin + count):
+            found.append(self._asked(study, number, found))
+        return found[len(known) :]
 
     def next(self, known: Sequence[Entry], running: Sequence[Settings]) -> dict[str, Any]:
         """The settings of one more trial, while others are running."""
@@ -58,12 +61,18 @@ class Proposer:
         for settings in running:
             study.enqueue_trial(self._parameters(settings))
             self._suggested(study.ask())
-        return self._asked(study, number)
+        return self._asked(study, number, [*(dict(own.settings) for own in known), *running])
 
-    def _asked(self, study: optuna.Study, number: int) -> dict[str, Any]:
+    def _asked(self, study: optuna.Study, number: int, known: Sequence[Settings]) -> dict[str, Any]:
+        """The settings of a trial, others than those that are known: a family with nothing to
+        search would be tried again and again."""
         if number < len(self.first):
             study.enqueue_trial(self._parameters(self.first[number]))
-        return self._suggested(study.ask())
+        for _ in range(TRIES):
+            found = self._suggested(study.ask())
+            if found not in known:
+                break
+        return found
 
     def _study(self, known: Sequence[Entry], what: str) -> optuna.Study:
         import optuna

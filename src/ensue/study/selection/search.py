@@ -21,14 +21,15 @@ from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.train import adapted
 from ensue.study.selection.budget import Clock, spend
-from ensue.study.selection.entries import TRIAL, Entry, Selection
+from ensue.study.selection.entries import TOGETHER, TRIAL, Entry, Selection
 from ensue.study.selection.halving import bars_of
 from ensue.study.selection.job import TrialJob
 from ensue.study.selection.kept import FILE, begun, read, tested, write
-from ensue.study.selection.pool import TrialPool, pool_of
+from ensue.study.selection.pool import HERE, TrialPool, pool_of
 from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
 from ensue.study.selection.space import OpenSpace, Settings
 from ensue.study.selection.storage import record, storage_url
+from ensue.tasks.ensembles.model import cannot_be_averaged
 from ensue.training import RunFolder
 
 TRIALS = 24
@@ -39,12 +40,17 @@ SAME = ("seed", "space")  # what proposals follow from
 class SearchRequest:
     """trials: how many; workers: how many at a time, which changes no result; minutes: as many
     trials as there is time for, in the place of a number of them; storage: the URL of a database
-    that trials are written to, in the place of SQLite in the folder."""
+    that trials are written to, in the place of SQLite in the folder; together: several trials may
+    answer as one, if that is better on validation; on: where trials run, local or ray;
+    began: when the time of minutes began, by the clock, if not with the call."""
 
     trials: int = TRIALS
     workers: int = 1
     minutes: float | None = None
     storage: str = ""
+    together: bool = False
+    on: str = HERE
+    began: float | None = None
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not 0 < self.minutes < math.inf:
@@ -106,11 +112,18 @@ class Search:
         there = [int(own.name.removeprefix(TRIAL)) for own in self.place.glob(f"{TRIAL}*")]
         return max([-1, *self.entries, *running, *there]) + 1
 
+    def best_network(self) -> float | None:
+        """The best score of the networks of trials that came to their end."""
+        ended = [own for own in self.trials() if not own.stopped]
+        scores = [own.network for own in ended if own.network is not None]
+        if not scores:
+            return None
+        return max(scores) if METRICS[self.found.measure].higher_is_better else min(scores)
+
     def may_win(self, entry: Entry) -> bool:
-        """Whether no trial that came to its end is better."""
-        ended = [own.score for own in self.trials() if not own.stopped and own.score is not None]
-        metric = METRICS[self.found.measure]
-        return entry.score is not None and all(metric.better(entry.score, own) for own in ended)
+        """Whether the network of no trial that came to its end is better."""
+        best, metric = self.best_network(), METRICS[self.found.measure]
+        return best is None or (entry.score is not None and metric.better(entry.score, best))
 
     def take(self, number: int, entry: Entry, of: str = "", used: float = 0.0) -> None:
         """Writes down what became of a trial. used: seconds of the time that there is."""
@@ -128,16 +141,34 @@ class Search:
         test = None if self.before is None else self.before.test
         write(self.place, replace(self.found.ranked(rows), test=test))
 
-    def ended(self) -> Selection:
-        """All trials ranked, and the best one tested."""
+    def ended(self, together: bool = False) -> Selection:
+        """All trials ranked, and the best one tested, or several together."""
         found = self.found.ranked(self.trials())
-        if found.winner is None:
+        winner = found.winner
+        if winner is None:
             reasons = [f"  {row.name}: {row.failure or row.stopped}" for row in found.rows]
             raise RunError("\n".join(["no model could be trained", *reasons]))
-        test = tested(self.place, found.winner, self.config, self.before, self.say)
+        if together:
+            winner = self._together(found, winner)
+            others = [row for row in found.rows if row is not winner]
+            found = replace(found, rows=(winner, *others))
+        test = tested(self.place, winner, self.config, self.before, self.say)
         found = replace(found, test=test, place=self.place)
         write(self.place, found)
         return found
+
+    def _together(self, found: Selection, winner: Entry) -> Entry:
+        """The ensemble, if it is better than each alone."""
+        from ensue.study.selection.ensemble import ensemble_of
+
+        ended = [own for own in found.rows if own.score is not None and not own.stopped]
+        own = ensemble_of(self.place, ended, self.found.measure)
+        if own is None:
+            self.say(Message(f"no ensemble is better on validation than {winner.name} alone"))
+            return winner
+        told = f"{self.found.measure} {score_text(own.score)} on validation"
+        self.say(Message(f"{own.name}, {own.what}: {told}"))
+        return own
 
 
 def search(
@@ -145,7 +176,7 @@ def search(
     folder: Path | str,
     wanted: SearchRequest,
     say: Say = nobody,
-    pool: Callable[[int], Any] = pool_of,
+    pool: Callable[[int, str], Any] = pool_of,
 ) -> Selection:
     """Tries settings of the task's search space, the default first, each in a run folder of its
     own below the folder, and opens the test part for the best on validation. The same call goes on
@@ -154,16 +185,28 @@ def search(
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
     needs_optuna()
-    began, url = time.time(), storage_url(place, wanted.storage)
+    if wanted.together and config.description.averages is None:
+        raise cannot_be_averaged(config.task)
+    began = time.time() if wanted.began is None else wanted.began
+    url = storage_url(place, wanted.storage)
+    reads = time.time()
     own = Search(config, place, say)
-    with pool(wanted.workers) as workers:
+    study = f"{place.resolve().name} {own.found.data[:8]}"
+    if wanted.minutes is not None or wanted.storage:  # what is wrong with it is told at once
+        place.mkdir(parents=True, exist_ok=True)
+        record(url, study, own.proposer, own.trials())
+    ends = time.time() - reads
+    with pool(wanted.workers, wanted.on) as workers:
         if wanted.minutes is not None:
             used = 0.0 if own.before is None else float(own.before.search.get("seconds", 0.0))
-            spend(own, workers, Clock(began - used, 60 * wanted.minutes))
+            clock = Clock(began - used, 60 * wanted.minutes, ends)
+            if own.before is None:
+                clock.refuse_too_little()
+            spend(own, workers, clock)
         for begin in range(0, 0 if wanted.minutes else wanted.trials, ROUND):
             _round(own, workers, begin, min(ROUND, wanted.trials - begin), wanted.trials)
-    found = own.ended()
-    record(url, f"{place.resolve().name} {found.data[:8]}", own.proposer, own.trials())
+    found = own.ended(wanted.together)
+    record(url, study, own.proposer, own.trials())
     return found
 
 
@@ -203,7 +246,8 @@ def trial_name(number: int) -> str:
 
 
 def _by_number(rows: Sequence[Entry]) -> dict[int, Entry]:
-    return {int(row.name.rpartition("-")[2]): row for row in rows}
+    """Of trials, without the ensemble."""
+    return {int(row.name.rpartition("-")[2]): row for row in rows if row.name != TOGETHER}
 
 
 def _listed(settings: Settings) -> str:

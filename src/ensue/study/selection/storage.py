@@ -61,6 +61,7 @@ def opened(url: str) -> Iterator[optuna.storages.RDBStorage]:
     """The storage; its connections are closed afterwards."""
     import optuna
 
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         storage = optuna.storages.RDBStorage(url)

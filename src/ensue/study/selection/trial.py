@@ -11,14 +11,17 @@ from dataclasses import replace
 import torch
 
 from ensue.errors import EnsueError
+from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
+from ensue.study.selection.budget import SLACK
 from ensue.study.selection.entries import Entry, Pace, entry_of
 from ensue.study.selection.halving import Dropped, Halving, best_of
 from ensue.study.selection.job import TrialJob
-from ensue.training import Began, Row, RunFolder, Stopped, Update, Watcher
+from ensue.study.selection.outputs import write_outputs
+from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
 ENDED = "train.most_updates"  # what a training that is over because of the time has otherwise
 OUT_OF_TIME = "the time was over"
@@ -27,21 +30,49 @@ PATIENCE, PAUSE = 90.0, 0.1  # seconds that another process has to leave a folde
 
 class TrainingSpan:
     """A watcher that knows when updates were made, and stops the training when its time is over:
-    as a signal does, after the update and with a checkpoint."""
+    as a signal does, after the update and with a checkpoint. Time is left for what comes between
+    two updates; where the trial may be the best, also for what came before the first one, which
+    is done again as it is closed."""
 
-    def __init__(self, until: float | None) -> None:
-        self.until, self.over, self.update = until, False, 0
-        self._first = self._last = time.monotonic()
+    def __init__(self, job: TrialJob) -> None:
+        self._job, self._until = job, job.until
+        self.over, self.update = False, 0
+        self._scores: list[float] = []
+        self._begun = self._first = self._last = time.monotonic()
+        self._longest = 0.0  # seconds between two rows
 
     def __call__(self, row: Row) -> None:
-        self._last = time.monotonic()
+        before, self._last = self._last, time.monotonic()
         if isinstance(row, Began):
             self._first = self._last
+            self._prepared(self._first - self._begun)
+        elif isinstance(row, Update | Validated):
+            self._longest = max(self._longest, self._last - before)
+        if isinstance(row, Validated):
+            self._scores.append(row.scores[self._job.measure])
         elif isinstance(row, Update):
             self.update = row.update
-            if self.until is not None and time.time() > self.until and not self.over:
+            until = self._until if self._may_win() else self._job.last
+            if until is not None and time.time() + self._longest > until and not self.over:
                 self.over = True
                 signal.raise_signal(signal.SIGTERM)
+
+    def _prepared(self, seconds: float) -> None:
+        """Half of what is left is for updates, however long it took to come so far."""
+        if self._until is not None and self._job.last is not None:
+            now, last = time.time(), self._job.last
+            closing = min(SLACK * seconds, (last - now) / 2)
+            self._until = min(self._until, last - closing)
+
+    def _may_win(self) -> bool:
+        """Whether its best weights so far may be better than those of all others."""
+        better, best = METRICS[self._job.measure].better, self._job.best
+        return best is None or not self._scores or any(better(own, best) for own in self._scores)
+
+    @property
+    def after(self) -> float:
+        """Seconds since the last row of a training."""
+        return time.monotonic() - self._last
 
     @property
     def seconds(self) -> float:
@@ -52,13 +83,14 @@ class TrainingSpan:
 def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()) -> Entry:
     """Trains, or goes on where the folder's newest checkpoint stands. The same job has the same
     result, bit for bit, but for the times, however often it was interrupted."""
-    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job.until)
+    folder, pace, span = RunFolder(job.folder), Pace(), TrainingSpan(job)
     halving = Halving(folder.history, job.bars, job.measure)
     earlier, began = seconds_trained(folder.path), time.monotonic()
     entry = job.entry()
     try:
         trained = _trained(job, folder, [*watchers, pace, span, halving], say)
-        entry = entry_of(entry, trained, folder, job.measure)
+        entry = replace(entry_of(entry, trained, folder, job.measure), after=span.after)
+        write_outputs(folder, trained.model.answered.outputs)
     except Stopped as stopped:
         if not isinstance(stopped, Dropped) and not span.over:
             raise
@@ -79,7 +111,7 @@ def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say:
         config, allow = config.changed({"train": {"most_updates": job.updates}}), [ENDED]
     _wait_for(folder)
     with computing_with(job.threads), attempted(folder):
-        return train_run(config, folder, watchers, say, allow)
+        return train_run(config, folder, watchers, say, allow, outputs=True)
 
 
 def _wait_for(folder: RunFolder) -> None:

@@ -5,45 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
-from ensue.metrics import classes as metrics
-from ensue.metrics.answers import ClassAnswers
-from ensue.metrics.table import CLASS_METRICS, further_scores, scores_of
+from ensue.metrics.table import CLASS_METRICS
 from ensue.tasks.baselines.mixture import fitted_mixture
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
 from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
+from ensue.tasks.classify.averaging import ClassAverages, class_scores
+from ensue.tasks.classify.evaluation import evaluated
 from ensue.tasks.classify.explain import ExplainClass, run_network
 from ensue.tasks.classify.exported import exported
-from ensue.tasks.classify.learned import LearnedClasses, class_targets
+from ensue.tasks.classify.learned import LearnedClasses
 from ensue.tasks.classify.options import OPTIONS
 from ensue.tasks.classify.scoring import (
     ClassifierModel,
-    Floats,
     columns_of,
-    decided_of,
     linear_scores,
     mixed_in,
     network_scores,
     probabilities_of,
 )
 from ensue.tasks.classify.settings import ClassifierSettings
-from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.mistakes import (
-    class_rows,
-    known_answers,
-    log_loss_of_known,
-    surest_mistaken_sets,
-    surest_mistakes,
-)
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
@@ -53,11 +42,10 @@ from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import Columns
-from ensue.tasks.rows.labels import labels_line, unknown_rows, with_unknown
+from ensue.tasks.rows.labels import labels_line
 from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.recipe import text_recipe
 from ensue.tasks.rows.recognise import RowRoles, as_guess, number_wanted, recognised, roles_of
-from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
@@ -65,12 +53,9 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.texts import LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Classified
-from ensue.tasks.targets.classes import THRESHOLD, class_answers, several_answers
 from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.tasks.transfer.rows import RowTransfers
-
-T = TypeVar("T", np.int64, np.float64)
 
 
 class Classify(RowTask[ClassifierSettings, LearnedClasses]):
@@ -90,6 +75,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     explains = ExplainClass()
     heads = EncoderHeads(run_network)
     transfers = RowTransfers(pooled=True)
+    averages = ClassAverages()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -154,17 +140,9 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         def score(columns: Columns) -> dict[str, float]:
             scores = [network_scores(network, columns, model)]
             linear = None if columns.ngrams is None else linear_scores(columns, model)
-            return self._scores(probabilities_of(scores, linear, model), columns, model)
+            return class_scores(probabilities_of(scores, linear, model), columns, model)
 
         return ColumnScores(score, columns_of(part, model))
-
-    def _scores(
-        self, probabilities: Floats, columns: Columns, model: ClassifierModel
-    ) -> dict[str, float]:
-        assert isinstance(columns.targets, np.ndarray)
-        decided = decided_of(probabilities, model)
-        answers = ClassAnswers(columns.targets, decided, probabilities)
-        return scores_of(self.metrics, answers, model.train.watch)
 
     def calibrate(self, validation: Part, model: ClassifierModel) -> LearnedClasses:
         learned = model.learned
@@ -179,15 +157,6 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
         return replace(learned, mixture=fitted)
 
-    @torch.no_grad()
-    def answer_scores(self, validation: Part, model: ClassifierModel) -> dict[str, float]:
-        """By scores of the linear model for rows that it had not learned from then."""
-        if model.learned.held is None:
-            return {}
-        columns = columns_of(validation, model)
-        scores = [network_scores(network, columns, model) for network in model.networks]
-        return self._scores(probabilities_of(scores, model.learned.held, model), columns, model)
-
     # ------------------------------------------------------------- asked
     def answer_names(self, model: ClassifierModel) -> tuple[str, ...]:
         return ("labels" if model.model.several else "label", "probability")
@@ -201,63 +170,22 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     def answers(
         self, part: Part, model: ClassifierModel, asked: Asked = NOTHING
     ) -> list[Classified]:
-        columns = columns_of(part, model)
-        scores = [network_scores(network, columns, model) for network in model.networks]
-        probabilities = probabilities_of(scores, mixed_in(part, columns, model), model)
-        decision = Decision.of(asked, model.learned.labels, model.model.several)
-        if model.model.several:
-            return several_answers(probabilities, decision)
-        return class_answers(probabilities, decided_of(probabilities, model), decision)
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def learned_from_validation(self, model: ClassifierModel) -> str:
         return "" if model.learned.text_linear is None else "the linear model"
 
     def evaluate(self, part: Part, model: ClassifierModel, asked: Asked = NOTHING) -> Evaluation:
-        learned, seed = model.learned, model.train.seed
-        names = with_unknown(part, learned.labels)
-        gold = class_targets(part, names, model.model.several)
         columns = columns_of(replace(part, labels=None), model)
         scores = [network_scores(network, columns, model) for network in model.networks]
         linear = mixed_in(part, columns, model)
-        probabilities = probabilities_of(scores, linear, model)
-        decision = Decision.of(asked, learned.labels, model.model.several)
-        if model.model.several:
-            guess = _among(decision.marks(probabilities, THRESHOLD), len(names))
-        else:
-            guess = decision.classes(probabilities, decided_of(probabilities, model))
-        counts = metrics.row_counts(gold, guess, len(names))
-        right = (gold == guess) if gold.ndim == 1 else (gold == guess).all(1)
-        pairs = np.stack([right, np.ones(len(right))], 1)
-        shown = shown_of(part)
-        if gold.ndim == 1:
-            others = log_loss_of_known(gold, probabilities)
-            others["calibration error"] = metrics.calibration_error(gold, probabilities)
-            others |= decision.scores(right, decision.answered(probabilities, guess))
-            worst = surest_mistakes(gold, guess, probabilities, names, shown)
-            confusion = metrics.confusion(gold, guess, len(names)).tolist()
-        else:
-            others = {"log loss": metrics.log_loss(gold[:, : len(learned.labels)], probabilities)}
-            every = _among(probabilities, len(names))
-            worst = surest_mistaken_sets(gold, guess, every, names, shown)
-            confusion = []
-        sums = {"accuracy": RowSums("ratio", pairs), "macro_f1": RowSums("macro_f1", counts)}
-        others |= further_scores(self.metrics, known_answers(gold, guess, probabilities), sums)
-        baselines = _baselines(part, model, gold)
-        if learned.mixture is not None:
-            alone = decided_of(probabilities_of(scores, None, model), model)
-            baselines["network alone"] = metrics.accuracy(gold, _among(alone, len(names)))
-        return Evaluation(
-            rows=len(part),
-            steps=len(part),
-            scores=intervals(sums, seed),
-            others=others,
-            baselines=baselines,
-            classes=class_rows(names, counts.sum(0)),
-            confusion=confusion,
-            worst=worst,
-            unknown=len(unknown_rows(part, learned.labels.tokens)),
-            notes=decision.lines(),
-            sums=sums,
+        return evaluated(
+            probabilities_of(scores, linear, model),
+            part,
+            model,
+            asked,
+            None if model.learned.mixture is None else probabilities_of(scores, None, model),
         )
 
     # ------------------------------------------------------------- kept, looked at
@@ -318,9 +246,6 @@ class Classifier(Model[ClassifierSettings, Part, LearnedClasses, Classified]):
         return self.learned.most_telling(label, count)
 
 
-# --- of networks, answers and baselines ----------------------------------------------------------
-
-
 def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> NgramScores | None:
     """The n-grams inside of the network; None where they answer beside it, or not at all."""
     if not settings.ngrams or settings.ngram_share or learned.linear is None:
@@ -332,29 +257,3 @@ def _side_scores(settings: ClassifierSettings, learned: LearnedClasses) -> Ngram
         dropout=settings.ngram_dropout,
         l2=settings.ngram_l2,
     )
-
-
-def _baselines(part: Part, model: ClassifierModel, gold: NDArray[np.int64]) -> dict[str, float]:
-    learned = model.learned
-    most = int(np.argmax(learned.labels.counts))
-    if gold.ndim == 1:
-        found = {"majority class": metrics.accuracy(gold, np.full_like(gold, most))}
-    else:
-        found = {"no label": metrics.accuracy(gold, np.zeros_like(gold))}
-    linear: Floats | None = None
-    if learned.text_linear is not None:
-        z = learned.text_scores(part)
-        linear = (z.sigmoid() if model.model.several else z.softmax(1)).numpy()
-    elif learned.linear is not None:
-        linear = learned.linear.probabilities(learned.ngram_inputs(part)).astype(np.float64)
-    if linear is not None:
-        guess = _among(decided_of(linear, model), gold.shape[-1])
-        found["linear n-grams"] = metrics.accuracy(gold, guess)
-    return found
-
-
-def _among(guess: NDArray[T], labels: int) -> NDArray[T]:
-    """Of several labels (rows, known), zeros for those that are not known; classes as they are."""
-    if guess.ndim == 1:
-        return guess
-    return np.pad(guess, ((0, 0), (0, labels - guess.shape[1])))

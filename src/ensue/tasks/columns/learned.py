@@ -220,7 +220,8 @@ def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64
     gone = empty_cells(column.texts)
     if (wrong := np.isnan(values) & ~gone).any():
         place, text = column.first(wrong)
-        raise DataError(f"{place}: {not_a_number(column.name, text)}")
+        told = not_a_number(column.name, text)
+        raise DataError(f"{place}: {told}; write a number, or leave the cell empty")
     if gone.any() and settings.missing == "error":
         raise column.gap(gone)
     return values

@@ -204,7 +204,7 @@ class Evaluation:
         if not winner or sign * self.baselines[winner] < sign * main.value:
             return ""
         if main.low <= self.baselines[winner] <= main.high:
-            return f"The {winner} does as well, as far as this part can tell."
+            return f"No better than the {winner}, as far as this part can tell."
         return (
             f"The model does not beat the {winner}: more rows, or `ensue train … --best`, may help."
         )

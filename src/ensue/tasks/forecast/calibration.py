@@ -32,6 +32,9 @@ def calibrated(validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
     learned, settings = _with_share(validation, model), model.model
     if settings.calibrated:
         learned = _with_intervals(validation, model, learned)
+    origins = origins_of(validation, settings)
+    held = level_forecasts(model, validation.series, origins, (), learned).point
+    learned = replace(learned, held=learned.scale.from_levels(held))
     mixture = learned.mixture
     if mixture is None:
         return learned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -84,15 +85,15 @@ def forecasts(
     return Levels(*(learned.scale.from_levels(y) for y in (point, low, high, every)))
 
 
-def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
-    """From every `stride`-th origin of a part that has enough steps before it."""
+def backtest_origins(model: ForecastModel, part: SeriesPart) -> Origins:
+    """Every `stride`-th origin of a part that has enough steps before it."""
     settings, history, series = model.model, model.learned.history(model.model), part.series
     bounds = series.bounds
     first = np.maximum(part.begins, bounds[:-1] + history)
     ends = np.maximum(bounds[1:] - settings.horizon + 1, first)
-    origins = ranges(first, ends)
-    own = series.owner[np.maximum(origins - 1, 0)]
-    origins = origins[(origins - first[own]) % settings.stride == 0]
+    every = ranges(first, ends)
+    own = series.owner[np.maximum(every - 1, 0)]
+    origins: Origins = every[(every - first[own]) % settings.stride == 0]
     if not len(origins):
         k = int(np.argmax(bounds[1:] - part.begins))
         steps = int(bounds[k + 1] - part.begins[k] + min(part.begins[k] - bounds[k], history))
@@ -100,23 +101,34 @@ def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
             f"evaluate: expected at least {history + settings.horizon} steps, {history} to begin "
             f"with and a horizon of {settings.horizon}, got {steps}"
         )
-    values = series.values[:, : len(settings.targets)]
-    truth = values[origins[None] + np.arange(settings.horizon)[:, None]]
-    point, low, high, sums = _forecast_all(model, series, origins, truth)
-    owner = series.owner[origins - 1]
+    return origins
+
+
+def backtest(model: ForecastModel, part: SeriesPart) -> Backtest:
+    """From every `stride`-th origin of a part that has enough steps before it."""
+    origins = backtest_origins(model, part)
+    truth = truth_of(part.series, origins, model.model)
+    *bounds, sums = _forecast_all(model, part.series, origins, truth)
+    quantiles = sums.rows(model.model.quantiles)
+    found = backtest_of(model, part, np.stack(bounds))
+    return replace(found, scores=sums.scores(), quantiles=quantiles)
+
+
+def backtest_of(model: ForecastModel, part: SeriesPart, bounds: Array) -> Backtest:
+    """Of forecasts from these origins. bounds (3, horizon, windows, targets): point, low, high."""
+    series, origins = part.series, backtest_origins(model, part)
     known = {key: k for k, key in enumerate(model.learned.scale.ids)}
+    point, low, high = bounds
     return Backtest(
-        truth,
+        truth_of(series, origins, model.model),
         point,
         low,
         high,
         baselines_of(model, series, origins),
-        settings.interval,
-        owner,
+        model.model.interval,
+        series.owner[origins - 1],
         series.ids,
         np.array([known.get(key, -1) for key in series.ids]),
-        sums.scores(),
-        sums.rows(settings.quantiles),
     )
 
 
@@ -136,6 +148,12 @@ def _forecast_all(
     return point, low, high, sums
 
 
+def truth_of(series: Series, origins: Origins, settings: ForecastSettings) -> Array:
+    """What came after each origin, (horizon, windows, targets); NaN where it is not known."""
+    values = series.values[:, : len(settings.targets)]
+    return np.asarray(values[origins[None] + np.arange(settings.horizon)[:, None]])
+
+
 def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict[str, Array]:
     """Beside the usual ones the solved members of a mixed forecast, each alone."""
     found = model.learned.baselines.forecasts(series, origins)
@@ -144,7 +162,8 @@ def baselines_of(model: ForecastModel, series: Series, origins: Origins) -> dict
         return found
     ground, horizon = mixture.ground(series, model.model), model.model.horizon
     for member in mixture.members:
-        name = member.name if member.name not in found else f"{member.name} (2)"
+        alike = sum(own == member.name or own.startswith(f"{member.name} (") for own in found)
+        name = f"{member.name} ({alike + 1})" if alike else member.name
         if member.kind != "repeated":
             found[name] = member.forecasts(ground, origins, horizon)
     return found
@@ -168,7 +187,8 @@ def next_window(model: ForecastModel, series: Series) -> NextWindow:
         of = f" of {', '.join(series.ids[k])}" if series.ids[k] else ""
         raise DataError(
             f"predict: expected {', '.join(settings.known)} of the next {settings.horizon} steps"
-            f"{of}, which this model reads, got {given[k]}; give them as the future"
+            f"{of}, which this model reads, got {given[k]}; give them with --future FILE "
+            "(Python: future=)"
         )
     missing = np.maximum(settings.horizon - given, 0)
     longer = series.lengthened(missing) if missing.any() else series

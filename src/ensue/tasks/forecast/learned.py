@@ -35,7 +35,8 @@ class LearnedSeries:
     calibration adds to the intervals of levels, 0 before it; static: how what is known of a series
     becomes numbers; mixture: the solved members of a mixed forecast; chosen: how they came to be
     chosen, until calibration; shifts (levels, horizon, targets): what calibration adds to
-    quantiles, None in models of 0.2.0 and before."""
+    quantiles, None in models of 0.2.0 and before; held (horizon, windows, targets): forecasts of
+    the validation part before anything has learned from it, not kept."""
 
     scale: ForecastScale
     baselines: Baselines
@@ -45,6 +46,7 @@ class LearnedSeries:
     mixture: Mixture | None = None
     chosen: Chosen | None = None
     shifts: Array | None = None
+    held: Array | None = None
 
     @classmethod
     def learn(

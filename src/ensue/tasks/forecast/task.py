@@ -19,26 +19,24 @@ from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
-from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
+from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
-from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end, end_of
+from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
 from ensue.tasks.forecast.families import FAMILIES, search_of
 from ensue.tasks.forecast.forecasts import (
     ForecastModel,
     backtest,
-    forecasts,
-    next_window,
     origins_of,
 )
-from ensue.tasks.forecast.learned import LearnedSeries
+from ensue.tasks.forecast.learned import LearnedSeries, check_length
+from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
-from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
-from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.tasks.forecast.settings import MIXED, ForecastSettings
 from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
 from ensue.tasks.forecast.tables.recipe import recipe_of
@@ -52,6 +50,8 @@ from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
+
+CHOOSING = "choosing seasonal, ridge and smoothing models by forecasts from earlier origins"
 
 
 class SeriesFiles:
@@ -137,6 +137,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     needs_input = False
     evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
+    averages = ForecastAverages()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -219,6 +220,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         return part.between(part.begins, ends), replace(part, begins=ends, notes=())
 
     # ------------------------------------------------------------- learned
+    def learning(self, settings: ForecastSettings) -> str:
+        return CHOOSING if settings.family in MIXED else ""
+
     def learn(
         self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
     ) -> LearnedSeries:
@@ -226,19 +230,9 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         whole = (
             validation.series if (validation.begins > validation.series.bounds[:-1]).any() else None
         )
-        found = LearnedSeries.learn(train.series, settings, whole)
-        bounds = validation.series.bounds
-        # steps that can only be read
-        missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
-        left = bounds[1:] - validation.begins - missing
-        if left.max() < settings.horizon:
-            k = int(left.argmax())
-            begin = f"{missing[k]} to begin with and " * bool(missing[k])
-            raise DataError(
-                f"the validation part: expected at least {missing[k] + settings.horizon} steps, "
-                f"{begin}a horizon, got {bounds[k + 1] - validation.begins[k]}"
-            )
-        return found
+        check_length(train.series, settings)
+        _check_validation(validation, settings)
+        return LearnedSeries.learn(train.series, settings, whole)
 
     def fitted_settings(self, train: SeriesPart, model: ForecastModel) -> Recipe:
         return recipe_of(train, model.model, model.told["model"])
@@ -287,21 +281,8 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     ) -> SeriesForecast:
         """The steps after the part. Steps at its end without targets are those ahead, as far as
         they are known."""
-        settings, series = model.model, part.series
-        window = next_window(model, series)
-        found = forecasts(model, window.series, window.origins, bool(settings.quantiles))
-        places = [levels_asked(settings).index(own) for own in settings.quantiles]
-        every = [found.point, found.low, found.high, *(found.quantiles[k] for k in places)]
-        bounds = np.stack(every, -1)
-        steps: list[ForecastStep] = []
-        for k in range(series.count):
-            own = series.only(k)
-            now = int(window.origins[k] - window.series.bounds[k])
-            times = own.until(now).times_after(0, settings.horizon)
-            ids = dict(zip(settings.ids, own.ids[0], strict=True))
-            steps += answered(times, settings.targets, bounds[:, k], ids, settings.quantiles)
-        now = int(window.origins[0] - window.series.bounds[0])
-        return SeriesForecast(steps, end_of(model, series.only(0), now))
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def evaluate(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING
@@ -323,6 +304,22 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         steps = model.learned.baselines.season
         season = f"a season of {steps} steps" if steps > 1 else "no season"
         return [f"{', '.join(model.model.targets)}: {season}"]
+
+
+def _check_validation(validation: SeriesPart, settings: ForecastSettings) -> None:
+    """It has a horizon at least, told before models are chosen by the steps before it."""
+    bounds = validation.series.bounds
+    # steps that can only be read
+    missing = np.maximum(0, settings.history - (validation.begins - bounds[:-1]))
+    left = bounds[1:] - validation.begins - missing
+    if left.max() < settings.horizon:
+        k = int(left.argmax())
+        begin = f"{missing[k]} to begin with and " * bool(missing[k])
+        raise DataError(
+            f"the validation part: expected at least {missing[k] + settings.horizon} steps, "
+            f"{begin}a horizon, got {bounds[k + 1] - validation.begins[k]}; give more rows, or set "
+            "a smaller model.horizon"
+        )
 
 
 TASK = Forecast()

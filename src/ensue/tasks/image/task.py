@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
@@ -20,7 +20,7 @@ from ensue.metrics.table import CLASS_METRICS
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.evaluation.temperature import temperature
 from ensue.tasks.exported import Exported
-from ensue.tasks.image.baseline import pixel_features
+from ensue.tasks.image.averaging import PictureAverages, PictureModel, network_outputs
 from ensue.tasks.image.exported import exported
 from ensue.tasks.image.files import (
     CONTENT,
@@ -51,14 +51,9 @@ from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.targets.answers import Classified
-from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Questions, Task
-from ensue.training.devices import device_of_weights
 
-AT_ONCE = 500  # pictures that the networks see together when they answer
 READ_AT_ONCE = 1000  # pictures of files that are answered together
-
-PictureModel = Model[ImageSettings, PicturePart, LearnedPictures]
 
 
 class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
@@ -73,6 +68,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
         "averaging": 0.998,
     }
     metrics = CLASS_METRICS
+    averages = PictureAverages()
     ranges: ClassVar[Space] = {
         "model.hidden": Searched(Choice(([], [32], [64], [128], [128, 64]))),
         "model.dropout_layers": Searched(Between(0.0, 0.6)),
@@ -186,7 +182,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
     def validation(self, network: nn.Module, part: PicturePart, model: PictureModel) -> ScoredRows:
         def score(arrays: Arrays) -> dict[str, float]:
             target = model.learned.target
-            z = _outputs(network, arrays["pictures"], target.width)
+            z = network_outputs(network, arrays["pictures"], target.width)
             return target.score(z, torch.from_numpy(arrays["targets"]), model.train.watch)
 
         return ScoredRows(score, model.learned.arrays(part))
@@ -194,7 +190,7 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
     def calibrate(self, validation: PicturePart, model: PictureModel) -> LearnedPictures:
         """With the temperature that suits the validation part."""
         target = model.learned.target
-        outputs = [_outputs(net, validation.pixels, target.width) for net in model.networks]
+        outputs = [network_outputs(net, validation.pixels, target.width) for net in model.networks]
         found = temperature(outputs, torch.from_numpy(target.encode(validation)))
         return replace(model.learned, temperature=found)
 
@@ -208,24 +204,15 @@ class Image(Task[ImageSettings, PicturePart, LearnedPictures]):
     def answers(
         self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
     ) -> list[Classified]:
-        return model.learned.target.answers(_tempered(part, model), asked) if len(part) else []
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked) if len(part) else []
 
     @torch.no_grad()
     def evaluate(
         self, part: PicturePart, model: PictureModel, asked: Asked = NOTHING
     ) -> Evaluation:
-        learned = model.learned
-        linear = learned.linear.scores(pixel_features(part.pixels))
-        return learned.target.evaluate(
-            TargetOutputs(
-                _tempered(part, model),
-                {"linear model": linear},
-                part,
-                lambda row: (part.names[row], ""),
-                model.train.seed,
-                asked,
-            )
-        )
+        own = self.averages
+        return own.evaluate(own.outputs(part, model), part, model, asked)
 
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: PictureModel) -> Exported:
@@ -264,22 +251,3 @@ class ImageModel(Model[ImageSettings, PicturePart, LearnedPictures, Classified])
     """
 
     task = TASK
-
-
-@torch.no_grad()
-def _outputs(network: nn.Module, pictures: NDArray[np.uint8], classes: int) -> Tensor:
-    """z (rows, classes)."""
-    assert isinstance(network, ImageNetwork)
-    device = device_of_weights(network)
-    found = []
-    for first in range(0, len(pictures), AT_ONCE):
-        some = torch.from_numpy(np.array(pictures[first : first + AT_ONCE]))
-        found.append(network.scores(some.to(device)).cpu())
-    return torch.cat(found) if found else torch.zeros(0, classes)
-
-
-def _tempered(part: PicturePart, model: PictureModel) -> list[Tensor]:
-    """z/T (rows, classes) of each member."""
-    learned = model.learned
-    classes = learned.target.width
-    return [_outputs(net, part.pixels, classes) / learned.temperature for net in model.networks]

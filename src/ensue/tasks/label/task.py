@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import nn
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import OptionError
 from ensue.metrics.answers import StepAnswers
-from ensue.metrics.spans import illegal_step, scheme_of, spans_of
+from ensue.metrics.spans import illegal_step, scheme_of
 from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
-from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.label.answer import Labelled
+from ensue.tasks.label.averaging import (
+    StepAverages,
+    evaluated,
+    labelled,
+    step_scores,
+)
 from ensue.tasks.label.content import StepContent
 from ensue.tasks.label.evaluation import (
     LabelEvaluation,
-    StepOutputs,
-    evaluate_steps,
     tags_of_rows,
 )
 from ensue.tasks.label.explain import ExplainLabels, run_network
 from ensue.tasks.label.exported import exported
-from ensue.tasks.label.learned import LearnedLabels, step_targets
+from ensue.tasks.label.learned import LearnedLabels
 from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
 from ensue.tasks.label.outputs import legal_scheme
@@ -44,8 +47,8 @@ from ensue.tasks.label.settings import LabellerSettings
 from ensue.tasks.label.transfers import LabelTransfers
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
-from ensue.tasks.rows.batch import UNKNOWN, Columns
-from ensue.tasks.rows.labels import labels_line, with_unknown
+from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.labels import labels_line
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.recognise import RowRoles, as_guess, recognised, roles_of
 from ensue.tasks.rows.source import ColumnScores, SequenceSource
@@ -57,7 +60,6 @@ from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.tasks.transfer.takeover import text_of
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
-BEFORE = 4  # tokens shown before a wrong label
 
 
 class Label(RowTask[LabellerSettings, LearnedLabels]):
@@ -80,6 +82,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
     transfers = LabelTransfers()
+    averages = StepAverages()
     evaluation_class = LabelEvaluation
     content = StepContent()
 
@@ -152,45 +155,27 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         columns = _legal(columns_of(validation, model), model)
         return replace(learned, mixture=answering_of(validation, model).fitted(columns))
 
+    def answer_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
+        """With the linear chain, which learned from the training part alone."""
+        if self.averages.alone(model):
+            return {}
+        columns = columns_of(validation, model)
+        predicted, probabilities = answering_of(validation, model).predicted(columns)
+        return step_scores(predicted, probabilities, columns, model)
+
     # ------------------------------------------------------------- asked
     def answer_names(self, model: LabellerModel) -> tuple[str, ...]:
         return ("labels", "probabilities")
 
     def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
         labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
-        sure = probabilities[np.arange(len(labels.values)), labels.values]
-        learned, names = model.learned, part.numbers.token_names
-        texts = learned.inputs.words is not None
-        spans = scheme_of(learned.labels.tokens) is not None
-        found = []
-        for row, tags in enumerate(tags_of_rows(learned.labels.tokens, labels)):
-            steps = slice(labels.starts[row], labels.starts[row + 1])
-            tokens = [names[k] for k in part.inputs.row(row)] if texts else []
-            there = tuple(spans_of(tags)) if spans else None
-            found.append(Labelled(tuple(tokens), tuple(tags), tuple(sure[steps].tolist()), there))
-        return found
+        return labelled(labels, probabilities, part, model)
 
     def evaluate(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> Evaluation:
-        learned = model.learned
-        names = with_unknown(part, learned.labels)
-        gold, words = step_targets(part, names), learned.words(part, model.text)
         columns = columns_of(replace(part, labels=None), model)
         answering = answering_of(part, model)
         predicted, probabilities = answering.predicted(columns)
-        overall = Ragged(np.full_like(gold.values, learned.majority.overall), gold.starts)
-        baselines = {"majority label": overall, "majority by word": learned.majority.label(words)}
-        return evaluate_steps(
-            StepOutputs(
-                names,
-                gold,
-                predicted,
-                probabilities,
-                baselines | answering.alone(columns),
-                words.values == UNKNOWN,
-                _shown(part),
-                model.train.seed,
-            )
-        )
+        return evaluated(predicted, probabilities, part, model, answering.alone(columns))
 
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: LabellerModel) -> Exported:
@@ -258,19 +243,3 @@ def _legal(columns: Columns, model: LabellerModel) -> Columns:
     rows = tags_of_rows(model.learned.labels.tokens, columns.targets)
     kept = [k for k, tags in enumerate(rows) if illegal_step(tags, scheme) is None]
     return columns if len(kept) == len(rows) else columns.taken(kept)
-
-
-def _shown(part: Part) -> Callable[[int], tuple[str, str]]:
-    """The place of a step, and the words around it."""
-    names, starts = part.numbers.token_names, part.inputs.starts
-
-    def shown(at: int) -> tuple[str, str]:
-        row = int(np.searchsorted(starts, at, side="right")) - 1
-        step = int(at - starts[row])
-        if not part.texts:
-            return part.names[row], f"step {step + 1}"
-        tokens = [names[k] for k in part.inputs.row(row)]
-        tokens[step] = f"[{tokens[step]}]"
-        return part.names[row], preview(tokens[max(0, step - BEFORE) :])
-
-    return shown

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.batches import contiguous
+from ensue.data.batches import contiguous, too_few
 from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
 
@@ -56,6 +56,8 @@ class StreamSource:
         self._name, self.steps, self.ahead = name, steps, ahead
         # every target has its token before it, also across the border of two columns
         usable = (len(tokens) - 1) // columns * columns
+        if not usable:
+            raise too_few(len(tokens) - 1, columns)
         self.x = np.concatenate(list(contiguous(tokens[:usable], columns, steps)))
         self.y = np.concatenate(list(contiguous(tokens[1 : usable + 1], columns, steps)))
         self.fingerprint = fingerprint({"tokens": tokens})

@@ -18,7 +18,7 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.match.task import MatcherModel
+    from ensue.tasks.match.averaging import MatcherModel
 
 
 class PairExplainer(RowExplainer):

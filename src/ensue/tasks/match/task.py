@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from ensue.data.fingerprint import fingerprint
 from ensue.data.frames.origin import Origin
@@ -26,6 +26,7 @@ from ensue.tasks.explaining.encoder_heads import EncoderHeads
 from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.given import check_words
+from ensue.tasks.match.averaging import MatcherModel, PairAverages
 from ensue.tasks.match.content import (
     SIDES,
     MatchContent,
@@ -45,7 +46,6 @@ from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.content import written
 from ensue.tasks.rows.labels import known_rows
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.shown import shown_of
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
@@ -53,13 +53,10 @@ from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.search.texts import MIN_COUNT
 from ensue.tasks.targets.answers import Classified, Estimated
 from ensue.tasks.targets.numbers import NumberTarget
-from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed
 from ensue.tasks.transfer.rows import RowTransfers
 
 FEW = 4  # rows of a trial evaluation
-
-MatcherModel = Model[MatcherSettings, Part, LearnedMatch]
 
 
 class Match(RowTask[MatcherSettings, LearnedMatch]):
@@ -83,6 +80,7 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
     explains = ExplainPair()
     heads = EncoderHeads(run_network, both_sides)
     transfers = RowTransfers(pooled=True)
+    averages = PairAverages()
     content = MatchContent()
     unit = "each pair"
 
@@ -199,26 +197,12 @@ class Match(RowTask[MatcherSettings, LearnedMatch]):
         """`Classified` of classes, `Estimated` of a score."""
         if not len(part):
             return []
-        columns = model.learned.columns(part, model.text)
-        return model.learned.target.answers(
-            [
-                network_outputs(network, columns, model.model.batch_tokens)
-                for network in model.networks
-            ],
-            asked,
-        )
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def evaluate(self, part: Part, model: MatcherModel, asked: Asked = NOTHING) -> Evaluation:
-        learned = model.learned
-        columns = learned.columns(_unlabelled(part), model.text)
-        outputs = [
-            network_outputs(network, columns, model.model.batch_tokens)
-            for network in model.networks
-        ]
-        baselines, seed = learned.baselines(part), model.train.seed
-        return learned.target.evaluate(
-            TargetOutputs(outputs, baselines, part, shown_of(part), seed, asked)
-        )
+        own = self.averages
+        return own.evaluate(own.outputs(part, model), part, model, asked)
 
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: MatcherModel) -> Exported:
@@ -281,12 +265,6 @@ class ScoredPairs:
         return self._score(self._few)
 
 
-def _outputs(columns: MatchColumns, model: MatcherModel) -> list[Tensor]:
-    """z (rows, width) of each member."""
-    budget = model.model.batch_tokens
-    return [network_outputs(network, columns, budget) for network in model.networks]
-
-
 def _sides(sample: Sample) -> tuple[str, str] | None:
     """The two columns that have the names of a well-known pair."""
     return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
@@ -309,8 +287,3 @@ def _label(sample: Sample) -> str:
     if len(left) == 1:
         return left[0]
     return sample.roles.label or ""
-
-
-def _unlabelled(part: Part) -> Part:
-    """For a part whose labels may be ones that no answer can be."""
-    return replace(part, labels=None)

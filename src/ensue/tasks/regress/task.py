@@ -25,6 +25,7 @@ from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.given import check_words
 from ensue.tasks.model import Model
 from ensue.tasks.options import EXPLAIN
+from ensue.tasks.regress.averaging import NumberAverages
 from ensue.tasks.regress.explain import ExplainNumber, run_network
 from ensue.tasks.regress.exported import exported
 from ensue.tasks.regress.learned import LearnedNumber
@@ -72,6 +73,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     explains = ExplainNumber()
     heads = EncoderHeads(run_network)
     transfers = RowTransfers(pooled=True)
+    averages = NumberAverages()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -136,16 +138,6 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
         fitted = fitted_numbers(outputs, learned.held, torch.as_tensor(columns.targets))
         return replace(learned, mixture=fitted)
 
-    def answer_scores(self, validation: Part, model: RegressorModel) -> dict[str, float]:
-        """By numbers of the linear model for rows that it had not learned from then."""
-        learned = model.learned
-        if learned.held is None or len(model.networks) > 1:
-            return {}
-        columns = learned.columns(validation, model.text)
-        outputs = [network_outputs(network, columns, model) for network in model.networks]
-        (mixed,) = mixed_outputs(outputs, {"linear": learned.held}, model)
-        return learned.target.score(mixed, torch.as_tensor(columns.targets), model.train.watch)
-
     # ------------------------------------------------------------- asked
     def answer_names(self, model: RegressorModel) -> tuple[str, ...]:
         return model.learned.target.answer_names
@@ -156,11 +148,8 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     def answers(self, part: Part, model: RegressorModel, asked: Asked = NOTHING) -> list[Estimated]:
         if not len(part):
             return []
-        columns = model.learned.columns(part, model.text)
-        outputs = [network_outputs(network, columns, model) for network in model.networks]
-        return model.learned.target.answers(
-            mixed_outputs(outputs, model.learned.baselines(part), model)
-        )
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def learned_from_validation(self, model: RegressorModel) -> str:
         return "" if model.learned.text_linear is None else "the linear model"

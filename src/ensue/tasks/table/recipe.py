@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ensue.data.recognise.columns import is_identifier_name
@@ -17,10 +17,12 @@ from ensue.tasks.task import Recipe
 FEWEST = 10  # rows, so that all of them being different says something
 
 
-def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
-    """kind: of the target. Identifiers are left out, and dates read as features; classes are
-    answered together with a linear model, and the rarer of two from a probability that is
-    fitted."""
+def table_recipe(
+    grid: Grid, kind: str, settings: TableSettings, said: Collection[str] = ()
+) -> Recipe:
+    """kind: of the target; said: the keys of [model] that a person gave. Identifiers are left out,
+    and dates read as features; classes are answered together with a linear model, and the rarer of
+    two from a probability that is fitted."""
     model, why = dict[str, Any](), list[str]()
     told = {*settings.numeric, *settings.categorical, *settings.leave_out}
     left = [name for name in grid.columns if name not in told]
@@ -37,7 +39,8 @@ def table_recipe(grid: Grid, kind: str, settings: TableSettings) -> Recipe:
             "(--set model.features=[] reads them as categories)"
         )
     model["missing"] = "indicator"
-    if gaps := _gaps(grid, [*settings.leave_out, *names]):
+    gaps = {} if "missing" in said else _gaps(grid, [*settings.leave_out, *names])
+    if gaps:
         listed = ", ".join(f"{name} ({count:,})" for name, count in gaps.items())
         why.append(
             f"empty cells in {listed}: numbers as their column's mean beside a mark, categories as "

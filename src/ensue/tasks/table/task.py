@@ -11,20 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.metrics.answers import ClassAnswers
-from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS, scores_of
-from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, texts_of
-from ensue.tasks.evaluation.report import Evaluation, preview
+from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
+from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line
+from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import Example
-from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows, taken
+from ensue.tasks.rows.fixed_width import Arrays, RowSource, ScoredRows
 from ensue.tasks.rows.labels import known_rows
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.recognise import number_wanted
@@ -32,6 +31,7 @@ from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
+from ensue.tasks.table.averaging import CellAverages, RowModel, network_outputs
 from ensue.tasks.table.content import TableContent, asked_in_memory, rows_in_memory
 from ensue.tasks.table.exported import exported
 from ensue.tasks.table.learned import CELLS, LearnedTable, kind_of
@@ -41,15 +41,10 @@ from ensue.tasks.table.recipe import table_recipe
 from ensue.tasks.table.recognise import table_guess, targets_of
 from ensue.tasks.table.settings import AUTO, TableSettings
 from ensue.tasks.targets.answers import Classified, Estimated
-from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
+from ensue.tasks.targets.classes import SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
-from ensue.training.devices import device_of_weights, moved
-
-AT_ONCE = 4096  # rows that the networks see together when they answer
-
-RowModel = Model[TableSettings, Part, LearnedTable]
 
 
 class Tabular(RowTask[TableSettings, LearnedTable]):
@@ -58,6 +53,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     name = "table"
     settings = TableSettings
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10, "rate": 2e-3}
+    averages = CellAverages()
     metrics = tuple({metric.name: metric for metric in (*NUMBER_METRICS, *CLASS_METRICS)}.values())
     options = OPTIONS
     ranges: ClassVar[Space] = {
@@ -144,7 +140,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
 
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: RowModel) -> Recipe:
-        return table_recipe(Grid.of(train), kind_of(train, model.model), model.model)
+        kind, said = kind_of(train, model.model), model.told["model"]
+        return table_recipe(Grid.of(train), kind, model.model, said)
 
     def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
         return LearnedTable.learn(train, model.model, model.roles.get("label", ""))
@@ -165,7 +162,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     def validation(self, network: nn.Module, part: Part, model: RowModel) -> ScoredRows:
         def score(arrays: Arrays) -> dict[str, float]:
             target = model.learned.target
-            z = _outputs(network, arrays, target.width)
+            z = network_outputs(network, arrays, target.width)
             return target.score(z, torch.from_numpy(arrays["targets"]), model.train.watch)
 
         return ScoredRows(score, model.learned.arrays(part, model.model))
@@ -174,20 +171,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
     def calibrate(self, validation: Part, model: RowModel) -> LearnedTable:
         arrays = model.learned.arrays(validation, model.model)
         width = model.learned.target.width
-        outputs = [_outputs(network, arrays, width) for network in model.networks]
+        outputs = [network_outputs(network, arrays, width) for network in model.networks]
         return model.learned.calibrated(outputs, arrays, model.model)
-
-    @torch.no_grad()
-    def answer_scores(self, validation: Part, model: RowModel) -> dict[str, float]:
-        """Of classes, with the linear model, which learned from the training part alone."""
-        learned = model.learned
-        if learned.mixture is None or not isinstance(learned.target, ClassTarget):
-            return {}
-        arrays = learned.arrays(validation, model.model)
-        outputs = [_outputs(own, arrays, learned.target.width) for own in model.networks]
-        p = learned.target.probabilities(learned.mixed(outputs, arrays))
-        answers = ClassAnswers(arrays["targets"], learned.target.decided(p), p)
-        return scores_of(learned.target.metrics, answers, model.train.watch)
 
     # ------------------------------------------------------------- asked
     def decision_lines(self, asked: Asked, model: RowModel) -> list[str]:
@@ -202,21 +187,14 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         depend on which other rows are asked together."""
         if not len(part):
             return []
-        inputs, target = model.learned.inputs(part, model.model), model.learned.target
-        networks = [deepcopy(network).double() for network in model.networks]
-        outputs = [_outputs(net, inputs, target.width) for net in networks]
-        return target.answers(model.learned.mixed(outputs, inputs), asked)
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     @torch.no_grad()
     def evaluate(self, part: Part, model: RowModel, asked: Asked = NOTHING) -> Evaluation:
-        learned, texts = model.learned, part.numbers.token_names
-        inputs = learned.inputs(part, model.model)
-
-        def shown(row: int) -> tuple[str, str]:
-            return part.names[row], preview(texts_of(texts[k] for k in part.inputs.row(row)))
-
-        outputs = [_outputs(net, inputs, learned.target.width) for net in model.networks]
-        baselines = {"linear model": learned.linear_outputs(inputs)}
+        learned, inputs = model.learned, model.learned.inputs(part, model.model)
+        outputs = [network_outputs(net, inputs, learned.target.width) for net in model.networks]
+        baselines = self.averages.baselines(part, model)
         if learned.mixture is not None:
             baselines["network alone"] = torch.stack(outputs).mean(0)
         return learned.target.evaluate(
@@ -224,7 +202,7 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
                 learned.mixed(outputs, inputs),
                 baselines,
                 part,
-                shown,
+                self.averages.shown(part),
                 model.train.seed,
                 asked,
             )
@@ -284,17 +262,3 @@ class TableModel(Model[TableSettings, Part, LearnedTable, Classified | Estimated
     """
 
     task = TASK
-
-
-@torch.no_grad()
-def _outputs(network: nn.Module, arrays: Arrays, width: int) -> Tensor:
-    """z (rows, width)."""
-    assert isinstance(network, TableNetwork)
-    rows = len(arrays["numbers"])
-    inputs = {name: values for name, values in arrays.items() if name != "targets"}
-    device = device_of_weights(network)
-    found = [
-        network.scores(moved(taken(inputs, slice(first, first + AT_ONCE)), device)).cpu()
-        for first in range(0, rows, AT_ONCE)
-    ]
-    return torch.cat(found) if found else torch.zeros(0, width)

@@ -89,6 +89,10 @@ class ClassTarget(LabelTarget):
         answers = ClassAnswers(y.numpy(), z.argmax(-1).numpy(), self.probabilities([z]))
         return scores_of(self.metrics, answers, watch)
 
+    def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
+        p = self.probabilities(outputs)
+        return scores_of(self.metrics, ClassAnswers(y.numpy(), self.decided(p), p), watch)
+
     @property
     def rare(self) -> int:
         """The class that the training part has least of."""
@@ -191,6 +195,11 @@ class SeveralTarget(LabelTarget):
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         gold, guess = ((values.numpy() > 0).astype(np.int64) for values in (y, z))
         return scores_of(self.metrics, ClassAnswers(gold, guess, self.probabilities([z])), watch)
+
+    def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
+        p = self.probabilities(outputs)
+        gold, guess = (y.numpy() > 0).astype(np.int64), (p > THRESHOLD).astype(np.int64)
+        return scores_of(self.metrics, ClassAnswers(gold, guess, p), watch)
 
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
         decision = Decision.of(asked, self.labels, several=True)

@@ -73,8 +73,11 @@ class NumberTarget:
 
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         """The cost is that of the scaled number; the errors are in units of the data."""
-        gold, guess = self._restored(y), self._restored(self.distribution.mean(z))
-        answers = NumberAnswers(gold, guess, self.cost(z, y).double().numpy())
+        return self.mean_score([z], y, watch)
+
+    def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
+        cost = np.mean([self.cost(z, y).double().numpy() for z in outputs], 0)
+        answers = NumberAnswers(self._restored(y), self.means(outputs), cost)
         return scores_of(self.metrics, answers, watch)
 
     def _restored(self, scaled: Tensor) -> NDArray[np.float64]:

@@ -83,6 +83,10 @@ class Target(Protocol):
         """What validation reports: the metrics by name."""
         ...
 
+    def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
+        """The same of all members together."""
+        ...
+
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Any]:
         """One a row, of all members together. asked: how they are chosen, where it is said."""
         ...

@@ -17,7 +17,7 @@ from ensue.tasks.tree.picture import StateTree, tree_picture, tree_text
 from ensue.training.devices import device_of_weights, moved
 
 if TYPE_CHECKING:
-    from ensue.tasks.tree.task import TreeModel
+    from ensue.tasks.tree.averaging import TreeModel
 
 
 @dataclass(frozen=True)

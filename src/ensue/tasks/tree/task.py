@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from ensue.data.options import require
-from ensue.data.ragged import Ragged
 from ensue.data.rows import Place
 from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
@@ -27,29 +22,24 @@ from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
-from ensue.tasks.rows.labels import labels_line, with_unknown
+from ensue.tasks.rows.labels import labels_line
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Choice, Searched, Space
-from ensue.tasks.targets.classes import ClassTarget
-from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Explains, Packed
 from ensue.tasks.tree.answer import TreeAnswer
-from ensue.tasks.tree.content import BARE, PLAIN, TreeContent, labels_of, tokens_of, tree_of
+from ensue.tasks.tree.averaging import TreeAverages, TreeModel, network_outputs
+from ensue.tasks.tree.content import TreeContent, labels_of, tokens_of, tree_of
 from ensue.tasks.tree.explain import DrawTrees, ExplainTree
 from ensue.tasks.tree.exported import exported
-from ensue.tasks.tree.forest import NO_TARGET, Forest, TreeScores, TreeSource
+from ensue.tasks.tree.forest import Forest, TreeScores, TreeSource
 from ensue.tasks.tree.learned import LearnedTrees
 from ensue.tasks.tree.network import TreeNetwork
 from ensue.tasks.tree.options import OPTIONS
 from ensue.tasks.tree.settings import TreeSettings
-
-TreeModel = Model[TreeSettings, Part, LearnedTrees]
-Floats = NDArray[np.float64]
-HEIGHTS = 12  # that an evaluation tells one by one
 
 
 class Trees(RowTask[TreeSettings, LearnedTrees]):
@@ -70,6 +60,7 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
     draws: ClassVar[Draws | None] = DrawTrees()
     classes = True
     inputs_alone = True
+    averages = TreeAverages()
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:
@@ -142,7 +133,7 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
 
     def validation(self, network: nn.Module, part: Part, model: TreeModel) -> TreeScores:
         def score(forest: Forest) -> dict[str, float]:
-            p = _outputs(network, forest, model).double().softmax(-1).numpy()[forest.roots]
+            p = network_outputs(network, forest, model).double().softmax(-1).numpy()[forest.roots]
             answers = ClassAnswers(forest.targets[forest.roots], p.argmax(1), p)
             return scores_of(self.metrics, answers, model.train.watch)
 
@@ -153,53 +144,13 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
         return ("label", "probability", "tree")
 
     def answers(self, part: Part, model: TreeModel, asked: Asked = NOTHING) -> list[TreeAnswer]:
-        learned = model.learned
-        forest = learned.forest(replace(part, labels=None))
-        p = probabilities(model, forest)
-        names, tokens = learned.labels.tokens, part.numbers.token_names
-        found = []
-        for row in range(len(forest)):
-            own = p[forest.starts[row] : forest.starts[row + 1]]
-            best, sure = own.argmax(1), own.max(1)
-            read = [tokens[k] for k in part.inputs.row(row)]
-            opened = [token for token in read if token.startswith(PLAIN)]
-            labels = tuple("" if t == BARE else names[k] for t, k in zip(opened, best, strict=True))
-            labels = () if learned.whole else labels
-            tree = tree_of(read, labels)
-            order = np.argsort(-own[0], kind="stable")
-            by_class = {names[k]: float(own[0, k]) for k in order}
-            found.append(
-                TreeAnswer(
-                    names[best[0]],
-                    float(sure[0]),
-                    tree.as_text(),
-                    labels,
-                    tuple(sure.tolist()) if labels else (),
-                    by_class,
-                )
-            )
-        return found
+        own = self.averages
+        return own.answers(own.outputs(part, model), part, model, asked)
 
     def evaluate(self, part: Part, model: TreeModel, asked: Asked = NOTHING) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
-        learned = model.learned
-        names = with_unknown(part, learned.labels)
-        forest = learned.forest(part, names)
-        outputs = [_outputs(network, forest, model) for network in model.networks]
-        target = ClassTarget(learned.labels)
-        assert part.labels is not None
-        first = Ragged(part.labels.values[part.labels.starts[:-1]], np.arange(len(part) + 1))
-        roots = replace(part, labels=first)
-        given = TargetOutputs(
-            [z[torch.from_numpy(forest.roots)] for z in outputs], {}, roots, _shown(part),
-            model.train.seed,
-        )  # fmt: skip
-        found = target.evaluate(given)
-        right = target.probabilities(outputs).argmax(1) == forest.targets
-        labelled = forest.targets != NO_TARGET
-        others = {"accuracy of nodes": float(right[labelled].mean()), **found.others}
-        by_height = _by_height(forest, right)
-        return replace(found, others=others, notes=[*by_height, *found.notes])
+        own = self.averages
+        return own.evaluate(own.outputs(part, model), part, model, asked)
 
     # ------------------------------------------------------------- taken elsewhere
     def exported(self, model: TreeModel) -> Exported:
@@ -236,24 +187,6 @@ class TreeClassifier(Model[TreeSettings, Part, LearnedTrees, TreeAnswer]):
     task = TASK
 
 
-def probabilities(model: TreeModel, forest: Forest) -> Floats:
-    """(nodes, classes), the mean over the members."""
-    outputs = [_outputs(network, forest, model) for network in model.networks]
-    return ClassTarget(model.learned.labels).probabilities(outputs)
-
-
-@torch.no_grad()
-def _outputs(network: nn.Module, forest: Forest, model: TreeModel) -> Tensor:
-    """z (nodes, classes)."""
-    assert isinstance(network, TreeNetwork)
-    found = torch.zeros(int(forest.starts[-1]), len(model.learned.labels))
-    for rows, batch in forest.in_batches(network, 2 * model.model.batch_nodes):
-        places = [np.arange(forest.starts[row], forest.starts[row + 1]) for row in rows]
-        if places:
-            found[torch.from_numpy(np.concatenate(places))] = network.scores(batch).cpu()
-    return found
-
-
 def _tree(value: Any, line: int) -> Any:
     if not isinstance(value, str):
         raise DataError(
@@ -274,30 +207,3 @@ def _example(row: Any, line: int) -> Example:
         return Example(tokens_of(tree, False), labels_of(tree), place)
     except Unfit as unfit:
         raise DataError(f"{place}: {unfit}") from None
-
-
-def _shown(part: Part) -> Any:
-    """The name of a row, and the beginning of its tree."""
-    names = part.numbers.token_names
-
-    def shown(row: int) -> tuple[str, str]:
-        tree = tree_of([names[k] for k in part.inputs.row(row)])
-        return part.names[row], " ".join(tree.words)
-
-    return shown
-
-
-def _by_height(forest: Forest, right: NDArray[np.bool_]) -> Sequence[str]:
-    """Lines: how often nodes are right, by their height above the leaves."""
-    height = np.zeros(len(right), np.int64)
-    above = forest.parents + np.repeat(forest.roots, forest.lengths)
-    for node in range(len(right) - 1, -1, -1):  # children come after their parent
-        if forest.parents[node] >= 0:
-            height[above[node]] = max(height[above[node]], height[node] + 1)
-    labelled = forest.targets != NO_TARGET
-    lines = ["nodes by height"]
-    for own in range(min(int(height.max(initial=0)), HEIGHTS) + 1):
-        here = labelled & (height == own)
-        if here.any():
-            lines.append(f"  {own:>6}   {right[here].mean():7.4f}   of {int(here.sum()):,}")
-    return lines

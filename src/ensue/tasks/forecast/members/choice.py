@@ -7,18 +7,17 @@ those that are not surely worse than the best are mixed (`weights`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
-from typing import NamedTuple
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.tasks.forecast.members.arima import ArimaMember
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
-from ensue.tasks.forecast.members.ground import Ground
-from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember, fit_origins
+from ensue.tasks.forecast.members.folds import FIRST_CUT, Fold, blocks_of, folds_of, unit_of
+from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember
 from ensue.tasks.forecast.members.ridge import (
     RidgeForm,
     RidgeMember,
@@ -30,34 +29,22 @@ from ensue.tasks.forecast.members.ridge import (
 from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, MOST_SMOOTHED
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
 from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
-from ensue.tasks.forecast.metrics import mean_of
-from ensue.tasks.forecast.series import Id, Series, Steps, ranges
+from ensue.tasks.forecast.series import Id, Series
 from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
-Tell = Callable[[str], None]
 
-CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
-FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
+MOST_APART = 16  # targets that may have weights of their own: more take too long
 SHORTEST_TABLE = 3  # windows for each weight that a look-back must leave
 LONG, LONG_TABLE = (64, 128, 336), 8  # steps back of long series, and windows for each
+FAR = 336  # steps back
 SURELY = 4.0  # log-likelihood between y and log y
 LAGS, STEPS_A_LAG = (2, 4, 7, 14, 28), 5  # of an autoregression, and steps for each
 DOUBT = (
     1.0  # a member whose error is greater than the best by more than this over √blocks is left out
 )
 SERIES_LOOKED_AT = 60  # of a panel, to choose by
-
-
-class Fold(NamedTuple):
-    """What is before a cut, and origins after it."""
-
-    before: Ground
-    after: Ground
-    fitting: Steps
-    origins: Steps
-    truth: Array
 
 
 @dataclass(frozen=True)
@@ -80,8 +67,8 @@ def chosen(whole: Series, settings: ForecastSettings, season: int) -> Chosen:
     backs = look_backs(looked, settings, season)
     room = max(backs) + season + 1
     draft = Mixture((), np.zeros(0), season, room)
-    folds = list(_folds(looked, settings, draft))
-    unit = _unit(looked, targets)
+    folds = list(folds_of(looked, settings, draft))
+    unit = unit_of(looked, targets)
     floor = _floor(looked, targets)
     low = floor if floor is not None else np.full(targets, 1e-12)
     transforms = _transforms(folds, low) if floor is not None else ["none"]
@@ -141,7 +128,7 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
     all steps, one ahead, is surely higher for."""
     ground = folds[-1].after
     season = ground.season if ground.season <= MOST_SMOOTHED else 1
-    if _blocks(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
+    if blocks_of(folds) > FEW_BLOCKS or ground.series.lengths.min() < 3 * season + 2:
         return ["none", "log"]
     found = {}
     for transform in ("none", "log"):
@@ -149,45 +136,6 @@ def _transforms(folds: list[Fold], floor: Array) -> list[str]:
         found[transform] = member.fitted(ground).log_likelihood(ground)
     best = max(found.values())
     return [own for own, likelihood in found.items() if likelihood > best - SURELY]
-
-
-def _blocks(folds: list[Fold]) -> int:
-    """Windows that do not overlap, nearly."""
-    return sum(max(1, len(fold.origins) // len(fold.truth)) for fold in folds)
-
-
-def _unit(series: Series, targets: int) -> Array:
-    """(series, targets): the spread of each, so that errors can be added up."""
-    change = np.full((len(series), targets), np.nan)
-    change[1:] = np.abs(np.diff(series.values[:, :targets], axis=0))
-    change[series.bounds[:-1]] = np.nan
-    each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
-    unit = np.nan_to_num(np.stack(each))
-    return np.where(unit > 0, unit, 1.0)
-
-
-def _folds(series: Series, settings: ForecastSettings, draft: Mixture) -> Iterator[Fold]:
-    """Cuts at even distances, the last one a horizon before the end."""
-    targets, horizon = len(settings.targets), settings.horizon
-    first = np.maximum((FIRST_CUT * series.lengths).astype(np.int64), 2)
-    last = series.lengths - horizon
-    whole = draft.ground(series, settings)
-    many = max(1, min(CUTS, int((last - first).max() // max(horizon // 2, 1)) + 1))
-    for k in range(many):
-        cut = first + (last - first) * k // max(many - 1, 1) if many > 1 else last
-        until = first + (last - first) * (k + 1) // (many - 1) if k + 1 < many else last + 1
-        begins, ends = series.bounds[:-1] + cut, series.bounds[:-1] + np.minimum(until, last + 1)
-        good = (cut >= 2) & (ends > begins)
-        origins = ranges(begins[good], ends[good])
-        origins = origins[:: max(1, -(-len(origins) // MOST_ORIGINS))]
-        if not len(origins):
-            continue
-        before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
-        kept = [k for k in range(series.count) if before.lengths[k] > 1]
-        before = before.among(kept)
-        fitting = fit_origins(before, settings, targets)
-        truth = series.values[origins[None] + np.arange(horizon)[:, None], :targets]
-        yield Fold(draft.ground(before, settings), whole, fitting, origins, truth)
 
 
 Found = tuple[Member, list[Array]]  # a candidate, and its forecasts of each fold
@@ -209,19 +157,20 @@ def _ridges(
     folds: list[Fold],
     unit: Array,
 ) -> Iterator[list[Found]]:
-    """A list for each anchor and transform: the best of every look-back, penalty and sharing."""
+    """A list for each transform, anchor, sharing and reach: the best of every look-back and penalty
+    with the year or without."""
     targets, panel = len(settings.targets), series.count > 1
     anchors = ["last", "mean", *["season"] * (season > 1)]
-    sharings = [True] if targets == 1 or panel else [False, True]
+    sharings = [True] if targets == 1 or panel or targets > MOST_APART else [False, True]
     years = _years(series, max(backs))
-    for transform, anchor in product(transforms, anchors):
-        found: list[Found] = []
-        for shared, periods in product(sharings, [(), years] if years else [()]):
-            scaled = panel or (shared and targets > 1)
+    for transform, anchor, shared in product(transforms, anchors, sharings):
+        found: dict[bool, list[Found]] = {}
+        for periods in [(), years] if years else [()]:
             window = season if anchor != "mean" or season > 1 else min(8, max(backs))
-            form = RidgeForm(transform, anchor, shared, scaled, max(window, 1), periods)
-            found.append(_best_ridge(form, settings, backs, floor, folds, unit))
-        yield found
+            form = RidgeForm(transform, anchor, shared, panel, max(window, 1), periods)
+            for far, own in _best_ridges(form, settings, backs, floor, folds, unit).items():
+                found.setdefault(far, []).append(own)
+        yield from found.values()
 
 
 def _years(series: Series, look_back: int) -> tuple[float, ...]:
@@ -232,19 +181,21 @@ def _years(series: Series, look_back: int) -> tuple[float, ...]:
     return tuple(own for own in series.spacing.seasons if look_back < own <= length / 1.5)
 
 
-def _best_ridge(
+def _best_ridges(
     form: RidgeForm,
     settings: ForecastSettings,
     backs: list[int],
     floor: Array,
     folds: list[Fold],
     unit: Array,
-) -> Found:
+) -> dict[bool, Found]:
+    """Of look-backs that are far and of the others the one of the least error. Where windows are
+    many both count: far ones gain from the steps that are not before the first cuts."""
     longest, horizon = max(backs), settings.horizon
     sums = [gathered(form, f.before, f.fitting, horizon, longest, floor) for f in folds]
     designs = [designed(form, f.after, f.origins, horizon, longest, floor) for f in folds]
-    inputs, beside = sums[0][0].xx.shape[-1], designs[0].x.shape[-1] - longest
-    best: tuple[float, Member, list[Array]] | None = None
+    inputs, beside = sums[0].inputs, designs[0].x.shape[-1] - longest
+    best: dict[bool, tuple[float, Member, list[Array]]] = {}
     for back in backs:
         kept = np.array([*range(back), *range(longest, inputs)])
         seen = np.array([*range(back), *range(longest, longest + beside)])
@@ -255,11 +206,10 @@ def _best_ridge(
                 member.outward(said(design, *solved(own, kept, penalty)))
                 for design, own in zip(cut, sums, strict=True)
             ]
-            score = _score(folds, found, unit)
-            if best is None or score < best[0]:
-                best = score, member, found
-    assert best is not None
-    return best[1], best[2]
+            score, far = _score(folds, found, unit), back >= FAR
+            if far not in best or score < best[far][0]:
+                best[far] = score, member, found
+    return {far: (member, found) for far, (_, member, found) in best.items()}
 
 
 def _smoothings(
@@ -352,7 +302,7 @@ def _mixed(
     settings: ForecastSettings,
     floor: Array,
 ) -> Chosen:
-    blocks = _blocks(folds)
+    blocks = blocks_of(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
     kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
     scores = np.array([own[0] for own in kept])

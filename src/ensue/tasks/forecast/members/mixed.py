@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 SHARES = (0.25, 0.5, 0.75, 1.0)  # of the correction that are tried
 SURE, QUITE_SURE = 1.0, 3.0  # standard errors of an improvement: where a share begins, and is whole
 AT_ONCE = 256  # windows
+KEPT_WINDOWS, KEPT_NUMBERS = 65_536, 50_000_000  # that members are asked once for, at most
+BLOCK = 64  # windows that they are asked for together
 
 
 class MixedWindows(Windows):
@@ -62,6 +64,10 @@ class MixedWindows(Windows):
         starts = np.repeat(bounds[:-1], np.diff(bounds))
         super().__init__(padded, settings, starts, ahead)
         self.values = values
+        blocks = -(-len(series) // BLOCK)
+        numbers = len(series) * settings.horizon * targets
+        keeps = len(series) <= KEPT_WINDOWS and numbers <= KEPT_NUMBERS
+        self._said: list[NDArray[np.float32] | None] | None = [None] * blocks if keeps else None
 
     def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
         some = np.asarray(origins, np.int64)
@@ -75,7 +81,27 @@ class MixedWindows(Windows):
         return np.asarray(self._at[origins - 1] + 1)
 
     def base(self, origins: Origins) -> NDArray[np.float32]:
-        """What the members say, (horizon, windows, targets), as the network sees numbers."""
+        """What the members say, (horizon, windows, targets), as the network sees numbers. Where
+        windows come again, they are asked once, by blocks: the last digits of a window must not
+        depend on those that it was first asked with."""
+        if self._said is None:
+            return self._base(origins)
+        block, row = (origins - 1) // BLOCK, (origins - 1) % BLOCK
+        found = np.empty((self.settings.horizon, len(origins), self.scale.targets), np.float32)
+        for k in np.unique(block):
+            own = block == k
+            found[:, own] = self._block(self._said, int(k))[:, row[own]]
+        return found
+
+    def _block(self, said: list[NDArray[np.float32] | None], number: int) -> NDArray[np.float32]:
+        first = number * BLOCK + 1
+        own = said[number]
+        if own is None:
+            own = self._base(np.arange(first, min(first + BLOCK, len(self.series) + 1)))
+            said[number] = own
+        return own
+
+    def _base(self, origins: Origins) -> NDArray[np.float32]:
         said = self.mixture.forecasts(self.ground, origins, self.settings.horizon)
         mean, spread = self.scale.of_windows(self.series.owner[origins - 1])
         z = (self.scale.to_level(said) - mean) / spread

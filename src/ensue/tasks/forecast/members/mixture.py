@@ -23,6 +23,7 @@ from ensue.tasks.forecast.settings import ForecastSettings
 Array = NDArray[np.float64]
 
 MOST_WINDOWS = 40_000  # windows times targets that weights are solved from
+YOUNG = 3  # the first so-manieth part of a series of a panel is read only
 
 
 class Member(Protocol):
@@ -107,7 +108,7 @@ class Mixture:
     def fitted(self, series: Series, settings: ForecastSettings) -> Mixture:
         """The same members, learned from this part."""
         ground = self.ground(series, settings)
-        origins = fit_origins(series, settings, len(settings.targets))
+        origins = fit_origins(series, settings, self.room)
         found = tuple(own.fitted(ground, origins, settings.horizon) for own in self.members)
         return replace(self, members=found)
 
@@ -178,9 +179,13 @@ def _member(
     return KINDS[checks.one_of(KINDS)(facts.get("kind"), f"{name}.kind")](plain, held, sizes, name)
 
 
-def fit_origins(series: Series, settings: ForecastSettings, targets: int) -> Steps:
-    """Of the windows that weights are solved from: those whose steps ahead are all there, after a
-    step at least; every so-manieth where there are too many."""
-    first = series.bounds[:-1] + 1
+def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
+    """Of the windows that weights are solved from: those whose steps ahead are all there, every
+    so-manieth where there are too many. Of a panel, whose windows are divided by their spread, only
+    those after as many steps as are looked at, or a third of the series: the room before a series
+    holds its first value, and windows of few steps would outweigh all others. room: steps that are
+    looked at."""
+    young = np.clip(series.lengths // YOUNG, 1, room) if series.count > 1 else 1
+    first = series.bounds[:-1] + young
     origins = ranges(first, np.maximum(series.bounds[1:] - settings.horizon + 1, first))
-    return origins[:: max(1, -(-len(origins) * targets // MOST_WINDOWS))]
+    return origins[:: max(1, -(-len(origins) * len(settings.targets) // MOST_WINDOWS))]

@@ -32,7 +32,8 @@ EMPTY = np.zeros(0)
 
 class RidgeForm(NamedTuple):
     """What a ridge regression reads. anchor: last, mean or season; shared: all targets have the
-    same weights; periods: of points on a circle."""
+    same weights; scaled: windows are divided by their spread, where series of different size share
+    weights; periods: of points on a circle."""
 
     transform: str
     anchor: str
@@ -44,6 +45,14 @@ class RidgeForm(NamedTuple):
     def needed(self, look_back: int) -> int:
         """Steps before an origin that are looked at."""
         return look_back + self.season * (self.anchor == "season")
+
+    def pooled(self, targets: int) -> bool:
+        """Whether targets of one series share their weights, each in units of its spread."""
+        return self.shared and not self.scaled and targets > 1
+
+    def groups(self, targets: int) -> int:
+        """Of weights that are kept: in the units of the data, those of targets differ."""
+        return 1 if self.shared and not self.pooled(targets) else targets
 
 
 class Moments(NamedTuple):
@@ -68,10 +77,23 @@ class Moments(NamedTuple):
         )
 
 
+class Sums(NamedTuple):
+    """groups: of each target, or of all that share their weights; unit (targets,): what each target
+    was divided by, none where they do not share; lags: inputs that are steps before."""
+
+    groups: Sequence[Moments]
+    unit: Array | None
+    lags: int
+
+    @property
+    def inputs(self) -> int:
+        return int(self.groups[0].xx.shape[-1])
+
+
 @dataclass(frozen=True)
 class RidgeMember:
     """weight (groups, horizon, inputs), bias (groups, horizon): groups are the targets, or one
-    where all share their weights."""
+    where all series share their weights."""
 
     form: RidgeForm
     look_back: int
@@ -89,7 +111,7 @@ class RidgeMember:
 
     def fitted(self, ground: Ground, origins: Steps, horizon: int) -> RidgeMember:
         sums = gathered(self.form, ground, origins, horizon, self.look_back, self.floor)
-        weight, bias = solved(sums, np.arange(sums[0].xx.shape[-1]), self.penalty)
+        weight, bias = solved(sums, np.arange(sums.inputs), self.penalty)
         return replace(self, weight=weight, bias=bias)
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array:
@@ -120,7 +142,7 @@ class RidgeMember:
         if max(form.needed(look_back), form.season) > sizes.room:
             raise checks.Unfit(f"{name}: expected to look at most {sizes.room:,} steps back")
         inputs = look_back + 2 * PAIRS * len(form.periods) + sizes.beside + KNOWN_LAGS * sizes.known
-        groups = 1 if form.shared else sizes.targets
+        groups = form.groups(sizes.targets)
         weights = {
             "floor": sizes.floor,
             "weight": checks.array((groups, sizes.horizon, inputs), checks.DOUBLE),
@@ -213,24 +235,34 @@ def _batches(ground: Ground, origins: Steps, look_back: int, horizon: int) -> It
 
 def gathered(
     form: RidgeForm, ground: Ground, origins: Steps, horizon: int, look_back: int, floor: Array
-) -> list[Moments]:
+) -> Sums:
     """The sums of each group of targets, over windows whose steps ahead are all there. With columns
     known ahead the inputs of each step ahead differ, and its sums stand by themselves."""
     targets = ground.y.shape[1]
     truth = ground.series.values[:, :targets]
     level = ground.level(form.transform, floor)
+    unit = _unit(level[ground.at]) if form.pooled(targets) else None
     found: list[Moments | None] = [None] * (1 if form.shared else targets)
     steps = np.arange(horizon)[:, None]
     for some in _batches(ground, origins, look_back, horizon):
         design = designed(form, ground, some, horizon, look_back, floor)
         there = np.isfinite(truth[some[None] + steps]).all(0)  # (windows, targets)
         y = (level[ground.at[some[None] + steps]] - design.anchor) / design.spread
+        if unit is not None:
+            design.x[..., :look_back] /= unit[:, None, None]
+            y = y / unit
         for k in range(targets):
             kept = there[:, k]
             own = _moments(design, y[:, kept, k], k, kept)
             at = 0 if form.shared else k
             found[at] = own.plus(found[at])
-    return [own for own in found if own is not None]
+    return Sums([own for own in found if own is not None], unit, look_back)
+
+
+def _unit(level: Array) -> Array:
+    """(targets,): the spread of each; 1 where it never changes."""
+    spread = level.std(0)
+    return np.where(spread > 0, spread, 1.0)
 
 
 def _moments(design: Design, y: Array, k: int, kept: NDArray[np.bool_]) -> Moments:
@@ -247,10 +279,10 @@ def _moments(design: Design, y: Array, k: int, kept: NDArray[np.bool_]) -> Momen
     )
 
 
-def solved(sums: Sequence[Moments], kept: Steps, penalty: float) -> tuple[Array, Array]:
+def solved(sums: Sums, kept: Steps, penalty: float) -> tuple[Array, Array]:
     """weight (groups, horizon, inputs) and bias (groups, horizon) with these inputs."""
     weights, biases = [], []
-    for own in sums:
+    for own in sums.groups:
         count = max(own.windows, 1.0)
         if own.xx.ndim == 2:
             weight, bias = _solve(
@@ -272,7 +304,11 @@ def solved(sums: Sequence[Moments], kept: Steps, penalty: float) -> tuple[Array,
             bias = np.concatenate([b for _, b in each])
         weights.append(weight)
         biases.append(bias)
-    return np.stack(weights), np.stack(biases)
+    weight, bias = np.stack(weights), np.stack(biases)
+    if sums.unit is None:
+        return weight, bias
+    unit = sums.unit[:, None, None]
+    return np.where(kept < sums.lags, weight, weight * unit), bias * unit[:, 0]
 
 
 def _solve(

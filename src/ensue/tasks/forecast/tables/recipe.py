@@ -16,9 +16,9 @@ from ensue.tasks.task import Recipe
 
 SEASONS = 2  # that a window has at least
 LONGEST = 336  # steps of a window that nobody chose
-EPOCH_WINDOWS = 4096  # of an epoch: more learn no quicker
+EPOCH_WINDOWS = 4096  # of an epoch, times targets: more learn no quicker
 FEW_EPOCHS, LITTLE_PATIENCE = 20, 4  # of so many windows
-LARGE_BATCH = 64  # windows of a batch, where there are many
+LARGE_BATCH = 64  # windows of a batch, times targets, where there are many
 
 
 def recipe_of(part: SeriesPart, settings: ForecastSettings, told: Collection[str]) -> Recipe:
@@ -33,8 +33,9 @@ def recipe_of(part: SeriesPart, settings: ForecastSettings, told: Collection[str
         model["calendar"] = calendar_of(series.spacing, int(series.lengths.max()))
     windows = int(np.maximum(series.lengths - settings.horizon, 0).sum())
     train: dict[str, Any] = {}
-    if settings.family in MIXED and windows > EPOCH_WINDOWS:
-        model |= {"epoch_windows": EPOCH_WINDOWS, "batch_windows": LARGE_BATCH}
+    if settings.family in MIXED and windows * targets > EPOCH_WINDOWS:
+        many = {"epoch_windows": EPOCH_WINDOWS, "batch_windows": LARGE_BATCH}
+        model |= {name: max(1, count // targets) for name, count in many.items()}
         train |= {"epochs": FEW_EPOCHS, "patience": LITTLE_PATIENCE}
     new = {key: value for key, value in model.items() if key not in told}
     why = []

@@ -315,8 +315,8 @@ class Reading:
         found: dict[str, Any] = {"horizon": horizon}
         data = self.table.sample.data
         alike = int(steps.min()) == int(steps.max())
-        few = longest <= FEW_HORIZONS * horizon
-        if alike and few and not said and not data.validation and not data.test:
+        few = longest <= (FEW_HORIZONS if not said else 1 / VALIDATION) * horizon
+        if alike and few and not data.validation and not data.test:
             test = max(1, round(TEST * longest / horizon)) * horizon
             held = max(1, round(VALIDATION * longest / horizon)) * horizon
             if longest - test - held >= 2 * horizon:

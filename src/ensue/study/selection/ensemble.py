@@ -1,0 +1,82 @@
+"""An ensemble of trials by forward selection (Caruana et al. 2004): beginning with the best one,
+the trial that makes the mean answer best on validation is added, each as often as it helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ensue.metrics.table import METRICS
+from ensue.runs.ensemble import write_ensemble
+from ensue.runs.load import load_run
+from ensue.runs.messages import nobody
+from ensue.runs.read_parts import read_parts
+from ensue.study.selection.entries import TOGETHER, Entry
+from ensue.study.selection.outputs import read_outputs
+from ensue.tasks.abilities import Outputs
+from ensue.tasks.fitting import answerable
+from ensue.training import RunFolder
+
+MOST = 25  # trials that an ensemble has, each counted as often as it was added
+
+
+def forward_selected(
+    outputs: Mapping[str, Outputs], score: Callable[[Outputs], float], higher_is_better: bool
+) -> tuple[dict[str, int], float]:
+    """How often each of these counts, in the order in which they were added, and the score of all
+    together. outputs: by name, the best first."""
+    sign = 1 if higher_is_better else -1
+    found: dict[str, int] = {}
+    chosen: list[Any] = []
+    best = -np.inf
+    while sum(found.values()) < MOST:
+        tried = {name: sign * score([*chosen, *own]) for name, own in outputs.items()}
+        name = max(tried, key=lambda own: tried[own])  # of equals the first
+        if not tried[name] > best:
+            break
+        best = tried[name]
+        chosen += outputs[name]
+        found[name] = found.get(name, 0) + 1
+    return found, sign * best
+
+
+def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | None:
+    """Of trials that came to their end, the best first; None where one alone is as good. Writes the
+    run folder of the ensemble."""
+    outputs = {own.name: read_outputs(place / own.folder) for own in entries}
+    known = {name: own for name, own in outputs.items() if own}
+    if len(known) < 2:
+        return None
+    best = next(own for own in entries if own.name in known)
+    config, model = load_run(RunFolder(place / best.folder), device="cpu")
+    averages = model.task.averages
+    assert averages is not None
+    train, held = read_parts(config, model, nobody)
+    validation = answerable(model, train, held, lambda line: None)
+    shape = known[best.name][0].shape
+    alike = {name: own for name, own in known.items() if own[0].shape == shape}
+
+    def scores(given: Outputs) -> dict[str, float]:
+        return averages.scores(given, validation, model)
+
+    higher = METRICS[measure].higher_is_better
+    counts, _ = forward_selected(alike, lambda given: scores(given)[measure], higher)
+    together = scores([own for name, many in counts.items() for own in [*alike[name]] * many])
+    if len(counts) < 2 or not METRICS[measure].better(together[measure], best.score):
+        return None
+    runs = [RunFolder(place / own.folder) for name in counts for own in entries if own.name == name]
+    rows = {"train": len(train), "validation": len(held)}
+    folder = RunFolder(place / TOGETHER)
+    written = write_ensemble(folder, runs, [*counts.values()], rows, together)
+    listed = " + ".join(f"{many} × {name}" for name, many in counts.items())
+    return Entry(
+        TOGETHER,
+        TOGETHER,
+        what=listed,
+        parameters=sum(own.numel() for net in written.networks for own in net.parameters()) or None,
+        size=sum(own.stat().st_size for own in folder.model.iterdir()),
+        score=together[measure],
+    )

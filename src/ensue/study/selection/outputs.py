@@ -1,0 +1,34 @@
+"""What a trial says of the validation part, kept in its folder for ensembles with others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from ensue.files.disk import write_whole
+from ensue.files.opening import read_plain
+from ensue.files.run_folder import RunFolder
+from ensue.tasks.abilities import Outputs
+
+FILE = "validation.safetensors"  # the outputs of the networks
+
+
+def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
+    """Of a task whose answers can be averaged."""
+    if outputs:
+        arrays = {str(k): np.ascontiguousarray(own) for k, own in enumerate(outputs)}
+        write_whole(folder.path / FILE, safetensors.numpy.save(arrays))
+
+
+def read_outputs(folder: Path) -> list[NDArray[Any]]:
+    """[] where a trial has not kept them, as in selections of older versions."""
+    try:
+        found = safetensors.numpy.load(read_plain(folder / FILE))
+    except (OSError, SafetensorError):
+        return []
+    return [found[str(k)] for k in range(len(found))]

@@ -1,0 +1,1 @@
+"""Several models of one task that answer as one."""

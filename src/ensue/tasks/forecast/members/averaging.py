@@ -1,0 +1,96 @@
+"""The mean forecast of several models."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.abilities import Asked, Outputs
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast, answered
+from ensue.tasks.forecast.evaluation import evaluation_of
+from ensue.tasks.forecast.forecasts import (
+    ForecastModel,
+    backtest_of,
+    backtest_origins,
+    forecasts,
+    next_window,
+    origins_of,
+    truth_of,
+)
+from ensue.tasks.forecast.metrics import Units, levels_asked, mean_of
+from ensue.tasks.forecast.part import SeriesPart
+
+Array = NDArray[np.float64]
+
+
+class ForecastAverages:
+    """Outputs are forecasts in the units of the data, (kinds, horizon, windows, targets): the
+    point, both bounds, and the quantiles that the settings name; one for all networks of a model,
+    which are calibrated together."""
+
+    def alone(self, model: ForecastModel) -> bool:
+        """Never: networks are scored step by step, as they see the series, and answer otherwise."""
+        return False
+
+    def outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
+        """Of the steps after the part."""
+        window, quantiles = next_window(model, part.series), model.model.quantiles
+        found = forecasts(model, window.series, window.origins, bool(quantiles))
+        places = [levels_asked(model.model).index(own) for own in quantiles]
+        every = [found.point, found.low, found.high, *(found.quantiles[k] for k in places)]
+        return [np.stack(every)]
+
+    def gold_outputs(self, part: SeriesPart, model: ForecastModel) -> list[Array]:
+        """Of the steps after every origin of a backtest."""
+        found = forecasts(model, part.series, backtest_origins(model, part))
+        return [np.stack(found[:3])]
+
+    def held(self, validation: SeriesPart, model: ForecastModel) -> list[Array]:
+        """The point alone."""
+        held = model.learned.held
+        assert held is not None
+        return [held[None]]
+
+    def scores(
+        self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
+    ) -> dict[str, float]:
+        """Of numbers that are scaled by the spread of the training part."""
+        origins, learned = origins_of(validation, model.model), model.learned
+        off = _mean(outputs)[0] - truth_of(validation.series, origins, model.model)
+        known = {key: k for k, key in enumerate(learned.scale.ids)}
+        rows = np.array([known.get(key, -1) for key in validation.series.ids])
+        units: Units = learned.units.of_windows(rows[validation.series.owner[origins - 1]])
+        scaled = off / units.spread
+        return {"mae": float(mean_of(np.abs(scaled))), "error": float(mean_of(scaled**2))}
+
+    def answers(
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, asked: Asked
+    ) -> SeriesForecast:
+        """The steps after the part. Steps at its end without targets are those ahead, as far as
+        they are known."""
+        from ensue.tasks.forecast.draws import end_of  # pictures are no part of most answers
+
+        settings, series = model.model, part.series
+        window = next_window(model, series)
+        bounds = np.moveaxis(_mean(outputs), 0, -1)  # (horizon, windows, targets, kinds)
+        steps: list[ForecastStep] = []
+        for k in range(series.count):
+            own = series.only(k)
+            now = int(window.origins[k] - window.series.bounds[k])
+            times = own.until(now).times_after(0, settings.horizon)
+            ids = dict(zip(settings.ids, own.ids[0], strict=True))
+            steps += answered(times, settings.targets, bounds[:, k], ids, settings.quantiles)
+        now = int(window.origins[0] - window.series.bounds[0])
+        return SeriesForecast(steps, end_of(model, series.only(0), now))
+
+    def evaluate(
+        self, outputs: Outputs, part: SeriesPart, model: ForecastModel, asked: Asked
+    ) -> Evaluation:
+        """A backtest with rolling origin beside the baselines."""
+        found = backtest_of(model, part, _mean(outputs))
+        return evaluation_of(found, model.learned.units, model.train.seed)
+
+
+def _mean(outputs: Outputs) -> Array:
+    return np.asarray(sum(outputs) / len(outputs), np.float64)
