@@ -220,7 +220,7 @@ def test_members_in_c_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_c
 @pytest.mark.parametrize(
-    "name", ["forecast, mixed", "forecast, mixed walk", "forecast, step by step"]
+    "name", ["forecast, mixed", "forecast, mixed walk", "forecast, dates", "forecast, step by step"]
 )
 def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
     """From numbers to numbers, as `predict` does; too few steps are told."""
@@ -234,7 +234,11 @@ def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
         if "month" in question:
             year, month = map(int, question["month"][-1].split("-"))
             words.append(str(12 * year + month - 1))
-        given = "\n".join(map(repr, question["sales"]))
+            months = (*range(month - len(question["month"]), month), *range(month, month + 5))
+            sales = [*question["sales"], *["nan"] * 5]
+            given = "\n".join(f"{k % 12 / 12} {v}" for k, v in zip(months, sales, strict=True))
+        else:
+            given = "\n".join(map(repr, question["sales"]))
         done = subprocess.run(words, input=given, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         found = np.array(done.stdout.split(), float).reshape(-1, 3).T

@@ -20,10 +20,10 @@ TRANSFORMS = {"none": "n", "log": "l", "log1p": "p"}
 
 def is_forecast(exported: Exported) -> bool:
     """Whether C can forecast from the numbers of a series alone: no panel, and nothing but the
-    columns themselves is read."""
+    columns and the calendar is read."""
     step = exported.before[0]
     return step["step"] == "series" and not any(
-        step[key] for key in ("ids", "static", "known", "calendar")
+        step[key] for key in ("ids", "static", "known")
     )
 
 
@@ -40,7 +40,8 @@ def _facts(step: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     sizes = {
         "COLUMNS": columns,
         "TARGETS": targets,
-        "WIDTH": columns + (targets if members else 0),
+        "CALENDAR": len(step["calendar"]),
+        "WIDTH": columns + (targets if members else 0) + 2 * len(step["calendar"]),
         "LOOK_BACK": step["look_back"],
         "HORIZON": step["horizon"],
         "LEAST": step["least"],

@@ -49,6 +49,16 @@ static void read_past(const double *values, long now, double *before, float *pas
     }
 }
 
+/* Sine and cosine of each phase of a step. */
+static void turns(const double *phases, long t, float *found)
+{
+    for (long k = 0; k < FORECAST_CALENDAR; k++) {
+        double turn = 6.283185307179586 * phases[t * FORECAST_CALENDAR + k];
+        found[2 * k] = (float)sin(turn);
+        found[2 * k + 1] = (float)cos(turn);
+    }
+}
+
 /* What the solved members say, scaled. */
 static void read_base(const double *values, long now, double clock, double *work, float *base, int *failed)
 {
@@ -80,22 +90,29 @@ static void read_base(const double *values, long now, double clock, double *work
     }
 }
 
-int forecast(const double *values, long steps, double clock, double *value, double *low, double *high, double *work,
-    ensue_room *room)
+int forecast(const double *values, long steps, double clock, const double *phases, double *value, double *low,
+    double *high, double *work, ensue_room *room)
 {
     long reads = FORECAST_LOOK_BACK * FORECAST_WIDTH, says = FORECAST_HORIZON * FORECAST_TARGETS;
-    float *past = room->memory + room->used, *base = past + reads;
-    if (room->size - room->used < reads + says) return -1;
-    room->used += reads + says;
-    ensue_tensor outputs[MODEL_OUTPUTS], inputs[2] = {
+    long knows = FORECAST_HORIZON * 2 * FORECAST_CALENDAR;
+    float *past = room->memory + room->used, *base = past + reads, *known_ahead = base + says;
+    if (room->size - room->used < reads + says + knows) return -1;
+    room->used += reads + says + knows;
+    ensue_tensor outputs[MODEL_OUTPUTS], inputs[3] = {
         {3, {FORECAST_LOOK_BACK, 1, FORECAST_WIDTH}, past, NULL, 'f'},
         {3, {FORECAST_HORIZON, 1, FORECAST_TARGETS}, base, NULL, 'f'},
+        {3, {FORECAST_HORIZON, 1, 2 * FORECAST_CALENDAR}, known_ahead, NULL, 'f'},
     };
+    if (!FORECAST_MEMBERS) inputs[1] = inputs[2];
     int failed = 0;
     for (int known = 0; steps && !known; steps -= !known)
         for (long k = 0; k < FORECAST_TARGETS; k++) known |= !isnan(values[(steps - 1) * FORECAST_COLUMNS + k]);
     if (steps < FORECAST_LEAST || !steps) return -2;
     read_past(values, steps, work, past, &failed);
+    for (long b = 0; FORECAST_CALENDAR && b < FORECAST_LOOK_BACK; b++)
+        if (b >= FORECAST_LOOK_BACK - steps)
+            turns(phases, steps - FORECAST_LOOK_BACK + b, past + (b + 1) * FORECAST_WIDTH - 2 * FORECAST_CALENDAR);
+    for (long h = 0; FORECAST_CALENDAR && h < FORECAST_HORIZON; h++) turns(phases, steps + h, known_ahead + h * 2 * FORECAST_CALENDAR);
     if (FORECAST_MEMBERS) read_base(values, steps, isnan(clock) ? (double)(steps - 1) : clock, work, base, &failed);
     if (failed) return -3;
     if (model_run(inputs, outputs, room)) return -1;
