@@ -27,6 +27,8 @@ MANY = "".join(
 )
 GENRES = f"train many.jsonl --task classify --text plot --label genres --run many {TINY}"
 TAGGED = "train tagged.csv --label y --separator ; --run tagged --epochs 1"
+AHEAD = f"train sales.csv {DRY} --task forecast --target sales --horizon 2"
+AGES = f"train ages.csv {DRY} --task regress --text letter --label age --set model.linear=mixed"
 LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
 
 
@@ -171,6 +173,9 @@ TABLE = [
            f"train static.csv {DRY} --time day --target sales --horizon 2 {{0}} k",
            {"static.csv": "day,sales,k\n" + "".join(
                line + f",{k}\n" for k, line in enumerate(days(30).splitlines()))}),
+    Advice("; give them with --future FILE", "predict promoted", r"with (--future) FILE",
+           "predict promoted {0} future.csv",
+           {"future.csv": "day,promo\n2021-03-02,1\n2021-03-03,2\n"}),
     # --- runs -------------------------------------------------------------------------------------
     Advice("there is no run here; train one", "evaluate nothing", ENSUE, f"{{0}} {TINY}"),
     Advice("there is no run here; name the files to train on", "train --run nowhere",
@@ -293,6 +298,18 @@ TABLE = [
            "model.family=segment --set model.look_back=10 --set model.segment=3",
            r"(model\.look_back), 10", "train sales.csv --dry-run --set model.family=segment --set "
            "{0}=12 --set model.segment=3"),
+    Advice("needs model.time, a column", f"{AHEAD} --time '' --set 'model.calendar=[\"weekday\"]'",
+           r"needs (model\.time)", f"{AHEAD} --set 'model.calendar=[\"weekday\"]' --set {{0}}=day"),
+    Advice("linear: a gaussian alone can be mixed", f"{AGES} --set model.distribution=mixture",
+           r"expected (model\.distribution) = (gaussian)",
+           f"{AGES} --set {{0}}={{1}}", {"ages.csv": "letter,age\n" + "".join(
+               f"a fine film about the town number {k},{k % 50}.5\n" for k in range(40))}),
+    Advice("or say model.categorical if they are right",
+           "train nearly.csv --task table --label y --run nearly --epochs 1",
+           r"or say (model\.categorical)",
+           "train nearly.csv --task table --label y --run nearly2 --epochs 1 --set '{0}=[\"a\"]'",
+           {"nearly.csv": "a,b,y\n" + "".join(f"{k % 9 if k % 40 else 'n.d.'},{k % 7},"
+                                              f"{'pq'[k % 2]}\n" for k in range(200))}, code=0),
     # --- of one's own understanding ---------------------------------------------------------------
     Advice("for other numbers choose --cost squares", "backprop --y 5", r"choose (--cost squares)"),
     Advice("that are each there or not choose --output logistic",
@@ -334,5 +351,6 @@ RUNS = {
     "mine": f"films.csv --task language --text review {SMALL} --set model.cell=mine.py:Mine",
     "begun": "films.csv --base mine --epochs 1 --set model.cell=mine.py:Mine",
     "table": "numbers.csv --label y --epochs 1",
+    "promoted": "promo.csv --time day --target sales --known promo --horizon 2 --epochs 1",
 }
 EVALUATED = ("lab", "evaluated")

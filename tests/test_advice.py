@@ -58,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "tickets.csv": f"id,subject,priority,hours\n{tickets}",
         "numbers.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{k % 2}\n" for k in range(40)),
         "sales.csv": f"day,sales\n{days(60)}",
+        "promo.csv": "day,sales,promo\n" + days(60, more=",1").replace("23.5,1", "29.5,2"),
         "mine.py": CELL,
         "labelled.txt": "".join(f"{('good', 'bad')[k % 2]} the film {k}\n" for k in range(60)),
     }  # fmt: skip
@@ -125,7 +126,7 @@ def spoken(node: ast.AST) -> str:
 def advised(file: Path) -> Iterator[str]:
     """The texts of a file, docstrings and help aside, that name an option or a command."""
     source = file.read_text("utf-8")
-    if "--" not in source and "ensue " not in source:
+    if not ADVICE.search(source):
         return
     tree = ast.parse(source)
     above = {own: node for node in ast.walk(tree) for own in ast.iter_child_nodes(node)}

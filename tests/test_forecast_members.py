@@ -304,3 +304,16 @@ def test_blocks_are_counted_by_the_time_that_origins_span() -> None:
         folds = list(folds_of(series, settings, Mixture((), np.zeros(0), SEASON, ROOM)))
         assert max(len(own.origins) for own in folds) <= MOST_ORIGINS
         assert (blocks_of(folds) <= FEW_BLOCKS) == few
+
+
+def test_what_repeats_the_past_counts_only_where_nothing_is_better() -> None:
+    settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
+    draw = np.random.default_rng(3)
+    steady = {"noise": 20 + draw.normal(size=72), "walk": np.arange(72) % SEASON + 0.0}
+    kinds = {}
+    for name, values in steady.items():
+        series = part_of_table({"y": values.tolist()}, settings).series
+        members = chosen(series, settings, SEASON).mixture.members
+        kinds[name] = [own.kind for own in members]
+    assert "repeated" not in kinds["noise"]
+    assert kinds["walk"][0] == "repeated"  # each season exactly as the one before

@@ -564,6 +564,22 @@ def test_columns_beside_a_text_are_named(tmp_path: Path, ensue: Ensue) -> None:
     assert "not used: id (an identifier)\n" in err
 
 
+@pytest.mark.parametrize("said", [[], ["model.horizon=5"]])
+def test_columns_beside_a_series_are_named(said: list[str], tmp_path: Path) -> None:
+    """A text beside dates and numbers had been passed over without a word."""
+    content = csv(
+        "ticket_id,day,subject,hours",
+        lambda m, k: (1000 + k, DAYS[k], m.text(6), m.number()),
+    )
+    path = written(tmp_path, "tickets.csv", content)
+    inferred = infer({"train": [path], "label": "hours"}, "forecast", said)
+    (line,) = [own.text for own in inferred.messages if own.text.startswith("not used: ")]
+    assert line == "not used: ticket_id (an identifier), subject (texts, 6 words on average)"
+    parts = csv("year,month,sales", lambda m, k: (2010 + k // 12, k % 12 + 1, m.number()))
+    _, messages = infer({"train": [written(tmp_path, "sales.csv", parts)]}, None, said)
+    assert not any(own.text.startswith("not used: ") for own in messages)
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -90,18 +90,25 @@ def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
             for key, value in keys.items()
             if key not in sample.settings.get(table, {})
         ]
-    if found and "kinds" in vars(sample):
+    looked_at = "rows" if _series(guess) else "kinds"
+    if (found or _series(guess)) and looked_at in vars(sample):
         lines += _not_used(sample, guess)
     return lines
+
+
+def _series(guess: Guess) -> bool:
+    """Whether all columns that are read are named, as those of a series are."""
+    return "targets" in guess.tables.get("model", {})
 
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
     """The columns that are passed over; beside a text, how they are learned from as well."""
     beside = bool(guess.data.get("text") or sample.data.text)
-    said = [*guess.data.values(), *guess.tables.values(), sample.data.table()]
-    used = str(said)
+    said = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
+    times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
+    used = str([*said, times])
     left = [own for own in sample.kinds.values() if repr(own.name) not in used]
-    kinds = (*ASIDE, *BESIDE) if beside else ASIDE
+    kinds = (*ASIDE, *BESIDE) if beside or _series(guess) else ASIDE
     told = [own for own in left if own.kind in kinds]
     if not told:
         return []

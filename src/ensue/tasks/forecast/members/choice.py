@@ -305,6 +305,8 @@ def _mixed(
     blocks = blocks_of(folds)
     worst = (1 + DOUBT / blocks**0.5) * min(own[0] for own in kept)
     kept = sorted((own for own in kept if own[0] <= worst), key=lambda own: own[0])
+    # what repeats the past is there to fall back on: beside others it only adds its noise
+    kept = [own for own in kept if own is kept[0] or own[1].kind != RepeatedMember.kind]
     scores = np.array([own[0] for own in kept])
     every = [np.concatenate([own[2][k] for k in range(len(folds))], 1) for own in kept]
     truth = np.concatenate([fold.truth for fold in folds], 1)
