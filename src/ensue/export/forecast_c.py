@@ -22,9 +22,7 @@ def is_forecast(exported: Exported) -> bool:
     """Whether C can forecast from the numbers of a series alone: no panel, and nothing but the
     columns and the calendar is read."""
     step = exported.before[0]
-    return step["step"] == "series" and not any(
-        step[key] for key in ("ids", "static", "known")
-    )
+    return step["step"] == "series" and not any(step[key] for key in ("ids", "static", "known"))
 
 
 def forecast_files(exported: Exported) -> dict[str, str]:
