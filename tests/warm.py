@@ -90,8 +90,6 @@ def ask(place: str, words: list[str]) -> int:
 def load_everything() -> None:
     """Imports what commands import, so that a forked process need not. The commands themselves
     are left out: in the help they stand in the order in which they were loaded."""
-    import torch._dynamo  # noqa: F401  optimisers load it
-
     import ensue
 
     for module in pkgutil.walk_packages(ensue.__path__, "ensue."):

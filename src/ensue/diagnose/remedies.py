@@ -24,6 +24,7 @@ from ensue.diagnose.observe import Observed, RowTrack, Track
 from ensue.engine.bptt import step_leaves
 from ensue.engine.interpreter import Blocks, evaluate
 from ensue.engine.recording import recording
+from ensue.training.torch_optimisers import Adam
 
 RATE = 0.01  # of Adam, for updates by the regulariser alone
 
@@ -102,7 +103,7 @@ def regularise(
     parameters: Sequence[nn.Parameter], look: Callable[[], Observed], updates: int
 ) -> Regularised:
     """Updates the parameters by Ω alone. look: states and derivatives as they are now."""
-    optimiser = torch.optim.Adam(parameters, lr=RATE)
+    optimiser = Adam(parameters, lr=RATE)
     before = 0.0
     for update in range(updates):
         cost = omega(tracks_of(look()))

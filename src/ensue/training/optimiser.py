@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ensue.errors import RunError
 from ensue.training.layer_rates import ALL_LEARN, LayerRates
+from ensue.training.torch_optimisers import SGD, Adam, AdamW
 
 if TYPE_CHECKING:
     from ensue.training.settings import TrainSettings
@@ -26,15 +27,15 @@ class OptimiserKind:
 
 
 def _sgd(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
-    return torch.optim.SGD(groups, lr=s.rate, momentum=s.momentum, fused=True)
+    return SGD(groups, lr=s.rate, momentum=s.momentum, fused=True)
 
 
 def _adam(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
-    return torch.optim.Adam(groups, lr=s.rate, betas=s.betas, fused=True)
+    return Adam(groups, lr=s.rate, betas=s.betas, fused=True)
 
 
 def _adamw(groups: Any, s: TrainSettings) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(groups, lr=s.rate, betas=s.betas, fused=True)
+    return AdamW(groups, lr=s.rate, betas=s.betas, fused=True)
 
 
 # By the value of `train.optimiser`: a new one is a row here, and nothing else.

@@ -29,6 +29,7 @@ from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError
 from ensue.tasks import checks
 from ensue.tasks.baselines.ngrams import Ngrams
+from ensue.training.torch_optimisers import LBFGS
 
 
 class Presence:
@@ -152,7 +153,7 @@ def _regression(
     targets: class numbers (rows,) or zeros and ones (rows, k)."""
     rows = len(targets)
     w, b = torch.zeros_like(ratios), ratios.new_zeros(ratios.shape[1])
-    optimiser = torch.optim.LBFGS(
+    optimiser = LBFGS(
         [w, b],
         max_iter=iterations,
         history_size=6,

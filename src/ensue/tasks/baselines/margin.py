@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ensue.tasks.baselines.sparse import SparseMatrix
+from ensue.training.torch_optimisers import LBFGS
 
 ITERATIONS = 60
 TOLERANCE = 1e-3  # of the gradient's norm, as a share of what it was at the start
@@ -71,7 +72,7 @@ def _solved(
     closure()
     assert w.grad is not None
     norm = float(w.grad.abs().max())
-    search = torch.optim.LBFGS(
+    search = LBFGS(
         [w, b],
         max_iter=ITERATIONS,
         history_size=8,

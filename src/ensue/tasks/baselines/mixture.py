@@ -12,6 +12,7 @@ from torch.nn.functional import logsigmoid, softplus
 
 from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import FLOOR, Gaussian
+from ensue.training.torch_optimisers import LBFGS
 
 DOUBT = 2.0  # what (log a/½)² + (log b/½)² count for
 ITERATIONS = 100
@@ -64,7 +65,7 @@ def fitted_mixture(networks: Sequence[Tensor], ngrams: Tensor, targets: Tensor) 
     rows = torch.arange(len(targets))
     sign = 2 * targets - 1  # p where a label is there, 1 − p where it is not
     from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    search = LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         search.zero_grad()
@@ -132,7 +133,7 @@ def fitted_numbers(networks: Sequence[Tensor], linear: Tensor, values: Tensor) -
         return EVEN
     members, linear, values = [z.double() for z in networks], linear.double(), values.double()
     free = torch.zeros(4, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([free], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    search = LBFGS([free], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def settings() -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return 0.5 * free[0].exp(), 0.5 * free[1].exp(), free[2], free[3].exp()

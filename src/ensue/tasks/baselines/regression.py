@@ -25,6 +25,7 @@ from ensue.tasks.baselines.features import Transform
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical
 from ensue.tasks.rows.fixed_width import RowSource
 from ensue.training import Carried, Outcome, TrainSettings, fit
+from ensue.training.torch_optimisers import LBFGS
 
 ITERATIONS = 200  # of L-BFGS, at most
 DESCENT = TrainSettings.of(
@@ -63,7 +64,7 @@ def least_squares(x: Tensor, y: Tensor, ridge: float = 0.0) -> tuple[Tensor, Ten
 
 def minimise(network: nn.Module, cost: Callable[[], Tensor], iterations: int = ITERATIONS) -> None:
     """Moves the parameters to a minimum of the cost, by L-BFGS over all rows at once."""
-    optimiser = torch.optim.LBFGS(
+    optimiser = LBFGS(
         [own for own in network.parameters() if own.requires_grad],
         max_iter=iterations,
         tolerance_grad=1e-9,

@@ -25,6 +25,7 @@ from ensue.tasks import checks
 from ensue.tasks.label.chain_features import ENDS, OFFSETS, ChainFeatures
 from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.packed_chains import PackedRows, expectations
+from ensue.training.torch_optimisers import LBFGS
 
 STRENGTH = 0.1
 ITERATIONS = 120
@@ -167,7 +168,7 @@ def fit_linear_chain(
     features = ChainFeatures.learn({w: n for w, n in zip(words, counts, strict=True) if n})
     cost = ChainCost(SeenWords(features, words, steps), steps, targets, labels, strength)
     weights = cost.zeros()
-    search = torch.optim.LBFGS(
+    search = LBFGS(
         weights,
         max_iter=iterations,
         history_size=HISTORY,

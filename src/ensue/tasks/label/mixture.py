@@ -20,6 +20,7 @@ from torch import Tensor
 from ensue.tasks import checks
 from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.crf import score_of
+from ensue.training.torch_optimisers import LBFGS
 
 DOUBT = 2.0  # what (log 2·network)² + (log 2·linear)² count for
 ITERATIONS = 20
@@ -86,7 +87,7 @@ def fitted_weights(batches: Sequence[ScoredChains]) -> ChainMixture:
     2·(log 2b)² beside the cost, so that few rows move them little. Of several networks the mean
     cost."""
     from_equal = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+    search = LBFGS([from_equal], max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def cost() -> Tensor:
         total = DOUBT * from_equal.detach().square().sum()
