@@ -143,6 +143,49 @@ TABLE = Asked(
 )
 
 
+TREES = ["(1 (0 not) (0 bad))", "(0 (0 very) (0 bad))", "(1 (0 so) (0 very) (1 good) (0 !))"]
+
+
+def _brackets(random: Generator, depth: int = 4) -> str:
+    if not depth or random.random() < 0.3:
+        return str(random.choice(["not", "(bad)", "very", "(0 good)", "unknown", "(1 so)"]))
+    below = [_brackets(random, depth - 1) for _ in range(random.integers(1, 5))]
+    return f"({random.choice(['', '0 ', '1 '])}{' '.join(below)})"
+
+
+FOREST = Asked(
+    [*TREES, "((not) (bad))", "(good)", "((0 not (1 (0 so) bad)))", "(0 <b> (1 <script>))"],
+    lambda random: f"(1 {_brackets(random)} {_brackets(random)})",
+)
+SOLD = ("2021-01-31", "3 Mar 2022", "2020-02-29T23:30", "2021-06-30T23:30+05:00", "31.12.2019")
+
+
+def _sale(random: Generator) -> dict[str, Any]:
+    day = np.datetime64("2019-01-01") + int(random.integers(0, 1500))
+    return {**_row(random), "sold": "" if random.random() < 0.1 else str(day)}
+
+
+SALE = Asked(
+    [
+        *({"area": 60.0, "town": "Gouda", "sold": own} for own in SOLD),
+        {**TABLE.chosen[1], "sold": ""},
+    ],
+    _sale,
+)
+
+
+def _review(random: Generator) -> dict[str, Any]:
+    price = "" if random.random() < 0.1 else float(random.uniform(1, 40))
+    country = str(random.choice(["nl", "fr", "de", "no", ""]))
+    return {"review": _text(random), "price": price, "country": country}
+
+
+REVIEWS = Asked(
+    [{"review": own, "price": 12.5, "country": "nl"} for own in (*TEXTS[:2], "", MARKUP)],
+    _review,
+)
+
+
 def _pictures() -> list[tuple[Any, str]]:
     random = np.random.default_rng(0)
     return [

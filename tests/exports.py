@@ -16,12 +16,15 @@ from export_questions import (
     AHEAD,
     ASKED,
     DATED,
+    FOREST,
     LINES,
     MATCHED,
     PAIRS,
     PANEL,
     PICTURES,
+    REVIEWS,
     SAID,
+    SALE,
     SALES,
     SENTENCES,
     SERIES,
@@ -31,6 +34,7 @@ from export_questions import (
     STEPS,
     TABLE,
     TEXTS,
+    TREES,
     VECTORS,
     WORDS,
     Asked,
@@ -97,6 +101,57 @@ def classifier(**model: Any) -> Any:
 def labeller(members: int = 1, **model: Any) -> Any:
     own = ensue.Labeller(model={**SMALL, **model}, train=QUICK, members=members)
     return own.fit(SENTENCES)
+
+
+def _reviewed(kind: Any) -> Any:
+    """Texts with columns beside them."""
+    rows = [
+        {
+            "review": TEXTS[k % 6],
+            "price": 5.0 + k % 30 if k % 11 else None,
+            "country": ["nl", "fr", "de"][k % 3],
+            "stars": float(k % 30) if kind is ensue.Regressor else ["bad", "good"][k % 30 > 15],
+        }
+        for k in range(60)
+    ]
+    own = kind(model=SMALL, train=QUICK)
+    return own.fit(rows, text="review", label="stars", columns=["price", "country"])
+
+
+def _sold() -> Any:
+    """A table with a column of dates, which is read as features by default."""
+    rows = [
+        {
+            "area": float(k % 50) + 40,
+            "town": ["Delft", "Gouda", "Leiden"][k % 3],
+            "sold": str(np.datetime64("2019-01-01") + 17 * k) if k % 9 else None,
+            "price": 2.0 * (k % 50) + k,
+        }
+        for k in range(80)
+    ]
+    return ensue.TableModel(train={"epochs": 3}).fit(rows, target="price")
+
+
+def subwords(kind: Any, *rows: Any) -> Any:
+    text = {"level": "subwords", "subword_count": 60}
+    own = {**SMALL, **({"family": "recurrent"} if kind is ensue.LanguageModel else {})}
+    return kind(model=own, text=text, train=QUICK).fit(*rows)
+
+
+def _trees(members: int = 1, whole: bool = False, **model: Any) -> Any:
+    rows: list[Any] = TREES * 8
+    if whole:
+        rows = [(tree, "yes" if tree.startswith("(1") else "no") for tree in rows]
+    own = {"hidden_size": 6, "embedding_size": 5, **model}
+    return ensue.TreeClassifier(model=own, train=QUICK, members=members).fit(rows)
+
+
+def in_tree(answer: Any) -> dict[str, Any]:
+    return {**classes_of_tree(answer), "tree": answer.tree}
+
+
+def classes_of_tree(answer: Any) -> dict[str, Any]:
+    return {"label": answer.label, "probabilities": dict(answer.probabilities)}
 
 
 def _table(target: str) -> Any:
@@ -236,6 +291,12 @@ ROWS: dict[str, Row] = {
     ),
     "classify, several": Row(_several, WORDS, classes),
     "classify, characters": Row(_characters, WORDS, classes),
+    "classify, subwords": Row(lambda: subwords(ensue.Classifier, LABELLED), WORDS, classes),
+    "translate, subwords": Row(lambda: subwords(ensue.Translator, PAIRS, PAIRS), SAID, text),
+    "language, subwords": Row(lambda: subwords(ensue.LanguageModel, LINES, LINES), SPOKEN, bits),
+    "classify, columns": Row(lambda: _reviewed(ensue.Classifier), REVIEWS, classes),
+    "regress, columns": Row(lambda: _reviewed(ensue.Regressor), REVIEWS, number),
+    "table, dates": Row(_sold, SALE, number),
     "classify, vectors": Row(_of_vectors, STEPS, classes),
     "regress": Row(_regressor, WORDS, number),
     "regress, mixture": Row(
@@ -246,6 +307,10 @@ ROWS: dict[str, Row] = {
     "table": Row(lambda: _table("kind"), TABLE, classes),
     "table, number": Row(lambda: _table("price"), TABLE, number),
     "image": Row(_image, SHOWN, classes),
+    "tree": Row(_trees, FOREST, in_tree),
+    "tree, whole, two": Row(
+        lambda: _trees(2, whole=True, combine="mean", cell="LSTM"), FOREST, in_tree
+    ),
     "label, alone": Row(lambda: labeller(linear_share=0, output="stepwise"), ASKED, tags),
     "label, two": Row(lambda: labeller(2, output="crf", character_size=4), ASKED, tags),
     "language": Row(_language, SPOKEN, bits),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from export_questions import TEXTS
@@ -31,7 +32,8 @@ from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.exported import REFUSED
-from ensue.tasks.rows import exported as rows_exported
+from ensue.tasks.rows.exported import LinearScores
+from ensue.tasks.task import Task
 
 pytest.importorskip("onnxruntime")
 DOCS = Path(__file__).parent.parent / "docs"
@@ -102,7 +104,14 @@ def test_two_hundred_answers_are_those_of_predict(name: str, tmp_path: Path) -> 
 
 WITH_LINEAR = ("label", "regress", "table")
 IN_C = ["classify", "label", "regress", "match", "table", "language", "translate", "forecast"]
-IN_C += ["classify, transformer", "classify, both ways"]
+IN_C += [
+    "classify, transformer",
+    "classify, both ways",
+    "classify, convolution",
+    "image",
+    "caption",
+]
+IN_C += ["classify, columns", "table, dates"]
 
 
 @needs_c
@@ -131,7 +140,7 @@ def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     written = write_traced(made("classify").traced, tmp_path / "model.c")
     assert written.combinations == 24
     names = {own.name for own in written.files}
-    library = {"tensors.h", "shapes.h", "operators.h"}
+    library = {"tensors.h", "shapes.h", "windows.h", "operators.h"}
     assert names == {"model.c", "model.h", "example.c", "preprocess.json"} | library
     folder = tmp_path / "model.c"
     compile_c([str(folder / "example.c"), str(folder / "model.c")], str(folder / "example"))
@@ -172,11 +181,10 @@ def test_too_little_memory_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "the room is too small\n")
 
 
-def test_every_task_is_exported_or_refused_by_name() -> None:
-    own = {name for name, task in TASKS.items() if "exported" in vars(type(task))}
-    assert own == {name.split(",")[0] for name in ROWS}
-    with pytest.raises(OptionError, match="tree: a whole model of this task"):
-        TASKS["tree"].exported(object())  # type: ignore[arg-type]
+def test_every_task_is_exported() -> None:
+    assert {*TASKS} == {name.split(",")[0] for name in ROWS}
+    with pytest.raises(OptionError, match="tree: a whole model of a task of your own"):
+        Task.exported(TASKS["tree"], object())  # type: ignore[arg-type]
 
 
 def test_what_cannot_be_exported_is_refused_by_name(tmp_path: Path) -> None:
@@ -199,14 +207,15 @@ def test_the_docs_print_the_table_of_refusals() -> None:
         assert f"| {what} | {instead} |" in page, what
 
 
-def test_columns_that_are_not_the_text_s_are_refused() -> None:
-    model = made("classify").model
-    wider = replace(
-        model.learned.text_linear,
-        weights=model.learned.text_linear.weights.repeat(2, 0),
-    )
-    with pytest.raises(OptionError, match="columns of a table beside the text"):
-        rows_exported.linear_member(wider, model.learned.tokenisers.input, "classify")
+def test_weights_of_two_classes_are_stored_once_where_one_is_the_other_negated() -> None:
+    own = made("classify").model.learned.text_linear
+    columns, values = torch.tensor([[0, 2]]), torch.tensor([[1.0, 0.5]])
+    for scale in (1.0, 1.5):
+        weights = own.weights * np.array([1.0, scale], np.float32)
+        linear = LinearScores(replace(own, weights=weights))
+        assert len(linear.weight) == (1 if scale == 1 else 2)
+        expected = torch.from_numpy(weights[0] + 0.5 * weights[2] + own.bias)
+        torch.testing.assert_close(linear(columns, values)[0], expected)
 
 
 def test_a_sabotaged_model_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:

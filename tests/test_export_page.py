@@ -88,7 +88,7 @@ def in_address(question: Any) -> str:
 
 def by_place(wanted: dict[str, Any], labels: list[str]) -> dict[str, Any]:
     """As a page gives it: the probabilities of classes in their order."""
-    if "label" not in wanted:
+    if not labels:
         return wanted
     return {**wanted, "probabilities": [wanted["probabilities"][own] for own in labels]}
 
@@ -128,7 +128,8 @@ def test_a_page_answers_in_a_browser(name: str, tmp_path: Path) -> None:
         found = chromium.value(ASK_ALL % json.dumps([*map(in_address, asked)]))
     assert chromium.said == []
     assert [address.split("#")[0] for address in chromium.requests] == [page.as_uri()]
-    labels = own.traced.exported.after[0].get("labels", [])
+    (after,) = own.traced.exported.after
+    labels = after["labels"] if after["step"] == "labels" else []
     largest = 0.0
     for question, (answer, foreign, shown), wanted in zip(
         asked, found, row.wanted(own.model, asked), strict=True

@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_export_models import needs_node
+from exports import ROWS, made
+from test_export_models import SANITIZERS, needs_c, needs_node
 from test_forecast_members import HORIZON, MEMBERS, ROOM, SEASON, ground_of, learned, walk
 
 from ensue.data.time.axis import time_column
 from ensue.data.time.spacing import Spacing, spacing_of
 from ensue.errors import DataError
+from ensue.export.forecast_c import RUNTIME as RUNTIME_C
+from ensue.export.forecast_c import _members
 from ensue.export.graph_code import RUNTIME
-from ensue.export.model import example_piece
+from ensue.export.model import example_piece, write_traced
 from ensue.export.module import IN_JAVASCRIPT
-from ensue.export.programs import node_program
-from ensue.tasks.forecast.members.exported import reads_of
+from ensue.export.programs import compile_c, node_program
+from ensue.tasks.exported import reads_of
 
 pytest.importorskip("onnxruntime")
 TIMES = {
@@ -164,6 +167,85 @@ def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
     for name, found in zip(MEMBERS, in_javascript(script, given, tmp_path), strict=True):
         for got, said in zip(found, wanted(name), strict=True):
             np.testing.assert_allclose(got, said, rtol=1e-10, err_msg=name)
+
+
+C_MAIN = """
+#include <stdio.h>
+#include "members.h"
+%(tables)s
+%(series)s
+int main(void)
+{
+    static double y[100], wide[100 + ROOM], work[4000], found[HORIZON];
+    for (unsigned long m = 0; m < sizeof forecast_members / sizeof *forecast_members; m++) {
+        const double *raw = series;
+        for (unsigned long s = 0; s < sizeof counts / sizeof *counts; raw += counts[s++]) {
+            long n = counts[s];
+            for (long t = 0; t < n; t++)
+                y[t] = !isnan(raw[t]) ? raw[t] : t >= SEASON ? y[t - SEASON] : t ? y[t - 1] : 0;
+            for (long t = 0; t < ROOM + n; t++) wide[t] = y[t < ROOM ? 0 : t - ROOM];
+            ensue_ground own = {raw, y, wide, NULL, n, ROOM, 0, HORIZON, 0, (double)n - 1, work};
+            ensue_said(&own, forecast_members + m, found);
+            for (long h = 0; h < HORIZON; h++) printf("%%.17g\\n", found[h]);
+        }
+    }
+    return 0;
+}
+"""
+
+
+@needs_c
+def test_members_in_c_say_the_same(tmp_path: Path) -> None:
+    """Under the sanitizers."""
+    every = [{"kind": MEMBERS[name].kind, "share": 1.0, **facts(name)} for name in MEMBERS]
+    sizes = {"ROOM": ROOM, "SEASON": SEASON, "HORIZON": HORIZON}
+    listed = ", ".join("NAN" if np.isnan(v) else repr(float(v)) for v in np.concatenate(SERIES))
+    numbers = [
+        *(f"#define {name} {value}" for name, value in sizes.items()),
+        f"static const double series[] = {{{listed}}};",
+        f"static const long counts[] = {{{', '.join(str(len(own)) for own in SERIES)}}};",
+    ]
+    tables = {"tables": "\n".join(_members(every)), "series": "\n".join(numbers)}
+    (tmp_path / "main.c").write_text(C_MAIN % tables)
+    (tmp_path / "members.h").write_text((RUNTIME_C / "members.h").read_text())
+    compile_c([str(tmp_path / "main.c")], str(tmp_path / "main"), (*SANITIZERS, "-O0"))
+    done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = np.array(done.stdout.split(), float).reshape(len(MEMBERS), len(SERIES), HORIZON)
+    for name, own in zip(MEMBERS, found, strict=True):
+        for got, said in zip(own, wanted(name), strict=True):
+            np.testing.assert_allclose(got, said, rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.slow
+@needs_c
+@pytest.mark.parametrize(
+    "name", ["forecast, mixed", "forecast, mixed walk", "forecast, dates", "forecast, step by step"]
+)
+def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
+    """From numbers to numbers, as `predict` does; too few steps are told."""
+    own, row = made(name), ROWS[name]
+    folder = tmp_path / "model.c"
+    write_traced(own.traced, folder)
+    sources = [str(folder / source) for source in ("example.c", "forecast.c", "model.c")]
+    compile_c(sources, str(folder / "example"), (*SANITIZERS, "-O1"))
+    for question, answer in zip(row.questions, own.wanted, strict=True):
+        words = [str(folder / "example")]
+        if "month" in question:
+            year, month = map(int, question["month"][-1].split("-"))
+            words.append(str(12 * year + month - 1))
+            months = (*range(month - len(question["month"]), month), *range(month, month + 5))
+            sales = [*question["sales"], *["nan"] * 5]
+            given = "\n".join(f"{k % 12 / 12} {v}" for k, v in zip(months, sales, strict=True))
+        else:
+            given = "\n".join(map(repr, question["sales"]))
+        done = subprocess.run(words, input=given, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found = np.array(done.stdout.split(), float).reshape(-1, 3).T
+        for key, got in zip(("value", "low", "high"), found, strict=True):
+            np.testing.assert_allclose(got, answer[key]["sales"], rtol=1e-4, err_msg=key)
+    done = subprocess.run(words, input="nan", capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "there are too few steps\n")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Exported layers beside the engine and torch.nn: microseconds a step, and bytes.
 
-One sequence of `STEPS` steps, one row, one thread; the median of several runs, in processor time:
-other work on the machine counts little. Bytes are those of the file that is written, of C those of
-its weights.
+One sequence of `STEPS` steps, one row, one thread; the median of several rounds in which every form
+runs once, in processor time: other work on the machine counts little. Bytes are those of the file
+that is written, of C those of its weights.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,15 @@ class Subject:
     peer: torch.nn.Module | None
 
 
+@dataclass(frozen=True)
+class ReadyForm:
+    """One form of a layer, ready to run. seconds: of one sequence, measured now; size: bytes of
+    what is written."""
+
+    seconds: Callable[[], float]
+    size: int = 0
+
+
 def measure(runs: int, tell: Callable[[str], None]) -> Iterator[Measured]:
     """tell: hears of forms that nothing can run here."""
     for name, (cell, peer) in CELLS.items():
@@ -79,44 +89,61 @@ def measure(runs: int, tell: Callable[[str], None]) -> Iterator[Measured]:
             layer = Recurrent(cell(), hidden, hidden).eval()
             own = None if peer is None else peer(hidden, hidden).eval()
             subject = Subject(layer, torch.randn(STEPS, 1, hidden), own)
-            for form, run in FORMS.items():
-                if form == "torch.nn" and own is None:
-                    continue
-                try:
-                    seconds, size = run(subject, runs)
-                except (NoProgram, MissingExtra) as error:
-                    tell(f"{form}: {error}")
-                    continue
-                yield Measured(name, hidden, form, 1e6 * seconds / STEPS, size)
+            with ExitStack() as open_ones:
+                ready = _ready(subject, open_ones, tell)
+                found = _interleaved(ready, runs)
+            for form, seconds in found.items():
+                yield Measured(name, hidden, form, 1e6 * seconds / STEPS, ready[form].size)
 
 
-def _median(run: Callable[[], Any], runs: int) -> float:
-    """Seconds of a run, after some that are not counted."""
+def _ready(
+    subject: Subject, open_ones: ExitStack, tell: Callable[[str], None]
+) -> dict[str, ReadyForm]:
+    found = {}
+    for form, started in FORMS.items():
+        if form == "torch.nn" and subject.peer is None:
+            continue
+        try:
+            found[form] = open_ones.enter_context(started(subject))
+        except (NoProgram, MissingExtra) as error:
+            tell(f"{form}: {error}")
+    return found
+
+
+def _interleaved(ready: Mapping[str, ReadyForm], runs: int) -> dict[str, float]:
+    """The median of each one's seconds: in every round each runs once, so that what else the
+    machine does falls on all of them. One round is not counted."""
+    rounds = [{form: own.seconds() for form, own in ready.items()} for _ in range(runs + 1)]
+    return {form: statistics.median(own[form] for own in rounds[1:]) for form in ready}
+
+
+def _timed(run: Callable[[], Any]) -> float:
+    """Seconds of a run."""
+    begin = time.process_time()
     for _ in range(AT_ONCE):
         run()
-    found = []
-    for _ in range(runs):
-        begin = time.process_time()
-        for _ in range(AT_ONCE):
-            run()
-        found.append((time.process_time() - begin) / AT_ONCE)
-    return statistics.median(found)
+    return (time.process_time() - begin) / AT_ONCE
 
 
-@torch.no_grad()
-def _in_torch(layer: torch.nn.Module, x: Tensor, runs: int) -> tuple[float, int]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _median(lambda: layer(x), runs), 0
-    finally:
-        torch.set_num_threads(threads)
+@contextmanager
+def _in_torch(layer: torch.nn.Module, x: Tensor) -> Iterator[ReadyForm]:
+    @torch.no_grad()
+    def seconds() -> float:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            return _timed(lambda: layer(x))
+        finally:
+            torch.set_num_threads(threads)
+
+    yield ReadyForm(seconds)
 
 
-def _in_onnx(own: Subject, runs: int) -> tuple[float, int]:
+@contextmanager
+def _in_onnx(own: Subject) -> Iterator[ReadyForm]:
     data = onnx_model(stack_of(own.layer)).SerializeToString()
     session, given = session_of(data), {"x": own.x.numpy()}
-    return _median(lambda: session.run(None, given), runs), len(data)
+    yield ReadyForm(lambda: _timed(lambda: session.run(None, given)), len(data))
 
 
 C_MAIN = """
@@ -128,76 +155,94 @@ static float x[%(input)d], y[%(output)d], state[%(state)d];
 int main(void)
 {
     if (fread(x, 4, %(input)d, stdin) != %(input)d) return 3;
-    for (int run = 0; run < %(runs)d; run++) {
+    while (getchar() != EOF) {
         clock_t begin = clock();
         for (int again = 0; again < %(at_once)d; again++) {
             model_start(state);
             model_run(x, %(steps)d, state, y, 0);
         }
         printf("%%.9g\\n", (double)(clock() - begin) / CLOCKS_PER_SEC / %(at_once)d);
+        fflush(stdout);
     }
     return y[0] > 1e30f;
 }
 """
 
 
-def _in_c(stack: Stack, x: Tensor, runs: int) -> tuple[float, int]:
+@contextmanager
+def _in_c(stack: Stack, x: Tensor) -> Iterator[ReadyForm]:
     own = CFile(stack, "model")
     sizes = {"input": STEPS * stack.input_size, "output": STEPS * stack.output_size}
-    counts = {"state": stack.state_size, "runs": runs, "steps": STEPS, "at_once": AT_ONCE}
-    main = C_MAIN % {**sizes, **counts}
+    main = C_MAIN % {**sizes, "state": stack.state_size, "steps": STEPS, "at_once": AT_ONCE}
     with temporary_folder() as name:
         folder = Path(name)
         (folder / "model.c").write_text(own.text(), encoding="utf-8")
         (folder / "main.c").write_text(main, encoding="utf-8")
         files = [str(folder / "model.c"), str(folder / "main.c")]
         compile_c(files, str(folder / "program"), ("-O3", "-march=native", "-ffast-math"))
-        return _printed([str(folder / "program")], x), own.flash
+        with _program([str(folder / "program")], x) as seconds:
+            yield ReadyForm(seconds, own.flash)
 
 
 NODE_MAIN = """
-import { readFileSync } from "node:fs";
-const { start, run, OUTPUT } = await import(process.argv[2]);
-const data = readFileSync(0), steps = Number(process.argv[3]);
-const x = new Float32Array(data.buffer.slice(data.byteOffset, data.byteOffset + data.length));
-const y = new Float32Array(steps * OUTPUT);
-const again = Number(process.argv[5]);
-for (let k = 0; k < Number(process.argv[4]) + 1; k++) {
+import { readSync, writeSync } from "node:fs";
+const { start, run, INPUT, OUTPUT } = await import(process.argv[2]);
+const steps = Number(process.argv[3]), again = Number(process.argv[4]);
+const x = new Float32Array(steps * INPUT), y = new Float32Array(steps * OUTPUT);
+const bytes = new Uint8Array(x.buffer), asked = new Uint8Array(1);
+for (let at = 0; at < bytes.length; ) at += readSync(0, bytes, at);
+while (readSync(0, asked)) {
     const begin = process.cpuUsage();
     for (let n = 0; n < again; n++) run(x, steps, start(), y);
     const { user, system } = process.cpuUsage(begin);
-    if (k >= 1) console.log((user + system) / 1e6 / again);
+    writeSync(1, `${(user + system) / 1e6 / again}\\n`);
 }
 """
 
 
-def _in_javascript(own: Subject, runs: int) -> tuple[float, int]:
-    text = javascript_source(stack_of(own.layer))
+@contextmanager
+def _in_javascript(own: Subject) -> Iterator[ReadyForm]:
+    text, node = javascript_source(stack_of(own.layer)), node_program()
     with temporary_folder() as name:
         folder = Path(name)
         (folder / "model.mjs").write_text(text, encoding="utf-8")
         (folder / "main.mjs").write_text(NODE_MAIN, encoding="utf-8")
         files = [str(folder / "main.mjs"), str(folder / "model.mjs")]
-        words = [node_program(), *files, str(STEPS), str(runs), str(AT_ONCE)]
-        return _printed(words, own.x), len(text)
+        with _program([node, *files, str(STEPS), str(AT_ONCE)], own.x) as seconds:
+            yield ReadyForm(seconds, len(text))
 
 
-def _printed(command: list[str], x: Tensor) -> float:
-    """The median of the seconds that a program prints, one a line."""
-    given = np.ascontiguousarray(x.numpy(), np.float32).tobytes()
-    done = subprocess.run(command, input=given, capture_output=True, timeout=600)
-    if done.returncode:
-        raise EnsueError(f"{command[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
-    return statistics.median(map(float, done.stdout.split()))
+@contextmanager
+def _program(command: list[str], x: Tensor) -> Iterator[Callable[[], float]]:
+    """A program that reads x and then, for each byte that it is sent, prints the seconds of one
+    run."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        given, told = process.stdin, process.stdout
+        assert given is not None
+        assert told is not None
+        given.write(np.ascontiguousarray(x.numpy(), np.float32).tobytes())
+
+        def seconds() -> float:
+            given.write(b"\n")
+            given.flush()
+            line = told.readline()
+            if not line:
+                _, why = process.communicate()
+                raise EnsueError(f"{command[0]} failed: {why.decode(errors='replace')[-500:]}")
+            return float(line)
+
+        yield seconds
+        process.communicate()
 
 
-FORMS: dict[str, Callable[[Subject, int], tuple[float, int]]] = {
-    "native": lambda own, runs: _in_torch(own.layer, own.x, runs),
+FORMS: dict[str, Callable[[Subject], AbstractContextManager[ReadyForm]]] = {
+    "native": lambda own: _in_torch(own.layer, own.x),
     "ONNX Runtime": _in_onnx,
-    "C99": lambda own, runs: _in_c(stack_of(own.layer), own.x, runs),
-    "C99, int8": lambda own, runs: _in_c(stack_of(own.layer, "int8"), own.x, runs),
+    "C99": lambda own: _in_c(stack_of(own.layer), own.x),
+    "C99, int8": lambda own: _in_c(stack_of(own.layer, "int8"), own.x),
     "JavaScript": _in_javascript,
-    "torch.nn": lambda own, runs: _in_torch(_known(own.peer), own.x, runs),
+    "torch.nn": lambda own: _in_torch(_known(own.peer), own.x),
 }
 
 

@@ -259,7 +259,7 @@ def make_data(
         int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the rows.")
     ] = 1,
 ) -> None:
-    """Write a built-in data set to a file, to try the other commands on."""
+    """Write a built-in data set to a file, to try commands on."""
     from ensue.data.tasks.write import write_task
 
     about = write_task(task, file, rows=rows, steps=steps, depth=depth, part=part, seed=seed)

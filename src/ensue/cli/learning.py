@@ -126,7 +126,7 @@ class TrainOptions(Request):
 )
 @requested
 def train(wanted: TrainOptions, said: Said) -> None:
-    """Train a model on your files, or resume a run that was interrupted.
+    """Train a model on your files, or resume an interrupted run.
 
     What is not given is inferred from the data and printed. The same command resumes a run;
     `ensue evaluate RUN` tests the model.

@@ -207,7 +207,7 @@ class LabelOptions:
 @studies.command("labels")
 @grouped
 def labels_command(options: LabelOptions) -> None:
-    """Draw quality over the number of labels, with the base and without.
+    """Draw quality over the number of labels, with base and without.
 
     Trains runs on 100, 300, 1,000, … and all rows of the training part of RUN, drawn so that fewer
     are among more: each once from the base, with the settings of RUN, and once without it, with

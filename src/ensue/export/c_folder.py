@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from ensue.errors import EnsueError
+from ensue.export.forecast_c import forecast_files, is_forecast
 from ensue.export.graph_c import GraphC
 from ensue.export.languages import C99
 from ensue.export.programs import SECONDS, compile_c, temporary_folder
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
 RUNTIME = Path(__file__).parent / "runtime_c"
-LIBRARY = ("tensors.h", "shapes.h", "operators.h")
+LIBRARY = ("tensors.h", "shapes.h", "windows.h", "operators.h")
 MEMORY = 64_000_000  # bytes that a comparison may take
 
 
@@ -45,6 +46,7 @@ def folder_files(
     files = {"model.c": "\n".join(source), "model.h": _header(exported)}
     files |= {name: (RUNTIME / name).read_text(encoding="utf-8") for name in LIBRARY}
     files["example.c"] = _example(exported.graphs[0])
+    files |= forecast_files(exported) if is_forecast(exported) else {}
     files["preprocess.json"] = json.dumps(exported.description(), ensure_ascii=False)
     return {name: text.encode() for name, text in files.items()}
 
@@ -199,7 +201,8 @@ def run_folder(
         }
         (folder / "main.c").write_text(main, encoding="utf-8")
         program = str(folder / "grid")
-        compile_c([str(folder / "model.c"), str(folder / "main.c")], program, flags)
+        sources = [name for name in ("model.c", "forecast.c", "main.c") if (folder / name).exists()]
+        compile_c([str(folder / name) for name in sources], program, flags)
         requests = b"".join(_request(names.index(name), inputs) for name, inputs in cases)
         done = subprocess.run([program], input=requests, capture_output=True, timeout=SECONDS)
     if done.returncode:

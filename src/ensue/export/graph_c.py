@@ -4,7 +4,7 @@ other; its cells as functions, printed from their own equations. No memory but t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,11 +149,17 @@ class GraphC:
         return ["{", *indent([f"T parts[{many}] = {{{given}}};", call, *back]), "}"]
 
     def _split(self, node: Node) -> list[str]:
-        """Parts of one axis, whose sizes are known."""
-        sizes = self.known.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        """Parts of one axis, whose sizes are known, or which are equal."""
+        axis, lines, first = node.attributes.get("axis", 0), list[str](), 0
+        if len(node.inputs) < 2 or node.inputs[1] < 0:
+            many = len(node.outputs)
+            return [
+                f"v[{own}] = op_equal_part(room, &v[{node.inputs[0]}], {axis}, {many}, {k});"
+                for k, own in enumerate(node.outputs)
+            ]
+        sizes = self.known.get(node.inputs[1])
         if sizes is None:
             raise refuse("c", "Split")
-        axis, lines, first = node.attributes.get("axis", 0), [], 0
         for number, size in zip(node.outputs, sizes.ravel().tolist(), strict=True):
             lines.append(
                 f"v[{number}] = op_part(room, &v[{node.inputs[0]}], {axis}, {first}, {size});"
@@ -278,15 +284,55 @@ def _spelled(value: Any) -> str:
     return C99().number(value) if isinstance(value, float) else str(value)
 
 
+def _windows(own: GraphC, node: Node, kernel: Sequence[int]) -> str:
+    """How the windows of a convolution or a pooling move; of a sequence, as those of one line."""
+    given, rank = node.attributes, len(kernel)
+    if rank > 2 or given.get("auto_pad", "NOTSET") not in ("NOTSET", b"NOTSET"):
+        raise refuse("c", node.operator)
+    pads = given.get("pads", [0] * (2 * rank))
+    each = [
+        (kernel, 1),
+        (given.get("strides", [1] * rank), 1),
+        (given.get("dilations", [1] * rank), 1),
+        (pads[:rank], 0),
+        (pads[rank:], 0),
+    ]
+    listed = [
+        "{" + ", ".join(map(str, [none] * (2 - rank) + list(own))) + "}" for own, none in each
+    ]
+    return f"(ensue_windows){{{', '.join(listed)}, {given.get('ceil_mode', 0)}}}"
+
+
+def _convolution(own: GraphC, node: Node) -> str:
+    weights = own.known.get(node.inputs[1])
+    if weights is None:
+        raise refuse("c", node.operator)
+    given = ", ".join(own.given(node, k) for k in range(3))
+    groups, windows = node.attributes.get("group", 1), _windows(own, node, weights.shape[2:])
+    return f"op_conv(room, {given}, {groups}, {windows})"
+
+
+def _pooling(how: str) -> Call:
+    def call(own: GraphC, node: Node) -> str:
+        windows = _windows(own, node, node.attributes["kernel_shape"])
+        whole = node.attributes.get("count_include_pad", 0)
+        return f"op_pool(room, {own.given(node, 0)}, '{how}', {whole}, {windows})"
+
+    return call
+
+
 CALLS: Mapping[str, Call] = {
     **{name: _one(own) for name, own in ONE.items()},
     **{name: _two(own) for name, own in TWO.items()},
     **{name: _reduced(how) for name, how in SUMS.items()},
+    "AveragePool": _pooling("/"),
+    "BatchNormalization": _several("op_batch_normalise", 5, ("epsilon", 1e-5)),
     "Cast": _cast,
     "CastLike": _cast,
     "Clip": _several("op_clip", 3),
     "Concat": _joined,
     "ConstantOfShape": _filled,
+    "Conv": _convolution,
     "Div": _divided,
     "Expand": _several("op_expand", 2),
     "Gather": _several("op_gather", 2, ("axis", 0)),
@@ -296,6 +342,7 @@ CALLS: Mapping[str, Call] = {
     "LayerNormalization": _several("op_normalise", 3, ("axis", -1), ("epsilon", 1e-5)),
     "LogSoftmax": _softmax(1),
     "Max": _extreme("f_max"),
+    "MaxPool": _pooling(">"),
     "Min": _extreme("f_min"),
     "MatMul": _several("op_matmul", 2),
     "Range": _several("op_range", 3),

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
 from ensue.export.c_folder import folder_files, run_folder
+from ensue.export.forecast_c import is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
+from ensue.export.packing import packed
 from ensue.export.page.page import page_of
 from ensue.export.streaming import streamed
 from ensue.export.writing import Written
@@ -34,6 +36,7 @@ QUESTIONS = {  # what stands behind predict.py, by the first step that is done t
     "row": """'{"column": "value"}'""",
     "picture": "picture.npy",
     "series": "'[1.0, 2.0, 3.0]'",
+    "brackets": "'(S (NP the cat) (VP sat))'",
     "vectors": "'[[1.0, 2.0]]'",
     "scale": "'[[1.0, 2.0]]'",
 }
@@ -147,9 +150,10 @@ def _difference(expected: NDArray[Any], got: NDArray[Any], what: str, shapes: st
 def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     exported = model.exported
     made = {name: network_model(own, weights) for name, own in model.graphs.items()}
-    about = json.dumps(exported.description(), ensure_ascii=False)
+    about = exported.description()
     first = next(iter(made.values()))
-    for key, value in {"ensue.task": exported.task, "ensue.preprocess": about}.items():
+    small = json.dumps(packed(about), ensure_ascii=False)
+    for key, value in {"ensue.task": exported.task, "ensue.preprocess": small}.items():
         first.metadata_props.add(key=key, value=value)
     data = {name: own.SerializeToString() for name, own in made.items()}
     worst = 0.0
@@ -163,7 +167,7 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
         worst = compare_outputs(exported, weights, run, "ONNX")
     named = [path.name, *(f"{path.stem}.{name}.onnx" for name in list(made)[1:])]
     files = dict(zip(named, data.values(), strict=True))
-    files[path.stem + ".preprocess.json"] = about.encode()
+    files[path.stem + ".preprocess.json"] = json.dumps(about, ensure_ascii=False).encode()
     files["predict.py"] = example_text(exported).encode()
     asked = QUESTIONS.get(exported.before[0]["step"], "'a text'")
     remark = f"try it: python predict.py {path.name} {asked}"
@@ -206,7 +210,10 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
             raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
         worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
     path.mkdir(exist_ok=True)
-    remark = f"try it: cd {path} && cc -std=c99 example.c model.c -lm -o example && ./example 2 3"
+    sources, asked = "example.c model.c", "2 3"
+    if is_forecast(model.exported):
+        sources, asked = "example.c forecast.c model.c", "< numbers"
+    remark = f"try it: cd {path} && cc -std=c99 {sources} -lm -o example && ./example {asked}"
     return _written(path, files, unchecked, worst, remark)
 
 

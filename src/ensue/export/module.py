@@ -16,6 +16,7 @@ import torch
 from ensue.errors import EnsueError
 from ensue.export.graph_code import RUNTIME, graph_text
 from ensue.export.javascript import DECODERS
+from ensue.export.packing import packed
 from ensue.export.programs import SECONDS, node_program, temporary_folder
 from ensue.tasks.exported import Exported
 
@@ -40,7 +41,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
 # the files that a step needs beside those that every model has; of both languages
 PIECES: Mapping[str, tuple[str, ...]] = {
     "ngrams": ("ngrams",),
-    "row": ("row",),
+    "row": ("times", "row"),
     "picture": ("picture",),
     "word parts": ("words",),
     "chain features": ("words",),
@@ -49,8 +50,11 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "search": ("search",),
     "series": ("times", "series"),
     "members": ("mixed",),
+    "merges": ("subwords",),
     "stream": ("stream",),
+    "brackets": ("tree",),
 }
+PARTS = ("members", "merges")  # of a step, that want files of their own
 ALWAYS = ("tensors", "operators", "text", "answer")
 
 
@@ -58,7 +62,7 @@ def pieces(exported: Exported) -> list[str]:
     """The files that the steps of a model need, each once."""
     steps = reversed([*exported.before, *exported.after])
     needed = [
-        key for step in steps for key in (step["step"], "members" * bool(step.get("members")))
+        key for step in steps for key in (step["step"], *(own for own in PARTS if step.get(own)))
     ]
     found = dict.fromkeys(name for key in needed for name in PIECES.get(key, ()))
     return list(found)  # those of the steps after come first: others may build on them
@@ -68,7 +72,7 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
     """The module: MODEL, GRAPHS, and the functions that run them."""
     about = exported.description()
     about["before"] = [_in_javascript(step) for step in about["before"]]
-    facts = json.dumps(about, ensure_ascii=True).replace("<", "\\u003c")
+    facts = json.dumps(packed(about), ensure_ascii=True).replace("<", "\\u003c")
     graphs = ",\n".join(
         f"{json.dumps(name)}: {graph_text(own, weights)}" for name, own in traced.items()
     )
@@ -77,7 +81,8 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
     return "\n".join(
         [
             "// Written by `ensue export`.",
-            f"export const MODEL = {facts};",
+            (RUNTIME / "packing.js").read_text(encoding="utf-8"),
+            f"export const MODEL = unpacked({facts});",
             *DECODERS.values(),
             *runtime,
             f"export const GRAPHS = {{\n{graphs}\n}};",
@@ -87,21 +92,38 @@ def module_text(exported: Exported, traced: Mapping[str, onnx.ModelProto], weigh
 
 
 def _tokenise_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+    if step["name"] not in PATTERNS:
+        return dict(step)
     pattern, flags = PATTERNS[step["name"]]
     kept = {k: v for k, v in step.items() if not k.startswith("pattern")}
     return {**kept, "javascript": pattern, "flags": flags}
 
 
-def _series_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+def _reads_in_javascript(reads: Mapping[str, Any]) -> dict[str, Any]:
     def written(pattern: str) -> str:
         return pattern.replace("(?P<", "(?<").replace("(?P=s)", r"\k<s>")
 
-    reads = {key: list(map(written, step["reads"][key])) for key in ("patterns", "either")}
-    return {**step, "reads": {**step["reads"], **reads}}
+    return {**reads, **{key: list(map(written, reads[key])) for key in ("patterns", "either")}}
+
+
+def _series_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {**step, "reads": _reads_in_javascript(step["reads"])}
+
+
+def _row_in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:
+    features = [
+        {**own, "reads": own["reads"] and _reads_in_javascript(own["reads"])}
+        for own in step["features"]
+    ]
+    return {**step, "features": features}
 
 
 # steps whose patterns are Python's
-IN_JAVASCRIPT = {"tokenise": _tokenise_in_javascript, "series": _series_in_javascript}
+IN_JAVASCRIPT = {
+    "tokenise": _tokenise_in_javascript,
+    "series": _series_in_javascript,
+    "row": _row_in_javascript,
+}
 
 
 def _in_javascript(step: Mapping[str, Any]) -> dict[str, Any]:

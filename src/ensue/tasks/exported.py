@@ -14,13 +14,16 @@ step below stands what it writes.
     row, picture                      of a table; bytes of a picture
     begin                             the word and the state before a text
     stream                            the states before all that is read
+    brackets                          the nodes of a tree, and the inputs of its first leaf
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
-search (for the best text), steps ahead (in the units of the data).
+search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of a
+tree to its root).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,6 +33,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.subwords import UNKNOWN_PIECE, WORD, Subwords
+from ensue.data.time.dates import (
+    AUTO,
+    CALLED_DATE,
+    CALLED_UNIX,
+    CLOCK,
+    EITHER,
+    MILLISECONDS,
+    PATTERNS,
+    SECONDS,
+)
 from ensue.data.tokenise import TOKENISERS, Tokeniser
 from ensue.errors import OptionError
 
@@ -154,19 +168,43 @@ class Exported:
 
 def tokenise_step(tokeniser: Tokeniser, given: str = "question", to: str = "tokens") -> Step:
     """How text is cut: with the patterns, so that no reader has to know them."""
-    kind = TOKENISERS[tokeniser.name]
+    kind, options = TOKENISERS[tokeniser.name], tokeniser.to_dict()
+    options.pop("subwords")
+    step = {"step": "tokenise", "from": given, "to": to, **options}
     if kind is None:
-        raise refuse("subwords")
+        assert tokeniser.subwords is not None
+        return {**step, **_merges(tokeniser.subwords)}
     patterns = kind.patterns()
-    options = {k: v for k, v in tokeniser.to_dict().items() if k != "subwords"}
+    return {**step, "pattern": patterns.any.pattern, "pattern_ascii": patterns.ascii.pattern}
+
+
+def _merges(subwords: Subwords) -> dict[str, Any]:
+    """Of byte-pair encoding: the letters that it knows, and the pairs that are merged, first ones
+    first."""
+    own = json.loads(subwords.definition)
+    model, cut = own["model"], own["pre_tokenizer"] or {}
+    plain = (
+        model["type"] == "BPE"
+        and cut.get("type") == "Metaspace"
+        and cut.get("prepend_scheme") == "always"
+        and own["normalizer"] is None
+        and not any(model.get(key) for key in ("fuse_unk", "byte_fallback", "ignore_merges"))
+    )
+    if not plain:
+        raise refuse("subwords")
+    pairs = [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
     return {
-        "step": "tokenise",
-        "from": given,
-        "to": to,
-        **options,
-        "pattern": patterns.any.pattern,
-        "pattern_ascii": patterns.ascii.pattern,
+        "letters": "".join(sorted(token for token in model["vocab"] if len(token) == 1)),
+        "merges": [" ".join(pair) for pair in pairs],
+        "unknown": UNKNOWN_PIECE,
+        "word": WORD,
     }
+
+
+def joining(tokeniser: Tokeniser) -> dict[str, Any]:
+    """How tokens become a text: what stands between them; of subwords, what begins a word."""
+    kind = TOKENISERS[tokeniser.name]
+    return {"between": "", "word": WORD} if kind is None else {"between": kind.between, "word": ""}
 
 
 def look_up_step(vocabulary: Sequence[str], given: str = "tokens", to: str = "words") -> Step:
@@ -182,19 +220,33 @@ def count_step(given: str, to: str = "lengths") -> Step:
     return {"step": "count", "from": given, "to": to}
 
 
+def reads_of(column: str, order: str) -> dict[str, Any]:
+    """How the times of a column are written, in patterns."""
+    units = ((1.0, SECONDS), (1e3, MILLISECONDS)) if CALLED_UNIX.fullmatch(column) else ()
+    return {
+        "patterns": [own + CLOCK for own in PATTERNS],
+        "either": [own + CLOCK for name, own in EITHER.items() if order in (AUTO, name)],
+        "unix": [[unit, list(bounds)] for unit, bounds in units],
+        "compact": bool(CALLED_DATE.fullmatch(column)),
+    }
+
+
 # --- what cannot be ------------------------------------------------------------------------------
 
 # by key: what it is, and what to do instead. docs/export.md prints it
 REFUSED: dict[str, tuple[str, str]] = {
     "task": (
-        "a whole model of this task (of trees: its steps follow each tree, not a sequence)",
-        "train a classifier on the words",
+        "a whole model of a task of your own that does not say how (`exported`)",
+        "export its layers with ensue.export.write",
+    ),
+    "subwords": (
+        "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
+        "train with --set text.level=subwords",
     ),
     "ensemble": (
         "an ensemble of several models",
         "export one of them, a trial of the selection",
     ),
-    "subwords": ("a subword tokeniser", "train with --set text.level=words"),
     "ngrams": (
         "n-grams of words beside the network (model.ngrams)",
         "train with --set model.linear=mixed",
@@ -216,15 +268,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "train with --set model.direction=forward",
     ),
     "c": (
-        "an operator that C does not have yet, as convolutions over pictures",
+        "an operator that C does not have yet",
         "export it as ONNX or JavaScript",
     ),
     "javascript": ("an operator that JavaScript does not have yet", "export it as ONNX"),
-    "features": (
-        "hand-made features of a table (model.features), as dates have by default",
-        "train on numbers and categories",
-    ),
-    "columns": ("columns of a table beside the text", "train on the text alone"),
     "both ways": (
         "streaming of a network that reads what comes after a step (bidirectional, transformer, "
         "convolution)",

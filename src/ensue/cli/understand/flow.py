@@ -149,7 +149,7 @@ class FlowOptions:
 )
 @grouped
 def flow(options: FlowOptions) -> None:
-    """Show how gradients flow through time: vanishing, exploding, gates.
+    """Show how gradients flow through time: vanish, explode, gates.
 
     Of a trained run, or of a cell with fresh weights: the derivative of late states by early ones
     over distance, beside its bound; where the cost's gradient arrives; gates over time; what each

@@ -28,6 +28,24 @@ const ANSWERS = {
         share: (found) => (other) => (found.value - other.value) / Math.max(1e-9, found.high - found.low),
         hint: () => "Blue words make the number larger, orange ones smaller. Press a word to try another in its place.",
     },
+    nodes: {
+        show: (place, found) => {
+            const rows = made("div"), whole = found.values.reads.inner !== null, shownAs = (own) => (whole ? own.label : own.answer);
+            const drawn = (own) => {
+                const box = made("span", own.bare ? "" : "node", own.word);
+                if (own.bare) return box;
+                const label = made("small", "", own === found.values.root ? found.label : shownAs(own));
+                box.append(...own.children.map(drawn), label);
+                box.style.setProperty("--hue", hue(label.textContent));
+                if (own.p) box.title = `${own.answer}: ${percent(Math.max(...own.p))}`;
+                return box;
+            };
+            bars(rows, Object.entries(found.probabilities), (k) => Object.keys(found.probabilities)[k] === found.label);
+            const tree = made("div", "tree");
+            tree.append(drawn(found.values.root));
+            place.replaceChildren(rows, tree);
+        },
+    },
     chain: {
         show: (place, found) => {
             const line = made("div", "tagged");
@@ -63,11 +81,12 @@ const ANSWERS = {
                 return own;
             }));
             bars(next, rows, (k) => k === 0);
-            const choose = made("div", "tokens"), field = FIELDS.text, between = MODEL.after[0].between;
+            const choose = made("div", "tokens"), field = FIELDS.text, { between, word: sign } = MODEL.after[0];
+            const joint = (text, word) => (sign ? text + word.replaceAll(sign, " ") : text + (text && between && !text.endsWith(between) ? between : "") + word);
             choose.append(...rows.map(([word]) => {
                 const own = made("button", "plain", shown(word));
                 own.type = "button";
-                own.addEventListener("click", () => { field.value += (field.value && between && !field.value.endsWith(between) ? between : "") + word; show(); field.focus(); });
+                own.addEventListener("click", () => { field.value = joint(field.value, word); show(); field.focus(); });
                 return own;
             }));
             const more = made("button", "plain", "Write on");

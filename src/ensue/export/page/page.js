@@ -89,9 +89,9 @@ function read(place) {
 
 /* The words of a question, of each of its texts: what each does for the answer, and what another would do in its
    place. */
-const [FIRST_STEP] = MODEL.before, READ = FIRST_STEP.step === "pair" ? FIRST_STEP.to : [FIRST_STEP.from];
+const [FIRST_STEP] = MODEL.before, READ = FIRST_STEP.step === "pair" ? FIRST_STEP.to : [FIRST_STEP.text?.to ?? FIRST_STEP.from];
 const TEXTS = MODEL.before.filter((step) => step.step === "tokenise" && READ.includes(step.from));
-const askedWith = (texts) => (texts.length === 1 ? texts[0] : texts);
+const askedWith = (texts) => (FIRST_STEP.text ? { ...QUESTION.value(), [FIRST_STEP.text.name]: texts[0] } : texts.length === 1 ? texts[0] : texts);
 const replaced = (texts, side, t, words) => texts.map((own, k) => (k === side ? [...own.slice(0, t), ...words, ...own.slice(t + 1)] : own));
 
 function words() {
@@ -175,7 +175,7 @@ function show() {
 }
 
 byId("title").textContent = document.title;
-const TASKS_SHOWN = { classify: "A classifier", regress: "A regressor", label: "A labeller", match: "A matcher of two texts", language: "A language model", translate: "A translator", forecast: "A forecaster", table: "A model of a table", image: "A model of pictures", caption: "A captioner" };
+const TASKS_SHOWN = { classify: "A classifier", regress: "A regressor", label: "A labeller", match: "A matcher of two texts", language: "A language model", translate: "A translator", forecast: "A forecaster", tree: "A classifier of trees", table: "A model of a table", image: "A model of pictures", caption: "A captioner" };
 byId("about").textContent = `${TASKS_SHOWN[MODEL.task] ?? "A model"} that runs in this page. Nothing you type leaves it.`;
 const QUESTION = QUESTIONS[MODEL.before[0].step];
 byId("question-title").textContent = QUESTION.title;

@@ -26,6 +26,7 @@ const asNumbers = {
 
 const QUESTIONS = {
     tokenise: asText,
+    brackets: { ...asText, title: "A tree in brackets" },
     vectors: asNumbers,
     scale: asNumbers,
     pair: {
@@ -48,6 +49,12 @@ const QUESTIONS = {
                 FIELDS[name] = own;
                 return label;
             };
+            const begin = ({ reads, how, mean }) => (!reads ? String(Number(mean.toPrecision(3))) : how === "scaled" ? new Date(mean * DAY).toISOString().slice(0, 10) : "");
+            const read = [...new Set(step.features.map((own) => own.name))].map((name) => {
+                const own = made("input"), [first] = step.features.filter((other) => other.name === name).map(begin).filter(Boolean);
+                own.value = given[name] ?? first ?? new Date().toISOString().slice(0, 10);
+                return field(name, own);
+            });
             const numbers = step.numbers.map(({ name, mean }) => {
                 const own = made("input");
                 own.inputMode = "decimal";
@@ -64,8 +71,14 @@ const QUESTIONS = {
                 own.value = given[name] ?? known[0];
                 return field(name, own);
             });
-            place.className = "fields";
-            place.append(...numbers, ...categories);
+            const fields = made("div", "fields");
+            fields.append(...numbers, ...categories, ...read);
+            if (step.text) {
+                const { name } = step.text;
+                FIELDS[name] = textField(name, given[name], show);
+                place.append(FIELDS[name]);
+            }
+            place.append(fields);
         },
         value: () => Object.fromEntries(Object.entries(FIELDS).map(([name, own]) => [name, own.value])),
     },

@@ -42,5 +42,5 @@ export function wordsAfter(text, count, temperature = 0, random = Math.random) {
         given = { words: tensor([1, 1], Int32Array.of(word)) };
         for (const own of Object.keys(found)) if (own.startsWith("next_")) given[own.slice(5)] = found[own];
     }
-    return written.join(step.between);
+    return joined(written, step);
 }

@@ -42,21 +42,24 @@ function mixed(v) {
     return v ^ (v >> 31n);
 }
 
-function bytesOf(text) {
-    const data = atob(text), bytes = new Uint8Array(data.length);
-    for (let k = 0; k < data.length; k++) bytes[k] = data.charCodeAt(k);
-    return bytes.buffer;
-}
-
 class Block {
-    constructor({ kind, shortest, longest, hashes, idf }) {
-        Object.assign(this, { kind, shortest, longest });
-        this.hashes = new BigUint64Array(bytesOf(hashes));
-        this.idf = new Float32Array(bytesOf(idf));
-        this.known = new Map();
+    /* A hash is kept by as many bits as a number holds: the bucket, and `bytes` of what follows. */
+    constructor({ kind, shortest, longest, bits, bytes, buckets, rests, codes, idf }) {
+        Object.assign(this, { kind, shortest, longest, left: BigInt(64 - bits - 8 * bytes), known: new Map() });
+        const counts = inflated(bytesOf(buckets)), rest = bytesOf(rests), planes = inflated(bytesOf(codes));
+        const size = rest.length / bytes, values = new Float32Array(bytesOf(idf).buffer);
+        this.hashes = new Float64Array(size);
+        this.idf = Float32Array.from({ length: size }, (_, k) => values[planes[k] + 256 * planes[size + k]]);
+        for (let bucket = 0, place = 0; bucket < counts.length; bucket++)
+            for (const end = place + counts[bucket]; place < end; place++) {
+                let own = bucket;
+                for (let k = 0; k < bytes; k++) own = 256 * own + rest[place * bytes + k];
+                this.hashes[place] = own;
+            }
     }
 
-    column(hash) {
+    column(whole) {
+        const hash = Number(whole >> this.left);
         let low = 0, high = this.hashes.length;
         while (low < high) {
             const middle = (low + high) >> 1;

@@ -1,4 +1,14 @@
-/* A row of a table: numbers scaled, categories looked up. A cell may be a text or a number. */
+/* A row of a table: numbers scaled, categories looked up, dates read. A cell may be a text or a number. */
+const DATE_PARTS = { scaled: (ms) => ms / DAY, month: (ms) => new Date(ms).getUTCMonth() + 1, weekday: (ms) => weekdayOf(ms) };
+const ZONED = /^(\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*?) ?(?:Z|[+-]\d\d:?\d\d)$/;
+
+function featureCell(text, { name, how, reads }) {
+    if (!reads) {
+        if (text === "" || !Number.isFinite(Number(text))) throw new Error(`column ${name}: expected a finite number, got ${text || "nothing"}`);
+        return Number(text);
+    }
+    return DATE_PARTS[how](readTimes([how === "scaled" ? text : text.replace(ZONED, "$1")], reads).moments[0]);
+}
 
 STEPS.row = (values, step) => {
     const row = values[step.from], numbers = [], categories = [];
@@ -7,6 +17,7 @@ STEPS.row = (values, step) => {
         const own = row[name];
         return own === null || own !== own ? "" : String(own).trim();
     };
+    if (step.text) { cell(step.text.name); values[step.text.to] = row[step.text.name]; }
     for (const { name, mean, spread, indicator } of step.numbers) {
         const text = cell(name), gone = step.missing.includes(text.toLowerCase()), value = Number(text);
         if (gone ? !step.gaps : !Number.isFinite(value)) throw new Error(`column ${name}: expected a finite number, got ${text || "nothing"}`);
@@ -18,5 +29,11 @@ STEPS.row = (values, step) => {
         if (!text && !step.gaps) throw new Error(`column ${name}: expected a value, got nothing`);
         categories.push(known.indexOf(text) + 1);
     }
-    Object.assign(values, { numbers, categories });
+    Object.assign(values, { numbers, categories, feature_gone: [] });
+    for (const own of step.features) {
+        const text = cell(own.name), gone = step.missing.includes(text.toLowerCase());
+        if (gone && !step.gaps) throw new Error(`column ${own.name}: expected a value, got nothing`);
+        (values[own.to] ??= []).push(gone ? 0 : (featureCell(text, own) - own.mean) / own.spread);
+        values.feature_gone.push(gone ? 1 : 0);
+    }
 };

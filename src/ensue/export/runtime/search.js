@@ -44,7 +44,7 @@ AFTER.search = (found, step) => {
     if ("lengths" in begun) begun.lengths = whole([steps]);
     const { words, looked } = searched(step, begun, Math.floor(steps * step.factor) + step.extra + 1);
     found.tokens = words.map((word) => step.vocabulary[word]);
-    found.text = found.tokens.join(step.between);
+    found.text = joined(found.tokens, step);
     found.looked = looked;
 };
 

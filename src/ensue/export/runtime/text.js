@@ -15,11 +15,16 @@ function prepared(text, how) {
 
 function tokenise(text, how) {
     if (Array.isArray(text)) return text;
+    if (how.merges) return cut(subwords(prepared(text, how), how), how);
     let found = prepared(text, how).match(new RegExp(how.javascript, how.flags)) || [];
     if (how.numbers === "tag")
         found = found.map((own) => (/^\p{Nd}+(?:[.,]\p{Nd}+)*$/u.test(own) ? "<number>" : own));
     return cut(found, how);
 }
+
+/* One text; of subwords, the sign that begins a word is a space. */
+const joined = (tokens, { between, word }) =>
+    (word ? tokens.slice(0, 1).join("").replaceAll(word, "") + tokens.slice(1).join("").replaceAll(word, " ") : tokens.join(between));
 
 const TABLES = new Map();
 function numbersOf(step) {
@@ -34,7 +39,7 @@ const lookUp = (token, step) => numbersOf(step).get(token) ?? 1;
 
 const STEPS = {
     tokenise: (values, step) => { values[step.to] = tokenise(values[step.from], step); },
-    join: (values, step) => { values[step.to] = values[step.from].join(step.between); },
+    join: (values, step) => { values[step.to] = joined(values[step.from], step); },
     "look up": (values, step) => { values[step.to] = values[step.from].map((token) => lookUp(token, step)); },
     cut: (values, step) => { values[step.to] = cut(values[step.from], step); },
     count: (values, step) => { values[step.to] = values[step.from].length; },

@@ -2,7 +2,7 @@
 #ifndef ENSUE_OPERATORS
 #define ENSUE_OPERATORS
 
-#include "shapes.h"
+#include "windows.h"
 
 /* ---------------------------------------------------------------- sums */
 

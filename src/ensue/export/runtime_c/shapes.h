@@ -387,4 +387,11 @@ static inline T op_filled(R *room, const T *shape, float value)
     return found;
 }
 
+/* The k-th of so many equal parts of an axis; the last one may be smaller. */
+static inline T op_equal_part(R *room, const T *a, int axis, long many, long k)
+{
+    long all = a->dims[axis < 0 ? axis + a->rank : axis], size = (all + many - 1) / many;
+    return op_part(room, a, axis, k * size, k + 1 < many ? size : all - k * size);
+}
+
 #endif

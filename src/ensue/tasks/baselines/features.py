@@ -20,7 +20,6 @@ from operator import mul
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from ensue.errors import DataError, OptionError
 
@@ -138,10 +137,10 @@ class Weekday(Transform):
     def forward(self, x: Tensor) -> Tensor:
         day = x[..., self.column]
         wrong = (day != day.round()) | (day < 0) | (day > DAYS - 1)
-        if bool(wrong.any()):
+        if not torch.compiler.is_compiling() and bool(wrong.any()):
             got = float(day[wrong].flatten()[0])
             raise DataError(f"weekday: expected a whole number 0 … 6, got {got:g}")
-        return one_hot(day.long(), DAYS).to(x.dtype)
+        return (day[..., None] == torch.arange(DAYS, device=x.device)).to(x.dtype)
 
 
 class Features(Transform):

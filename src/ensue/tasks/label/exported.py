@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.data.vocabulary import SPECIALS, Vocabulary
 from ensue.metrics.spans import OUTSIDE
 from ensue.tasks.exported import (
     BATCH,
@@ -24,7 +26,7 @@ from ensue.tasks.exported import (
     refuse,
     tokenise_step,
 )
-from ensue.tasks.label.chain_features import KIND_OF, OFFSETS
+from ensue.tasks.label.chain_features import ENDS, KIND_OF, OFFSETS
 from ensue.tasks.label.crf import CRF
 from ensue.tasks.label.linear_chain import LinearChain
 from ensue.tasks.label.mixture import ChainMixture
@@ -57,7 +59,8 @@ class StepScores(nn.Module):
         self.members, self.names, self.mixture = nn.ModuleList(members), list(names), mixture
         self.linear: nn.Parameter | None = None
         if linear is not None and mixture is not None:
-            padded = np.pad(linear.weights.T, ((0, 0), (1, 0)))  # 0 is no feature
+            weights = linear.weights[_in_order(linear)]
+            padded = np.pad(weights.T, ((0, 0), (1, 0)))  # 0 is no feature
             self.linear = nn.Parameter(torch.from_numpy(padded))  # (labels, features)
 
     def forward(self, *given: Tensor) -> Tensor:
@@ -130,6 +133,25 @@ def _word_steps(
     return ReadSteps((*inputs, LENGTHS), (tokenise, step, count_step("tokens")))
 
 
+def _sorted_tokens(vocabulary: Vocabulary) -> NDArray[np.int64]:
+    """The numbers of a vocabulary's tokens in the order of the alphabet, in which they pack into a
+    third of the bytes; the special ones stay first."""
+    special, tokens = len(SPECIALS), vocabulary.tokens
+    order = sorted(range(special, len(tokens)), key=lambda number: tokens[number])
+    return np.array([*range(special), *order], np.int64)
+
+
+def _in_order(linear: LinearChain) -> NDArray[np.int64]:
+    """The rows of weights, with those of each offset's features as these are sorted."""
+    found, begin = list[NDArray[np.int64]](), 0
+    for offset in OFFSETS:
+        own = _sorted_tokens(linear.features.known[KIND_OF[offset]])
+        ends = np.arange(len(own), len(own) + len(ENDS))
+        found.append(begin + np.concatenate([own, ends]))
+        begin += len(own) + len(ENDS)
+    return np.concatenate(found)
+
+
 def _chain_steps(linear: LinearChain) -> ReadSteps:
     """The rows of weights that a step sums over, one more than their numbers; 0 is none."""
     features = linear.features
@@ -137,7 +159,10 @@ def _chain_steps(linear: LinearChain) -> ReadSteps:
         "step": "chain features",
         "from": "tokens",
         "to": "chain_columns",
-        "known": {name: list(own.tokens) for name, own in features.known.items()},
+        "known": {
+            name: [own.tokens[k] for k in _sorted_tokens(own)]
+            for name, own in features.known.items()
+        },
         "offsets": list(OFFSETS),
         "kinds": [KIND_OF[offset] for offset in OFFSETS],
         "digits": other_digits(),

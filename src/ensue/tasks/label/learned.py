@@ -18,7 +18,6 @@ from ensue.tasks import checks
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Feature
 from ensue.tasks.label.chain_features import ChainFeatures
-from ensue.tasks.label.letter_context import LetterContext
 from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
 from ensue.tasks.label.mixture import EQUAL, SAVED, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
@@ -30,6 +29,7 @@ from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.letter_context import LetterContext
 from ensue.tasks.transfer.pretrained import Beginning
 
 PART = "part "  # begins the name of a vocabulary of parts of words

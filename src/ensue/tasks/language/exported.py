@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ensue.data.tokenise import TOKENISERS
 from ensue.data.vocabulary import END, END_NUMBER
 from ensue.tasks.exported import (
     BATCH,
@@ -19,6 +18,7 @@ from ensue.tasks.exported import (
     Graph,
     Input,
     Piecewise,
+    joining,
     look_up_step,
     refuse,
     tokenise_step,
@@ -70,21 +70,19 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
     words = Input("words", (TIME, BATCH), len(learned.words))
     network = NextWords(members, [list(parts) for parts in carried])
     outputs = ("log_probabilities", *(f"next_{own.name}" for own in states))
-    kind = TOKENISERS[learned.tokeniser.name]
     before = (
         tokenise_step(learned.tokeniser),
         look_up_step(learned.words.tokens, to="said"),
         {"step": "begin", "from": "said", "to": "words", "first": members[0].first}
         | {"states": begun},
     )
-    assert kind is not None  # or the step before would have refused it
     after = {
         "step": "surprise",
         "vocabulary": list(learned.words.tokens),
         "end": END_NUMBER,
         "ends": END,
         "never": list(NEVER),
-        "between": kind.between,
+        **joining(learned.tokeniser),
     }
     graph = Graph("model", network, (words, *states), outputs)
     return Exported("language", (graph,), before, (after,), Piecewise(already=True))

@@ -4,6 +4,7 @@ a network, and the linear model beside it."""
 from __future__ import annotations
 
 import base64
+import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.tokenise import TOKENISERS, Tokeniser
+from ensue.data.tokenise import Tokeniser
 from ensue.tasks.baselines.text_features import LONGEST, SHORTEST, TextFeatures
 from ensue.tasks.baselines.text_linear import TextLinear
 from ensue.tasks.exported import (
@@ -21,8 +22,8 @@ from ensue.tasks.exported import (
     Step,
     count_step,
     cut_step,
+    joining,
     look_up_step,
-    refuse,
     tokenise_step,
 )
 from ensue.tasks.rows.inputs import LearnedInputs
@@ -68,17 +69,16 @@ def linear_steps(features: TextFeatures, tokeniser: Tokeniser) -> ReadSteps:
     inputs = (Input(COLUMNS, (BATCH, ENTRIES), width), Input(VALUES, (BATCH, ENTRIES)))
     steps, tokens = list[Step](), "tokens"
     if tokeniser.name not in WHOLE_WORDS:
-        kind, tokens = TOKENISERS[tokeniser.name], "linear_words"
-        assert kind is not None
-        steps.append({"step": "join", "from": "tokens", "to": "text", "between": kind.between})
-        steps.append(tokenise_step(Tokeniser("words"), "text", tokens))
+        tokens = "linear_words"
+        steps.append({"step": "join", "from": "tokens", "to": "joined", **joining(tokeniser)})
+        steps.append(tokenise_step(Tokeniser("words"), "joined", tokens))
     blocks = [
         {
             "kind": own.kind,
             "shortest": SHORTEST[own.kind],
             "longest": LONGEST[own.kind],
-            "hashes": _encoded(own.hashes.astype("<u8")),
-            "idf": _encoded(own.idf.astype("<f4")),
+            **_hash_table(own.hashes),
+            **_idf_table(own.idf),
         }
         for own in features.blocks
     ]
@@ -86,38 +86,65 @@ def linear_steps(features: TextFeatures, tokeniser: Tokeniser) -> ReadSteps:
     return ReadSteps(inputs, (*steps, {**step, "blocks": blocks}))
 
 
-def _encoded(values: NDArray[Any]) -> str:
-    return base64.b64encode(values.tobytes()).decode()
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _hash_table(hashes: NDArray[np.uint64]) -> dict[str, Any]:
+    """The first bits of rising hashes: how many begin with each `bits` of them, and the `bytes`
+    that follow in each. With three, one in 2²⁴ n-grams that training has not is taken for one that
+    it has; four where two known ones had the same."""
+    bits = max(1, len(hashes)).bit_length() - 1
+    for rest in (3, 4):
+        kept = hashes >> np.uint64(64 - bits - 8 * rest)
+        if (kept[1:] != kept[:-1]).all():
+            break
+    buckets = np.bincount((kept >> np.uint64(8 * rest)).astype(np.int64), minlength=1 << bits)
+    follow = kept.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - rest :]
+    return {
+        "bits": bits,
+        "bytes": rest,
+        "buckets": _encoded(zlib.compress(buckets.astype(np.uint8).tobytes(), 9)),
+        "rests": _encoded(follow.tobytes()),
+    }
+
+
+def _idf_table(idf: NDArray[np.float32]) -> dict[str, str]:
+    """The different values, rarest n-grams first, and the number of each one's in two planes: the
+    low bytes, then the high ones."""
+    values, codes = np.unique(-idf, return_inverse=True)
+    planes = codes.astype("<u2").view(np.uint8).reshape(-1, 2).T
+    return {
+        "codes": _encoded(zlib.compress(planes.tobytes(), 9)),
+        "idf": _encoded((-values).astype("<f4").tobytes()),
+    }
 
 
 class LinearScores(nn.Module):
-    """z = Σ_e values_e·weight[:, columns_e] + bias, over a row's entries e: (batch, k). weight (k,
-    columns): a scale for each of its rows is a scale for each class."""
+    """z = Σ_e values_e·weight[:, columns_e] + beside·dense + bias, over a row's entries e: (batch,
+    k). weight (k, columns): a scale for each of its rows is a scale for each class. Of two classes,
+    where one's weights are the other's with another sign, they are stored once. dense: the columns
+    beside the text, where there are any."""
 
     bias: Tensor
 
     def __init__(self, model: TextLinear) -> None:
         super().__init__()
-        weights = model.weights if len(model.weights) else np.zeros((1, len(model.bias)))
-        self.weight = nn.Parameter(torch.tensor(weights.T.copy(), dtype=torch.float32))
+        of_text = len(model.features)
+        weights = model.weights if of_text else np.zeros((1, len(model.bias)), np.float32)
+        self.opposite = weights.shape[1] == 2 and bool((weights[:, 0] == -weights[:, 1]).all())
+        stored = weights[: max(1, of_text), 1:] if self.opposite else weights[: max(1, of_text)]
+        self.weight = nn.Parameter(torch.tensor(stored.T.copy(), dtype=torch.float32))
         self.register_buffer("bias", torch.tensor(model.bias, dtype=torch.float32))
+        self.beside = nn.Parameter(torch.tensor(model.weights[of_text:].T.copy()))
 
-    def forward(self, columns: Tensor, values: Tensor) -> Tensor:
+    def forward(self, columns: Tensor, values: Tensor, dense: Tensor | None = None) -> Tensor:
         chosen = columns_of(self.weight, columns)  # (k, batch, entries)
-        found: Tensor = (chosen * values).sum(-1).t() + self.bias
-        return found
+        found: Tensor = (chosen * values).sum(-1).t()
+        z = (torch.cat([-found, found], -1) if self.opposite else found) + self.bias
+        return z if dense is None else z + dense @ self.beside.t()
 
 
 def columns_of(weight: Tensor, columns: Tensor) -> Tensor:
     """weight[:, columns], as one operator of ONNX: (rows, *shape of columns)."""
     return weight.index_select(1, columns.flatten()).reshape(len(weight), *columns.shape)
-
-
-def linear_member(
-    model: TextLinear, tokeniser: Tokeniser, task: str
-) -> tuple[LinearScores, ReadSteps]:
-    """The linear model beside a network. Columns that do not come from the text are refused."""
-    more = linear_steps(model.features, tokeniser)
-    if len(model.weights) != len(model.features):
-        raise refuse("columns", task)
-    return LinearScores(model), more

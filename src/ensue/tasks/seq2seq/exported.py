@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ensue.data.tokenise import TOKENISERS
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import Shared
-from ensue.tasks.exported import BATCH, LENGTHS, TIME, Graph, Input, Step, refuse
+from ensue.tasks.exported import BATCH, LENGTHS, TIME, Graph, Input, Step, joining
 from ensue.tasks.seq2seq.search import NEVER, Search
 from ensue.tasks.seq2seq.target import LearnedTarget
 
@@ -159,14 +158,11 @@ def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
 def search_step(how: Search, target: LearnedTarget, steps: str | int) -> Step:
     """How words are chosen. steps: of the source, which bound those of the answer: the name of a
     value, or a number."""
-    kind = TOKENISERS[target.tokeniser.name]
-    if kind is None:
-        raise refuse("subwords")
     return {
         "step": "search",
         "steps": steps,
         "vocabulary": list(target.words.tokens),
-        "between": kind.between,
+        **joining(target.tokeniser),
         "start": START_NUMBER,
         "end": END_NUMBER,
         "width": how.width,

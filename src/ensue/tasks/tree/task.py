@@ -18,6 +18,7 @@ from ensue.metrics.answers import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, scores_of
 from ensue.tasks.abilities import Draws
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import IN_MEMORY, Example
 from ensue.tasks.rows.content import Content
@@ -33,6 +34,7 @@ from ensue.tasks.tree.answer import TreeAnswer
 from ensue.tasks.tree.averaging import TreeAverages, TreeModel, network_outputs
 from ensue.tasks.tree.content import TreeContent, labels_of, tokens_of, tree_of
 from ensue.tasks.tree.explain import DrawTrees, ExplainTree
+from ensue.tasks.tree.exported import exported
 from ensue.tasks.tree.forest import Forest, TreeScores, TreeSource
 from ensue.tasks.tree.learned import LearnedTrees
 from ensue.tasks.tree.network import TreeNetwork
@@ -149,6 +151,10 @@ class Trees(RowTask[TreeSettings, LearnedTrees]):
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
         own = self.averages
         return own.evaluate(own.outputs(part, model), part, model, asked)
+
+    # ------------------------------------------------------------- taken elsewhere
+    def exported(self, model: TreeModel) -> Exported:
+        return exported(model)
 
     # ------------------------------------------------------------- kept, looked at
     def pack(self, learned: LearnedTrees) -> Packed:

@@ -9,17 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ensue.data.time.dates import (
-    AUTO,
-    CALLED_DATE,
-    CALLED_UNIX,
-    CLOCK,
-    EITHER,
-    MILLISECONDS,
-    PATTERNS,
-    SECONDS,
-)
-from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step
+from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step, reads_of
 from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
 
@@ -77,17 +67,6 @@ def _members(model: ForecastModel) -> list[dict[str, Any]]:
         if share > 0:
             found.append({"kind": own.kind, "share": share, **facts})
     return found
-
-
-def reads_of(column: str, order: str) -> dict[str, Any]:
-    """How the times of a column are written, in patterns."""
-    units = ((1.0, SECONDS), (1e3, MILLISECONDS)) if CALLED_UNIX.fullmatch(column) else ()
-    return {
-        "patterns": [own + CLOCK for own in PATTERNS],
-        "either": [own + CLOCK for name, own in EITHER.items() if order in (AUTO, name)],
-        "unix": [[unit, list(bounds)] for unit, bounds in units],
-        "compact": bool(CALLED_DATE.fullmatch(column)),
-    }
 
 
 def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool:
