@@ -113,7 +113,7 @@ ELSEWHERE: dict[str, str] = {
     'such as {"train.clip": 0.5}': "an error of Python's estimators: test_sklearn.py",
     "two parallel files as train.en,train.de": HELP,
     "example.c forecast.c model.c": "names of files, in the last line of an export",
-    "all of its layers are used, leave these settings out": "test_transfer_letters.py leaves them out",
+    "all of its layers are used": "test_transfer_letters.py leaves the settings out",
     "each direction reads half of a step's numbers": "test_transfer_directions.py has even numbers",
     "cannot go on from a prompt": "names what can: test_transfer_directions.py generates by it",
     "expected JSON of `ensue bench`": "names what wrote the file, and advises nothing",

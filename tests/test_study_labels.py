@@ -124,7 +124,8 @@ def test_a_run_without_a_base_is_refused(place: Path, ensue: Any) -> None:
 def test_a_base_that_is_gone_is_named(place: Path, tmp_path: Path, ensue: Any) -> None:
     with pytest.raises(RunError, match=r"expected the folder of a run"):
         label_curve(tmp_path / "nowhere", tmp_path)
-    config = (place / "run/config.toml").read_text()
+    assert ensue("init", *TRAIN[1:5], "run2", *TRAIN[6:], *OWN)[0] == 0
+    config = (place / "run2/config.toml").read_text()
     (tmp_path / "config.toml").write_text(config)
     with pytest.raises(RunError, match=r"its base .*lm is not there any more"):
         label_curve(tmp_path, tmp_path / "x")

@@ -167,6 +167,12 @@ def test_the_command_reads_words_beside_a_base_of_letters(
     assert "a character language model beside the words of a labeller cannot be exported" in told
 
 
+def test_layers_of_letters_are_neither_dropped_nor_added(letters: tuple[Path, Path]) -> None:
+    for given in ({"layers": 1}, {"added": 1}):
+        with pytest.raises(OptionError, match=r"stand beside the words; .*leave these settings"):
+            Labeller(base={"path": [str(own) for own in letters], **given}, **OWN).fit(TAGGED)
+
+
 def test_letters_are_labelled_by_the_layers_themselves(letters: tuple[Path, Path]) -> None:
     rows = [(list(t), ["XY"[k % 2] for k in range(len(t))]) for t in TEXTS[:8]]
     own = {**OWN, "model": {"batch_rows": 8, "linear_share": 0.0}}
