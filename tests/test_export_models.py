@@ -158,12 +158,17 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     assert mine.read_text() == "print('mine')"
     assert [own.name for own in tmp_path.iterdir()] == ["predict.py"]
     mine.unlink()
-    for _ in range(2):  # what an export wrote, the next one replaces
+    described = tmp_path / "model.preprocess.json"
+    for _ in range(2):  # what an export wrote, the next one replaces; of another task, too
         write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
+        described.write_text(described.read_text().replace('"classify"', '"regress"', 1))
     (tmp_path / "c.c").mkdir()
     (tmp_path / "c.c" / "model.c").write_text("int main(void) { return 0; }")
     with pytest.raises(OptionError, match=r"model\.c is there already"):
         write_traced(made("classify").traced, tmp_path / "c.c", unchecked=True)
+    (tmp_path / "layer.c").write_text("/* a layer */")
+    with pytest.raises(OptionError, match="is a file, and a model in C is a folder"):
+        write_traced(made("classify").traced, tmp_path / "layer.c", unchecked=True)
 
 
 @pytest.mark.slow
