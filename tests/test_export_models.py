@@ -112,6 +112,7 @@ IN_C += [
     "caption",
 ]
 IN_C += ["classify, columns", "table, dates"]
+IN_C += ["classify, ways apart", "classify, causal transformer", "classify, causal convolution"]
 
 
 @needs_c
