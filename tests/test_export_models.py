@@ -31,6 +31,7 @@ from ensue.export.onnx import layer as onnx_layer
 from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
+from ensue.tasks.classify.task import Classify
 from ensue.tasks.exported import REFUSED
 from ensue.tasks.rows.exported import LinearScores
 from ensue.tasks.task import Task
@@ -249,6 +250,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     )
     (tmp_path / "rows.jsonl").write_text(rows)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Classify, "learned_from_validation", lambda *_: "the linear model")
     small = "--set train.epochs=1 --set model.hidden_size=4 --set model.linear=alone"
     for line, code in (
         (f"train rows.jsonl --task classify --run run --quiet {small}", 0),
@@ -261,6 +263,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     told = capsys.readouterr()
     assert "wrote model.onnx" in told.out
     assert "validation accuracy:" in told.out
+    assert "the linear model learned from these rows, too" in told.out
     assert "model.exe" in told.err
 
 
