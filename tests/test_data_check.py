@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -207,12 +208,17 @@ def test_what_has_no_text_is_a_series_or_a_table() -> None:
     assert (report.ok, report.as_json()["text"], report.as_json()["label"]) == (True, None, None)
     assert report.columns["date"] == "dates"
     told = report.as_text()
-    assert "series: date: a series of 28 steps, a step each day" in told
+    assert "read as a series\n  date: a series of 28 steps, a step each day" in told
+    assert "warning" not in told
     assert "1 empty cell in sales" in told
-    shops = "".join(f"{day},{shop},{k}.5\n" for shop in "ab" for k, day in enumerate(days))
+    shops = "".join(
+        f"{day},{shop},{'' if k == 9 else k + 0.5}\n" for shop in "ab" for k, day in enumerate(days)
+    )
     Path("panel.csv").write_text(f"date,shop,sales\n{shops}")
     told = check({"train": ["panel.csv"]}, ReadOptions()).as_text()
-    assert "date: 2 series by shop, of up to 28 rows each" in told
+    assert "date: 2 series by shop, of up to 28 rows each\n  2 empty cells in sales" in told
+    assert "warning" not in told
+    assert re.search(r"train +56 +0 +– +0 ", told)  # no count of empty texts, as there are none
     customers = "".join(f"{20 + k % 9},{'ab'[k % 2]},{'ny'[k % 5 == 0]}\n" for k in range(40))
     Path("churn.csv").write_text(f"age,plan,churn\n{customers}")
     assert "text:" not in check({"train": ["churn.csv"]}, ReadOptions()).as_text()

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ensue import TableModel
 from ensue.errors import ConfigError, DataError
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.tasks.table.threshold import FEWEST, fitted_threshold
+from ensue.tasks.baselines.regression import Regression
+from ensue.tasks.table.threshold import FEWEST, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.training import Said
 
@@ -45,6 +47,40 @@ def test_a_rare_class_is_answered() -> None:
     assert any("from probability" in note for note in found.notes)
     recall = {row.name: row.recall for row in found.classes}
     assert recall["yes"] > 0.3
+
+
+def test_a_rare_class_is_answered_by_a_small_table() -> None:
+    """Its validation part has six rows of that class: too few to fit a threshold to."""
+
+    def small(**model: Any) -> TableModel:
+        own = TableModel(model={**SMALL, **model}, train=FAST)
+        return own.fit(churn(480, 1), churn(60, 5), target="churn")
+
+    rows = churn(600, 3)
+    found, before = (own.evaluate(rows) for own in (small(), small(threshold="off")))
+    assert found.scores["macro_f1"].value > before.scores["macro_f1"].value + 0.03
+    assert any("from probability" in note for note in found.notes)
+
+
+def test_a_cross_fitted_threshold_holds_on_new_rows() -> None:
+    def drawn(many: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = churn(many, seed)
+        x = torch.tensor([[row[name] for name in "abc"] for row in rows], dtype=torch.float64)
+        return x, torch.tensor([int(row["churn"] == "yes") for row in rows])
+
+    x, y = drawn(480, 1)
+    found = cross_fitted_threshold(x, y, 1, 1e-3)
+    assert found is not None
+    new, gold = drawn(4000, 2)
+    p = Regression(3, 2, "softmax").double().solve(x, y, 1e-3).answers(new).detach().numpy()[:, 1]
+    usual, fitted_one = (
+        macro_f1(class_counts(gold.numpy(), (p >= threshold).astype(np.int64), 2))
+        for threshold in (0.5, found)
+    )
+    assert fitted_one > usual + 0.02
+    y[:] = 0
+    y[: FEWEST - 1] = 1
+    assert cross_fitted_threshold(x, y, 1, 1e-3) is None
 
 
 def test_a_threshold_is_kept_and_decides(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from ensue.data.recognise.format import format_of
 from ensue.data.roles import SAMPLE, Roles, columns_of, guess_roles, header_hint, header_is_data
 from ensue.data.rows import Problem, Row, Tally, watched_rows
 from ensue.data.survey import MOST_LABELS, Pairs, Survey
-from ensue.data.time.check import series_lines
+from ensue.data.time.check import dated_column, series_lines
 from ensue.data.values import NO_LABEL
+from ensue.errors import DataError
 from ensue.escape import printable
 
 MAJORITY = 0.9
@@ -42,13 +43,15 @@ class Finding(NamedTuple):
 
 @dataclass
 class Report:
-    """What `check` found. columns: what each holds, where none of them is a text."""
+    """What `check` found. columns: what each holds, where none of them is a text; series: what
+    forecasting reads, of a table with dates and numbers."""
 
     roles: Roles | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     parts: list[Survey] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     problem_count: int = 0
+    series: list[str] = field(default_factory=list)
     warnings: list[Finding] = field(default_factory=list)
 
     @property
@@ -73,6 +76,7 @@ class Report:
             "labels": {
                 label: {part.name: part.labels[label] for part in self.parts} for label in labels
             },
+            "series": self.series,
             "problem_count": self.problem_count,
             "problems": [
                 {"file": p.place.file, "line": p.place.line, "reason": p.reason}
@@ -87,6 +91,8 @@ class Report:
         blocks = [aligned(seen, left=2)] if self.columns else [_roles_line(self.roles)]
         blocks.append(aligned(_part_table(self.parts)))
         blocks.append(aligned(_label_table(self.parts)))
+        if self.series:
+            blocks.append(["read as a series", *(f"  {line}" for line in self.series)])
         if self.warnings:
             warned = chain.from_iterable(finding.as_lines() for finding in self.warnings)
             blocks.append([_counted(len(self.warnings), "warning"), *warned])
@@ -134,18 +140,21 @@ def check(
         part.rejected = rejected.count
         report.parts.append(part)
     if text is None and label is None:
-        hints += _series(next(iter(parts.values()), ()), look)
+        try:
+            report.series = _series(next(iter(parts.values()), ()), look)
+        except DataError as problem:
+            hints.append(Finding("series", str(problem)))
     report.warnings = [*hints, *_warnings(report.parts)]
     return report
 
 
-def _series(paths: Sequence[Path | str], options: ReadOptions) -> list[Finding]:
+def _series(paths: Sequence[Path | str], options: ReadOptions) -> list[str]:
     """Of a table with dates and numbers, what forecasting would make of it."""
     sample = _first(paths, options)
-    if not sample or not series_lines(_columns(sample)):
+    if not sample or not dated_column(_columns(sample)):
         return []
     every = chain.from_iterable(read(path, options, lambda problem: None) for path in paths)
-    return [Finding("series", line) for line in series_lines(_columns(list(every)))]
+    return series_lines(_columns(list(every)))
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
@@ -315,14 +324,15 @@ def _roles_line(roles: Roles | None) -> list[str]:
 
 
 def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
-    """Rows and lengths of each part; lengths and new words stand for texts only."""
+    """Rows and lengths of each part; empty rows, lengths and new words stand for texts only."""
     head = ["part", "rows", "rejected", "empty", "duplicate", "median", "95 %", "longest", "unseen"]
     table = [head]
     for k, part in enumerate(parts):
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
         shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
-        shown[len(counts) :] = shown[len(counts) :] if part.roles.text else ["–"] * 3
+        if not part.roles.text:
+            shown = [*shown[:2], "–", shown[3], *["–"] * 3]
         table.append([part.name, *shown, unseen])
     return table
 

@@ -14,33 +14,38 @@ from ensue.errors import DataError
 FEWEST = 8  # rows of a series
 
 
+def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
+    """The first column that holds dates, of rows enough for a series; "" where none does."""
+    for name, values in columns.items():
+        there = [str(own) for own in values if own is not None and not is_missing(str(own))]
+        if len(there) >= FEWEST and not _no_dates(there, name):
+            return name
+    return ""
+
+
 def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells;
-    by which column rows of the same time belong to several series. [] where it has none."""
-    for name, values in columns.items():
-        texts = ["" if own is None else str(own) for own in values]
-        there = [text for text in texts if not is_missing(text)]
-        if len(there) < FEWEST or _no_dates(there, name):
-            continue
-        if by := _series_by(texts, {k: own for k, own in columns.items() if k != name}):
-            return [f"{name}: {by}"]
-        try:
-            column = time_column(texts, name, lambda row: f"row {row + 1}")
-            axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
-        except DataError as problem:
-            return [f"{name} holds dates, but {str(problem).splitlines()[0]}"]
-        empty = {other: _empty(own) for other, own in columns.items() if other != name}
-        told = [
-            f"{count:,} empty cell{'s' * (count > 1)} in {other}"
-            for other, count in empty.items()
-            if count
-        ]
-        if axis.spacing is None:
-            return [*axis.notes, *told]
-        first, last = axis.times[0], axis.times[-1]
-        lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
-        return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *told]
-    return []
+    by which column rows of the same time belong to several series. [] where it has no dates; raises
+    `DataError` where they are not the steps of a series."""
+    name = dated_column(columns)
+    if not name:
+        return []
+    texts = ["" if own is None else str(own) for own in columns[name]]
+    others = {other: own for other, own in columns.items() if other != name}
+    empty = _empty_lines(others)
+    if by := _series_by(texts, others):
+        return [f"{name}: {by}", *empty]
+    try:
+        column = time_column(texts, name, lambda row: f"row {row + 1}")
+        axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
+    except DataError as problem:
+        told = f"{name} holds dates, but {str(problem).splitlines()[0]}"
+        raise DataError(told) from None
+    if axis.spacing is None:
+        return [*axis.notes, *empty]
+    first, last = axis.times[0], axis.times[-1]
+    lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
+    return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *empty]
 
 
 def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> str:
@@ -59,6 +64,15 @@ def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> st
 def _no_dates(texts: Sequence[str], name: str) -> bool:
     found = spellings_of(list(texts[:50]), name)
     return not found or found[0] is NUMBER
+
+
+def _empty_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    counts = {name: _empty(values) for name, values in columns.items()}
+    return [
+        f"{count:,} empty cell{'s' * (count > 1)} in {name}"
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def _empty(values: Sequence[Any]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ensue.tasks.columns.learned import TableColumns, almost_numbers
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.saved import Saved
 from ensue.tasks.table.settings import AUTO, TableSettings
-from ensue.tasks.table.threshold import fitted_threshold
+from ensue.tasks.table.threshold import ENOUGH, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.kinds import TARGETS, target_facts, target_kind, target_of_facts
 from ensue.tasks.targets.numbers import NumberTarget
@@ -58,6 +58,18 @@ class LearnedTable:
             target = replace(target, threshold=settings.threshold)
         return cls(columns, target, linear, target_column, mixture)
 
+    def cross_fitted(self, train: Part, validation: Part, settings: TableSettings) -> LearnedTable:
+        """With a threshold of the training part, where the validation part has too few rows of the
+        rarer class to fit one."""
+        target = self.target
+        if not _tunes_threshold(target, settings):
+            return self
+        if (target.encode(validation) == target.rare).sum() >= ENOUGH:
+            return self
+        x, y = linear_inputs(self.columns, self.inputs(train, settings)), target.encode(train)
+        found = cross_fitted_threshold(x, torch.from_numpy(y), target.rare, RIDGE)
+        return replace(self, target=replace(target, threshold=found))
+
     @property
     def tokenisers(self) -> Tokenisers:
         return CELLS
@@ -90,7 +102,7 @@ class LearnedTable:
             scores, linear = [z.double() for z in outputs], self.linear_outputs(arrays).double()
             found = replace(found, mixture=fitted_mixture(scores, linear, y.to(torch.int64)))
         target = found.target
-        if isinstance(target, ClassTarget) and settings.threshold == "auto":
+        if _tunes_threshold(target, settings) and (y == target.rare).sum() >= ENOUGH:
             p = target.probabilities(found.mixed(outputs, arrays))
             fitted = fitted_threshold(p, arrays["targets"], target.rare)
             found = replace(found, target=replace(target, threshold=fitted))
@@ -135,6 +147,12 @@ class LearnedTable:
 def kind_of(train: Part, settings: TableSettings) -> str:
     """The kind of target that the settings name, or that the labels look like."""
     return target_kind(train) if settings.target == AUTO else settings.target
+
+
+def _tunes_threshold(target: Target, settings: TableSettings) -> TypeGuard[ClassTarget]:
+    """Whether the rarer of two classes is answered from a probability that is fitted."""
+    two = isinstance(target, ClassTarget) and len(target.labels) == 2
+    return two and settings.threshold == "auto"
 
 
 def linear_inputs(columns: TableColumns, inputs: Mapping[str, NDArray[Any]]) -> Tensor:

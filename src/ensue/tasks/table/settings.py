@@ -88,7 +88,8 @@ class TableSettings(NumberSettings):
     ] = Field(
         None,
         description="Of two classes, the probability from which the rarer one is answered; auto: "
-        "that of the highest macro-F1 on the validation part; off: the more probable class.",
+        "that of the highest macro-F1 on the validation part, or of a small table by "
+        "cross-validation of a linear model; off: the more probable class.",
     )
     batch_rows: Annotated[Size | None, OFF] = Field(
         64, description="Rows of a batch; off takes all of them at once."

@@ -144,7 +144,8 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         return table_recipe(Grid.of(train), kind, model.model, said)
 
     def learn(self, train: Part, validation: Part, model: RowModel) -> LearnedTable:
-        return LearnedTable.learn(train, model.model, model.roles.get("label", ""))
+        learned = LearnedTable.learn(train, model.model, model.roles.get("label", ""))
+        return learned.cross_fitted(train, validation, model.model)
 
     def remarks(self, train: Part, validation: Part, model: RowModel) -> list[str]:
         return model.learned.remarks(train, model.model)
