@@ -353,6 +353,7 @@ CALLS: Mapping[str, Call] = {
     "Slice": _several("op_slice", 5),
     "Softmax": _softmax(0),
     "Squeeze": _viewed("op_squeeze", 2),
+    "Tile": _several("op_tile", 2),
     "Transpose": _turned,
     "Unsqueeze": _viewed("op_unsqueeze", 2),
     "Where": _several("op_where", 3),

@@ -202,4 +202,24 @@ static inline void recurrence(R *room, const T *x, T *parts, int many, const T *
     }
 }
 
+/* The whole again and again along each axis. */
+static inline T op_tile(R *room, const T *a, const T *times)
+{
+    long dims[ENSUE_RANK] = {0}, steps[ENSUE_RANK] = {0};
+    float *data;
+    strides(a->rank, a->dims, steps);
+    for (int k = 0; k < a->rank; k++) dims[k] = a->dims[k] * whole(times, k);
+    T found = fresh(room, a->rank, dims, &data);
+    long total = count(&found);
+    for (long n = 0; n < total; n++) {
+        long rest = n, from = 0;
+        for (int k = a->rank - 1; k >= 0; k--) {
+            from += rest % dims[k] % a->dims[k] * steps[k];
+            rest /= dims[k];
+        }
+        data[n] = at(a, from);
+    }
+    return found;
+}
+
 #endif
