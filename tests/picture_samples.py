@@ -40,6 +40,8 @@ from ensue.study.foundations.lab_learning import compare_learning, watch_early_s
 from ensue.study.foundations.lab_picture import draw as draw_lab
 from ensue.study.foundations.positions import draw as draw_positions
 from ensue.study.foundations.positions import positions
+from ensue.study.labels.curve import LabelCurve, LabelPoint
+from ensue.study.labels.picture import draw as draw_labels
 from ensue.study.memory.budget import Budget
 from ensue.study.memory.picture import draw as draw_memory
 from ensue.study.memory.study import MemoryReport, Trial
@@ -83,6 +85,16 @@ def memory_report(*lengths: int) -> MemoryReport:
                 points = tuple(zip(range(50, 1001, 50), curve, strict=True))
                 report.trials.append(Trial(task, steps, cell, *row, points))
     return report
+
+
+def label_curve() -> LabelCurve:
+    scores = {100: (0.75, 0.625), 300: (0.8125, 0.75), 1000: (0.875, 0.84375)}
+    points = [
+        LabelPoint(rows, base, f"{rows}-{base}", score, 3.0)
+        for rows, both in scores.items()
+        for base, score in zip((True, False), both, strict=True)
+    ]
+    return LabelCurve("classify", "accuracy", "lm", 400, tuple(points))
 
 
 def selection() -> Selection:
@@ -222,6 +234,7 @@ def heads() -> HeadMaps:
 
 
 PICTURES: dict[str, Callable[[], str]] = {
+    "labels": lambda: draw_labels(label_curve()),
     "step": lambda: LSTM().equations(32, 64).svg(),
     "unfolded": lambda: Recurrent("GRU", 2, 3, 2, bidirectional=True).unfolded(4),
     "expression": lambda: draw_expression(examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})),

@@ -46,7 +46,7 @@ DOCUMENTS = [
 SHOWN_ONLY = {"cpp", "csv", "diff", "html", "latex", "mermaid", "tsv"}
 # No `head`: it closes the pipe early, and whether the writer notices is a matter of luck.
 EXECUTED = {"head", "ensue", "python", "cat", "echo", "grep", "ls", "printf", "sort", "tail", "wc"}
-PARSED = {"pip", "git", "cd", "torchrun"}
+PARSED = {"pip", "git", "cd", "cc", "example", "torchrun"}
 LONGEST = 300  # seconds for one command
 WARM = "WARM_COMMANDS"  # a folder that stands before the others on the PATH of commands
 

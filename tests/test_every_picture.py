@@ -15,6 +15,7 @@ from picture_samples import (
     bench_report,
     forecaster,
     lab,
+    label_curve,
     memory_report,
     picture,
     selection,
@@ -183,6 +184,7 @@ ASKED: dict[str, list[str]] = {
     "positions": ["--steps", "4", "--width", "6"],
     "lab": [],
     "memory": ["adding", "--steps", "100"],
+    "study labels": ["forecast-linear/run"],
     "bench": ["--read", "bench.json"],
     "select": ["corpus.txt", "--task", "language", "--models", "ngram", "--run", "selected"],
     "evaluate": ["forecast-linear/run"],
@@ -210,6 +212,7 @@ def ensue(
     report = memory_report(100)
     monkeypatch.setattr("ensue.study.memory.study.study_memory", lambda *given: report)
     monkeypatch.setattr("ensue.study.selection.selection.select_among", lambda *given: selection())
+    monkeypatch.setattr("ensue.study.labels.curve.label_curve", lambda *given: label_curve())
     return commands_in(place, capsys, monkeypatch)
 
 
