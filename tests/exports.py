@@ -289,6 +289,17 @@ ROWS: dict[str, Row] = {
     "classify, both ways": Row(
         lambda: classifier(bidirectional=True, cell="LayerNormLSTM", layers=2), WORDS, classes
     ),
+    "classify, ways apart": Row(
+        lambda: classifier(bidirectional=True, directions="apart", layers=2, embedding_size=4),
+        WORDS,
+        classes,
+    ),
+    "classify, causal transformer": Row(
+        lambda: classifier(encoder="transformer", heads=2, causal=True, context=3), WORDS, classes
+    ),
+    "classify, causal convolution": Row(
+        lambda: classifier(encoder="convolution", causal=True, layers=2), WORDS, classes
+    ),
     "classify, several": Row(_several, WORDS, classes),
     "classify, characters": Row(_characters, WORDS, classes),
     "classify, subwords": Row(lambda: subwords(ensue.Classifier, LABELLED), WORDS, classes),

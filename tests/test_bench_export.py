@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
+from test_export_models import needs_node
 
 from ensue import cli
 from ensue.bench import exported
-from ensue.bench.exported import Measured, markdown
+from ensue.bench.exported import FORMS, Measured, Subject, markdown
+from ensue.layers.recurrent import Recurrent
 
 pytest.importorskip("onnxruntime")
 
@@ -33,6 +36,16 @@ def test_every_form_is_measured(monkeypatch: Any, capsys: Any) -> None:
     assert forms == ["native", "ONNX Runtime", "C99", "C99, int8", "torch.nn"]
     assert row.startswith("| GRU, 4 |")
     assert "JavaScript: node was not found" in told.err
+
+
+@needs_node
+def test_javascript_is_measured_as_often_as_it_is_asked(monkeypatch: Any) -> None:
+    """By Node.js, which has read all of a sequence that is longer than a pipe."""
+    monkeypatch.setattr(exported, "STEPS", 5000)
+    subject = Subject(Recurrent("GRU", 4, 4), torch.zeros(5000, 1, 4), None)
+    with FORMS["JavaScript"](subject) as ready:
+        assert min(ready.seconds(), ready.seconds()) > 0
+    assert ready.size > 0
 
 
 def test_a_form_that_is_missing_is_a_dash() -> None:

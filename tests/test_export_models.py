@@ -31,6 +31,7 @@ from ensue.export.onnx import layer as onnx_layer
 from ensue.export.onnx.network import traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
+from ensue.tasks.classify.task import Classify
 from ensue.tasks.exported import REFUSED
 from ensue.tasks.rows.exported import LinearScores
 from ensue.tasks.task import Task
@@ -112,6 +113,7 @@ IN_C += [
     "caption",
 ]
 IN_C += ["classify, columns", "table, dates"]
+IN_C += ["classify, ways apart", "classify, causal transformer", "classify, causal convolution"]
 
 
 @needs_c
@@ -158,12 +160,17 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     assert mine.read_text() == "print('mine')"
     assert [own.name for own in tmp_path.iterdir()] == ["predict.py"]
     mine.unlink()
-    for _ in range(2):  # what an export wrote, the next one replaces
+    described = tmp_path / "model.preprocess.json"
+    for _ in range(2):  # what an export wrote, the next one replaces; of another task, too
         write_traced(made("classify").traced, tmp_path / "model.onnx", unchecked=True)
+        described.write_text(described.read_text().replace('"classify"', '"regress"', 1))
     (tmp_path / "c.c").mkdir()
     (tmp_path / "c.c" / "model.c").write_text("int main(void) { return 0; }")
     with pytest.raises(OptionError, match=r"model\.c is there already"):
         write_traced(made("classify").traced, tmp_path / "c.c", unchecked=True)
+    (tmp_path / "layer.c").write_text("/* a layer */")
+    with pytest.raises(OptionError, match="is a file, and a model in C is a folder"):
+        write_traced(made("classify").traced, tmp_path / "layer.c", unchecked=True)
 
 
 @pytest.mark.slow
@@ -243,6 +250,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     )
     (tmp_path / "rows.jsonl").write_text(rows)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Classify, "learned_from_validation", lambda *_: "the linear model")
     small = "--set train.epochs=1 --set model.hidden_size=4 --set model.linear=alone"
     for line, code in (
         (f"train rows.jsonl --task classify --run run --quiet {small}", 0),
@@ -255,6 +263,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     told = capsys.readouterr()
     assert "wrote model.onnx" in told.out
     assert "validation accuracy:" in told.out
+    assert "the linear model learned from these rows, too" in told.out
     assert "model.exe" in told.err
 
 

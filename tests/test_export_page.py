@@ -152,6 +152,13 @@ TRY = """(() => {
     const found = document.querySelector("#swap .found").textContent;
     return [all.length, found, document.activeElement === field, last.ariaExpanded];
 })()"""
+# By how much the page is wider than its window.
+WIDER = """(() => {
+    location.hash = encodeURIComponent(%s);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return scrollWidth - clientWidth;
+})()"""
 # The last point is dragged, and then moved with a key.
 MOVE = """(() => {
     const last = () => [...document.querySelectorAll(".point")].pop(), answers = [];
@@ -182,6 +189,7 @@ def test_another_word_is_tried_and_points_are_moved(tmp_path: Path) -> None:
             count, found, typing, pressed = chromium.value(TRY % json.dumps(question))
             assert (count, typing, pressed) == (3 if name == "match" else 2, True, "true")
             assert "%" in found
+            assert chromium.value(WIDER % json.dumps(question.replace("a", "a" * 2000))) <= 0
         chromium.session = ""
         chromium.open(tmp_path / "forecast, dates.html")
         answers, focused = chromium.value(MOVE)

@@ -190,8 +190,8 @@ const { start, run, INPUT, OUTPUT } = await import(process.argv[2]);
 const steps = Number(process.argv[3]), again = Number(process.argv[4]);
 const x = new Float32Array(steps * INPUT), y = new Float32Array(steps * OUTPUT);
 const bytes = new Uint8Array(x.buffer), asked = new Uint8Array(1);
-for (let at = 0; at < bytes.length; ) at += readSync(0, bytes, at);
-while (readSync(0, asked)) {
+for (let at = 0; at < bytes.length; ) at += readSync(0, bytes, at, bytes.length - at, null);
+while (readSync(0, asked, 0, 1, null)) {
     const begin = process.cpuUsage();
     for (let n = 0; n < again; n++) run(x, steps, start(), y);
     const { user, system } = process.cpuUsage(begin);

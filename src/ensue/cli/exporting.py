@@ -45,16 +45,14 @@ def export(
     What is written is compared with the model first, over 24 combinations of rows, steps and
     padding; on a mismatch there is no file.
     """
-    from ensue.export.model import write_model
+    from ensue.export.change import change_of_scores
+    from ensue.export.model import refuse_path, write_model
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
+    refuse_path(file)
     config, model = load_run(RunFolder(run), trusted(trust_cell), "cpu", teller())
-    changes: dict[str, tuple[float, float]] = {}
-    if weights != "float32":
-        from ensue.export.change import change_of_scores
-
-        changes = change_of_scores(config.data, model, weights)
+    changes = {} if weights == "float32" else change_of_scores(config.data, model, weights)
     written = write_model(model, file, weights=weights, unchecked=unchecked, streaming=streaming)
     if as_json:
         answer(
@@ -73,3 +71,5 @@ def export(
         report(line)
     for name, (before, after) in changes.items():
         report(f"validation {name}: {before:.4f} → {after:.4f} with {weights} weights")
+    if changes and (what := model.task.learned_from_validation(model)):
+        report(f"At the end {what} learned from these rows, too: they are no test of the whole.")

@@ -24,7 +24,7 @@ from ensue.export.packing import packed
 from ensue.export.page.page import page_of
 from ensue.export.streaming import streamed
 from ensue.export.writing import Written
-from ensue.files.disk import refuse_target, write_whole
+from ensue.files.disk import disk_errors, refuse_target, write_whole
 from ensue.tasks.exported import Exported, Graph
 from ensue.tasks.model import Model
 
@@ -40,7 +40,7 @@ QUESTIONS = {  # what stands behind predict.py, by the first step that is done t
     "vectors": "'[[1.0, 2.0]]'",
     "scale": "'[[1.0, 2.0]]'",
 }
-BEGINNING = 12  # bytes that every file of a kind begins with
+BEGINNING = 10  # bytes that every file of a kind begins with: of a description, all before its task
 FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
 Outputs = Sequence[NDArray[Any]]
@@ -73,7 +73,7 @@ def write_model(
 ) -> Written:
     """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
     path that ends in .c, a folder of C. streaming: a model that is fed piece by piece."""
-    _writer(path)
+    refuse_path(path)
     found = model.task.exported(model)
     found = streamed(found) if streaming else found
     return write_traced(TracedModel(found), path, weights, unchecked)
@@ -82,20 +82,26 @@ def write_model(
 def write_traced(
     model: TracedModel, path: Path, weights: str = "float32", unchecked: bool = False
 ) -> Written:
-    write = _writer(path)
-    if not (path.suffix == FOLDER and path.is_dir()):
-        refuse_target(path)
-    return write(model, path, weights, unchecked)
+    refuse_path(path)
+    return WRITERS[path.suffix](model, path, weights, unchecked)
 
 
-def _writer(path: Path) -> Writer:
+def refuse_path(path: Path) -> None:
+    """OptionError where no export can have this name."""
     if path.suffix not in WRITERS:
         known = ", ".join(WRITERS)
         raise OptionError(
             f"{path}: a whole model is exported to a file that ends in {known}, "
             f"got {path.suffix or 'no ending'}"
         )
-    return WRITERS[path.suffix]
+    if path.suffix == FOLDER and path.is_dir():
+        return
+    if path.suffix == FOLDER and path.exists():
+        raise OptionError(
+            f"{path} is a file, and a model in C is a folder: not exported. Give another name, or "
+            "move that file"
+        )
+    refuse_target(path)
 
 
 # --- compared ------------------------------------------------------------------------------------
@@ -209,7 +215,8 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
         except EnsueError as error:
             raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
         worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
-    path.mkdir(exist_ok=True)
+    with disk_errors(path, 0):
+        path.mkdir(exist_ok=True)
     sources, asked = "example.c model.c", "2 3"
     if is_forecast(model.exported):
         sources, asked = "example.c forecast.c model.c", "< numbers"

@@ -7,7 +7,7 @@ const made = (tag, className, text) => {
     if (text !== undefined) own.textContent = text;
     return own;
 };
-const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1).replace(/\.0+$/, "")} %`;
+const percent = (p) => `${(100 * p).toFixed(p > 0.9995 || p < 0.0005 ? 2 : 1).replace(/\.0+$/, "")}\u00a0%`; // on one line
 const figure = (v) => (Math.abs(v) >= 1e5 || (v && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(Number(v.toPrecision(5))));
 const shown = (token) => (token.trim() === "" ? "␣" : token);
 const CELL = 12, MOST_WORDS = 120, NOWHERE = "\uffff"; // a word that no vocabulary has
@@ -164,6 +164,8 @@ function show() {
     } catch (error) {
         byId("answer").replaceChildren(made("p", "hint", error.message));
         delete document.documentElement.dataset.answer;
+        byId("words").hidden = byId("inside").hidden = true; // they were those of another question
+        asked++;
         return;
     }
     now.steps = stepsShown();

@@ -83,7 +83,7 @@ const QUESTIONS = {
         value: () => Object.fromEntries(Object.entries(FIELDS).map(([name, own]) => [name, own.value])),
     },
     picture: {
-        title: "Picture",
+        title: "Picture: draw it, or choose a file",
         build: (place, begun) => {
             const [channels, height, width] = MODEL.before[0].shape, zoom = Math.max(1, Math.floor(224 / Math.max(height, width)));
             const canvas = made("canvas", "drawing"), file = made("input"), clear = made("button", "plain", "Clear");

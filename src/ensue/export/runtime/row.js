@@ -7,7 +7,9 @@ function featureCell(text, { name, how, reads }) {
         if (text === "" || !Number.isFinite(Number(text))) throw new Error(`column ${name}: expected a finite number, got ${text || "nothing"}`);
         return Number(text);
     }
-    return DATE_PARTS[how](readTimes([how === "scaled" ? text : text.replace(ZONED, "$1")], reads).moments[0]);
+    const { dates, moments } = readTimes([how === "scaled" ? text : text.replace(ZONED, "$1")], reads);
+    if (!dates) throw new Error(`column ${name}: expected a date, got ${text}`);
+    return DATE_PARTS[how](moments[0]);
 }
 
 STEPS.row = (values, step) => {
