@@ -173,13 +173,21 @@ def test_equal_answers_are_called_equal() -> None:
     assert found.verdict(equal) == "b and a: the answers are the same, as far as accuracy tells"
 
 
-@pytest.mark.parametrize(("reason", "improving"), [("epochs", 1), ("patience", 0), ("updates", 0)])
+@pytest.mark.parametrize(
+    ("reason", "stale", "improving"),
+    [("epochs", 0, 1), ("epochs", 4, 0), ("patience", 0, 0), ("updates", 0, 0)],
+)
 def test_more_epochs_are_advised_where_epochs_were_the_end(
-    reason: str, improving: int, ensue: Ensue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reason: str,
+    stale: int,
+    improving: int,
+    ensue: Ensue,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Equal accuracy with a lower cost keeps the weights, but patience ends: "still improving" and
-    "no new best" had been told of one run."""
-    last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80)
+    "no new best" had been told of one run, and the first of an accuracy that stayed at 1."""
+    last = Outcome(80, 5, reason, {"accuracy": 1.0}, 80, stale)
     monkeypatch.setattr(Classifier, "fit_parts", lambda *given: [last])
     monkeypatch.setattr(train, "_write", lambda *given: None)
     rows = "".join(f"a {w} film {k},{w}\n" for k in range(20) for w in ("fine", "dull"))

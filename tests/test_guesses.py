@@ -228,6 +228,12 @@ TAKEN = [
         {"text": "text", "label": "label"},
     ),
     Taken(
+        "untagged.jsonl",  # lists that are all empty are no labels, whatever they are called
+        jsonl(lambda m, k: {"message": m.text(), "tags": [], "queue": m.one_of("a", "b")}),
+        "classify",
+        {"text": "message", "label": "queue"},
+    ),
+    Taken(
         "sparse.jsonl",
         jsonl(
             lambda m, k: {

@@ -367,6 +367,7 @@ def test_of_equal_scores_the_lower_cost_is_kept_and_patience_ends_all_the_same()
         model, Rows(), lambda: next(scores), settings(epochs=9, watch="accuracy", patience=3)
     )
     assert outcome.reason == "patience"
+    assert outcome.stale == 3
     assert outcome.updates == 4 * PER_EPOCH  # three evaluations after the first of all right
     assert outcome.scores == {"accuracy": 1.0, "cost": 2.0}
     assert outcome.best_update == 2 * PER_EPOCH

@@ -85,7 +85,7 @@ def _size(value: Any) -> int:
 def _labels(columns: Sequence[Column], rows: int) -> list[str]:
     """One, or several that are equally plausible. A file may be sorted by its label: one with such
     a name may be the same in the first rows."""
-    known = {own.name: own for own in columns if own.kind is not Kind.OTHER}
+    known = {own.name: own for own in columns if own.kind is not Kind.OTHER and not own.bare}
     named = [name for name in LABELS if name in known]
     if named:
         return sorted(named, key=lambda name: known[name].different == 1)[:1]

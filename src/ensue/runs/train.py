@@ -257,8 +257,10 @@ def train_run(
 
 
 def _still_improving(own: Outcome) -> bool:
-    """Whether its last epoch was its best, and nothing but their number ended it."""
-    return own.reason == "epochs" and own.epochs > 1 and own.best_update == own.updates
+    """Whether the watched score of its last epoch was its best, and nothing but their number ended
+    it. Equal scores of a lower cost are no better ones."""
+    latest = own.best_update == own.updates and not own.stale
+    return latest and own.reason == "epochs" and own.epochs > 1
 
 
 def _refuse_ensemble(folder: RunFolder) -> None:

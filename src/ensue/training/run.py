@@ -28,13 +28,15 @@ from ensue.training.trainee import Source, Trainee, Validation
 @dataclass(frozen=True)
 class Outcome:
     """updates and epochs done; reason of the end: "epochs", "updates" or "patience"; scores and
-    update of the best weights, which the model now has (None without a validation)."""
+    update of the best weights, which the model now has (None without a validation); stale:
+    evaluations since the watched score was last better, at equal scores of a lower cost, too."""
 
     updates: int
     epochs: int
     reason: str
     scores: Mapping[str, float] | None
     best_update: int | None
+    stale: int = 0
 
 
 @dataclass
@@ -149,7 +151,7 @@ def fit(
     at.restore_best(trainee)
     # a checkpoint gives them back by name: the same order, whether the run was resumed or not
     scores = None if at.best_scores is None else dict(sorted(at.best_scores.items()))
-    return Outcome(at.update, at.epoch, reason, scores, at.best_update)
+    return Outcome(at.update, at.epoch, reason, scores, at.best_update, at.stale)
 
 
 def _resume(

@@ -59,6 +59,11 @@ class Column:
     whole: bool = False
 
     @property
+    def bare(self) -> bool:
+        """Lists without a token in any."""
+        return self.kind is Kind.TOKENS and not self.different
+
+    @property
     def seen(self) -> str:
         """What was seen, for the person who reads it."""
         if self.kind in (Kind.TEXT, Kind.TOKENS, Kind.NAME):
