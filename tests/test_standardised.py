@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from ensue import Classifier, LanguageModel, load
+from ensue import Classifier, LanguageModel, Matcher, Regressor, load
 from ensue.tasks.blocks.standardised import LEAST_SPREAD, ROWS, Standardised, settle_spreads
 
 ROWS_OF_TEXT = [("a fine film", "good"), ("a dull film", "bad"), ("fine", "good"), ("dull", "bad")]
@@ -95,6 +96,21 @@ def test_a_head_on_a_base_reads_standardised_vectors(lm: Path, tmp_path: Path) -
     again = load(tmp_path / "model")
     assert again.model.standardise
     assert torch.equal(again.networks[0].standard.mean, network.standard.mean)
+
+
+PAIRS = [(("a fine film", text), label) for text, label in ROWS_OF_TEXT]
+NUMBERS = [(text, float(len(text))) for text, _ in ROWS_OF_TEXT]
+
+
+@pytest.mark.parametrize(("kind", "rows"), [(Regressor, NUMBERS), (Matcher, PAIRS)])
+def test_so_do_the_other_tasks_that_pool(lm: Path, kind: Any, rows: Any) -> None:
+    given = {"recipe": "frozen", "path": str(lm)}
+    model = kind(base=given, model={"batch_rows": 2}, train={"epochs": 1}).fit(rows, rows)
+    (network,) = model.networks
+    seen: list[Tensor] = []
+    network.standard.register_forward_hook(lambda module, before, after: seen.append(after))
+    model.predict([text for text, _ in rows])
+    torch.testing.assert_close(torch.cat(seen).mean(0), torch.zeros(12), atol=1e-3, rtol=0)
 
 
 def test_a_network_without_a_base_reads_them_as_they_are() -> None:
