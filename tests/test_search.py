@@ -146,9 +146,10 @@ def test_what_somebody_gave_is_not_searched(
     assert {*free.ranges} - {*fixed.ranges} == {"model.encoder", "train.rate"}
     assert "model.cell" not in fixed.usual()  # of a recurrent encoder only
     assert [own["model.encoder"] for own in free.first()] == [
-        "recurrent", "plain", "transformer", "convolution",
+        "recurrent", "recurrent", "plain", "transformer", "convolution",
     ]  # fmt: skip
-    assert len(list(fixed.first())) == 1
+    default, favourite = fixed.first()
+    assert "train.rate" not in {**default, **favourite}
     every = [word for key in free.ranges for word in ("--set", _said(free.config, key))]
     with pytest.raises(OptionError) as caught:
         space_of(configured(row, tmp_path, monkeypatch, *every, small=False))
@@ -156,6 +157,34 @@ def test_what_somebody_gave_is_not_searched(
         "select: every setting of the search space of classify is given: nothing is left to "
         "search; leave some of --set out, or train this model with `ensue train`"
     )
+
+
+@every_task
+def test_favourites_are_tried_after_the_default(
+    row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a task knows to be good is in its own space, and comes second."""
+    space = space_of(configured(row, tmp_path, monkeypatch, small=False))
+    known, first = space.config.description.favourites, list(space.first())
+    assert first[0] == space.usual()
+    assert len(first) == len({json.dumps(own, sort_keys=True) for own in first})
+    for favourite, own in zip(known, first[1:], strict=False):
+        offered = {key: value for key, value in favourite.items() if key in own}
+        assert offered == {key: own[key] for key in offered}
+        assert space.differs(own) == {k: v for k, v in offered.items() if v != first[0][k]}
+        assert offered.keys() >= favourite.keys() & space.usual().keys()
+
+
+def test_averages_of_weights_are_searched_where_there_are_none_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is off was never searched: trials had no averaged weights, which the settings that
+    were found by hand have."""
+    space = space_of(configured(of("match"), tmp_path, monkeypatch, small=False))
+    assert space.usual()["train.averaging"] == "off"
+    assert space.values["train.averaging"] == Finite(("off", 0.99, 0.999))
+    assert space.configured({"train.averaging": 0.99}).train.averaging == 0.99
+    assert space.configured({"train.averaging": "off"}).train.averaging is None
 
 
 def _said(config: RunConfig, key: str) -> str:
@@ -363,8 +392,8 @@ def test_settings_that_do_not_go_together_are_a_failure(
     """What somebody gave may not go with a proposal; the rest goes on."""
     given = ("--set", "model.heads=3", "--trials", "4", "--set", "train.epochs=1")
     config = configured(of("classify"), tmp_path, monkeypatch, *given)
-    found = search(config, tmp_path / "s", SearchRequest(3))
-    assert [bool(row.failure) for row in found.rows] == [False, False, True]
+    found = search(config, tmp_path / "s", SearchRequest(4))
+    assert [bool(row.failure) for row in found.rows] == [False, False, False, True]
     assert "heads" in found.rows[-1].failure
 
 

@@ -151,6 +151,8 @@ class Task(ABC, Generic[S, P, L]):
     estimators: ClassVar[tuple[str, ...]] = ()
     compared_on: ClassVar[tuple[str, ...]] = ("data",)  # tables and keys that must be the same
     ranges: ClassVar[Space] = {}  # that `select` searches, beside those that tasks share
+    # What `select` tries right after the default: settings that did well on other data, by key.
+    favourites: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     ranked_by: ClassVar[str] = ""  # what models are ranked by; "": the score that they watch
     adapts: ClassVar[bool] = False  # whether `fitted_settings` says anything
     inputs_alone: ClassVar[bool] = False  # whether an input may have its label inside of it

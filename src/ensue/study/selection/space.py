@@ -10,7 +10,8 @@ from typing import Any
 from ensue.errors import OptionError
 from ensue.files.atomic_folder import canonical, digest
 from ensue.runs.config import RunConfig
-from ensue.tasks.search.ranges import Finite, Searched, Space, Values
+from ensue.settings import OFF
+from ensue.tasks.search.ranges import Choice, Finite, Searched, Space, Values
 
 KINDS = ("model.family", "model.encoder")  # of networks: each is tried once as it is usual
 WATCH = "train.watch"
@@ -27,15 +28,15 @@ class OpenSpace:
     @classmethod
     def of(cls, config: RunConfig, space: Space) -> OpenSpace:
         """The task's space without what a person gave, what all models must have in common, and
-        what is off."""
+        what is off, unless that is one of the values to choose from."""
         common = {*config.description.compared_on, WATCH}
         kept = {
             key: row
             for key, row in space.items()
             if not {key, key.partition(".")[0]} & common and not _told(config, key)
         }
-        usual = {key: _value(config, key) for key in kept}
-        left = {key: row for key, row in kept.items() if usual[key] is not None}
+        usual = config.flat()
+        left = {key: row for key, row in kept.items() if usual[key] != OFF.word or _may_be_off(row)}
         if not left:
             raise OptionError(
                 f"select: every setting of the search space of {config.task} is given: nothing is "
@@ -44,15 +45,19 @@ class OpenSpace:
         return cls(config, left)
 
     @cached_property
+    def _usual(self) -> dict[str, Any]:
+        """Every setting of the configuration, by `table.key`, as TOML holds it."""
+        return self.config.flat()
+
+    @cached_property
     def values(self) -> dict[str, Values]:
         """What each setting may be."""
-        return {key: row.range.around(_value(self.config, key)) for key, row in self.ranges.items()}
+        return {key: row.range.around(self._usual[key]) for key, row in self.ranges.items()}
 
     def active(self, settings: Settings, row: Searched) -> bool:
         """Whether a setting has an effect beside these."""
         return all(
-            settings.get(key, _value(self.config, key)) in values
-            for key, values in row.when.items()
+            settings.get(key, self._usual[key]) in values for key, values in row.when.items()
         )
 
     def usual(self, given: Settings | None = None) -> dict[str, Any]:
@@ -60,19 +65,32 @@ class OpenSpace:
         found: dict[str, Any] = {}
         for key, row in self.ranges.items():
             if self.active(found, row):
-                found[key] = (given or {}).get(key, _value(self.config, key))
+                found[key] = (given or {}).get(key, self._usual[key])
         return found
 
     def first(self) -> Iterator[dict[str, Any]]:
-        """What is tried before anything is proposed: the default, and every other kind of network
-        with the usual settings."""
+        """What is tried before anything is proposed: the default, the task's own favourites, and
+        every other kind of network with the usual settings."""
         default = self.usual()
         yield default
+        for favourite in self.config.description.favourites:
+            own = self.usual({key: v for key, v in favourite.items() if self._offers(key, v)})
+            if own != default:
+                yield own
         for key in KINDS:
             values = self.values.get(key)
             for value in values.values if isinstance(values, Finite) else ():
                 if value != default[key]:
                     yield self.usual({key: value})
+
+    def _offers(self, key: str, value: Any) -> bool:
+        """Whether a setting may have this value: it is searched, and not beyond its range."""
+        own = self.values.get(key)
+        if own is None:
+            return False
+        return (
+            value in own.values if isinstance(own, Finite) else bool(own.low <= value <= own.high)
+        )
 
     def configured(self, settings: Settings) -> RunConfig:
         """The configuration with these settings, and those that go with them."""
@@ -87,7 +105,7 @@ class OpenSpace:
 
     def differs(self, settings: Settings) -> dict[str, Any]:
         """Of these settings, those that are not as usual."""
-        return {key: own for key, own in settings.items() if own != _value(self.config, key)}
+        return {key: own for key, own in settings.items() if own != self._usual[key]}
 
     def digest(self) -> str:
         """Of all that proposals follow from, beside seed and scores."""
@@ -101,6 +119,5 @@ def _told(config: RunConfig, key: str) -> bool:
     return name in config.told.get(table, ())
 
 
-def _value(config: RunConfig, key: str) -> Any:
-    table, _, name = key.partition(".")
-    return getattr(getattr(config, table), name)
+def _may_be_off(row: Searched) -> bool:
+    return isinstance(row.range, Choice) and OFF.word in row.range.values

@@ -51,7 +51,7 @@ from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.search.texts import LEVEL, MIN_COUNT
+from ensue.tasks.search.texts import DROPPED_OUT, LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Classified
 from ensue.tasks.targets.decision import Decision
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
@@ -68,6 +68,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     metrics = CLASS_METRICS
     options = OPTIONS
     ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
+    favourites = (DROPPED_OUT,)
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceClassifier",)
     classes = True

@@ -49,7 +49,7 @@ from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.search.texts import LEVEL, MIN_COUNT
+from ensue.tasks.search.texts import DROPPED_OUT, LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
@@ -66,6 +66,7 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     metrics = NUMBER_METRICS
     options = OPTIONS
     ranges: ClassVar[Space] = {"text.level": LEVEL, "text.min_count": MIN_COUNT}
+    favourites = (DROPPED_OUT,)
     columns: ClassVar[Mapping[str, str]] = {**RowTask.columns, "columns": "data.columns"}
     estimators = ("SequenceRegressor",)
     new_labels = True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ensue.tasks.rows.part import Part
 from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.search.usual import without
@@ -11,6 +14,16 @@ SHORT = 40  # tokens of a text: of longer ones single letters take too long to r
 LEVEL = Searched(Choice(("words", "pieces", "characters")))
 LONG_LEVEL = Searched(Choice(("words", "pieces")))
 MIN_COUNT = Searched(Choice((1, 2, 3), ordered=True))
+# Found by hand on IMDB: much dropout, a rate that falls to nothing, averaged weights.
+DROPPED_OUT: Mapping[str, Any] = {
+    "model.pooling": "mean+max",
+    "model.word_dropout": 0.1,
+    "model.dropout_input": 0.4,
+    "model.dropout_output": 0.4,
+    "train.rate": 0.002,
+    "train.schedule": "linear",
+    "train.averaging": 0.999,
+}
 
 
 def text_space(space: Space, train: Part) -> Space:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ensue.settings import OFF
 from ensue.tasks.search.ranges import Around, Between, Choice, Searched, Sizes, Space
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ HEADS = 8  # widths are multiples, so that the heads of a transformer divide the
 SEVERAL = (2, 3, 4)
 TRIED_CELLS = ("LSTM", "GRU", "MGU")
 
-# Of every [model] table that has the key; keys whose usual value is none or off are not searched.
+# Of every [model] table that has the key; what is off is not searched, unless that is a choice.
 RANGES: Mapping[str, Searched] = {
     "layers": Searched(Choice((1, 2, 3), ordered=True)),
     "hidden_size": Searched(Sizes(2, HEADS)),
@@ -29,6 +30,7 @@ RANGES: Mapping[str, Searched] = {
 TRAINING: Mapping[str, Searched] = {
     "train.rate": Searched(Around(5)),
     "train.schedule": Searched(Choice(("constant", "linear", "cosine"))),
+    "train.averaging": Searched(Choice((OFF.word, 0.99, 0.999))),
 }
 
 
