@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 KINDS = {"float32": "f", "bf16": "h", "int8": "q"}
 ONE = {
     "Abs": "f_abs", "Ceil": "ceilf", "Cos": "cosf", "Erf": "erff", "Exp": "expf",
-    "Floor": "floorf", "Identity": "f_same", "IsNaN": "f_nan", "Log": "logf", "Neg": "f_neg",
-    "Not": "f_not", "Reciprocal": "f_reciprocal", "Relu": "f_relu", "Sigmoid": "f_sigmoid",
-    "Sin": "sinf", "Softplus": "f_softplus", "Sqrt": "sqrtf", "Tanh": "tanhf",
+    "Floor": "floorf", "Identity": "f_same", "IsInf": "f_infinite", "IsNaN": "f_nan", "Log": "logf",
+    "Neg": "f_neg", "Not": "f_not", "Reciprocal": "f_reciprocal", "Relu": "f_relu",
+    "Sigmoid": "f_sigmoid", "Sin": "sinf", "Softplus": "f_softplus", "Sqrt": "sqrtf",
+    "Tanh": "tanhf",
 }  # fmt: skip
 TWO = {
     "Add": "f_add", "And": "f_and", "Equal": "f_equal", "Greater": "f_greater",

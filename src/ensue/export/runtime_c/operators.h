@@ -145,6 +145,7 @@ static inline float f_sigmoid(float v) { return 1.0f / (1.0f + expf(-v)); }
 static inline float f_softplus(float v) { return fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v))); }
 static inline float f_not(float v) { return v == 0.0f; }
 static inline float f_nan(float v) { return v != v; }
+static inline float f_infinite(float v) { return v == v && v - v != 0.0f; }
 static inline float f_same(float v) { return v; }
 static inline float f_truth(float v) { return v != 0.0f; }
 static inline float f_add(float a, float b) { return a + b; }
