@@ -50,7 +50,7 @@ test-ray: $(READY)
 	@$(PY) -m pip install -q -c constraints.txt -e '.[ray]'
 	@OMP_NUM_THREADS=1 $(PY) -m pytest tests/test_ray.py $(ARGS)
 
-# kernels are compiled with -O1 in `make test`, and for this machine's own processor
+# kernels are compiled with -Og in `make test`, and for this machine's own processor
 NATIVE_TESTS := tests/test_laws.py tests/test_native.py tests/test_native_functions.py
 
 test-optimised: $(READY)

@@ -10,7 +10,7 @@ from hypothesis import settings
 from warm import Warm, unsynced
 
 # kernels are compiled quickly rather than well: `make test-optimised` runs them as users do
-os.environ.setdefault("ENSUE_OPTIMISE", "1")
+os.environ.setdefault("ENSUE_OPTIMISE", "g")
 os.fsync = unsynced  # else every other second of training is spent waiting for the disk
 settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ensue")

@@ -563,7 +563,7 @@ def test_a_labeller_begins_from_a_language_model(lm: Path) -> None:
         Labeller(base=lm, **{**own, "model": {"affixes": 2}}).fit(rows, rows[:8])
 
 
-TAKES = ("classify", "label", "match", "regress", "translate")
+TAKES = ("classify", "label", "language", "match", "regress", "translate")
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -64,7 +64,8 @@ def infer(
     lines = _decisions(sample, guess, "" if task else name)
     tables = {"task": name, "data": {**data, **guess.data}, **guess.tables}
     in_words = known_settings(name).as_settings(words)
-    more = recipe_of(TASKS[name], recipe, said.get("model"))
+    based = bool(said.get("base", {}).get("path"))
+    more = recipe_of(TASKS[name], recipe, said.get("model"), based)
     effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
     lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
     config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))

@@ -105,7 +105,9 @@ class Model(Generic[S, P, L, A]):
         if more:
             raise misplaced(task, more)
         tables = {"text": text, "model": model, "train": train}
-        (text, model, train), self.members = with_recipe(task, recipe, tables, members)
+        self.base = base_settings(base)
+        based = bool(self.base.path)
+        (text, model, train), self.members = with_recipe(task, recipe, tables, members, based)
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
         self.model: S = with_loaded_cells(settings_of(task.settings, model, {}, "model"))
@@ -113,7 +115,6 @@ class Model(Generic[S, P, L, A]):
         if told := not_watched(task, given["watch"]):
             raise OptionError(told)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
-        self.base = base_settings(base)
         self.pretrained: Pretrained | None = None  # what a training begins from
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
         self.settled = Settled(self, {})

@@ -38,9 +38,12 @@ def usual_recipes(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
     }
 
 
-def recipe_of(task: Task[Any, Any, Any], name: str, model: Any = None) -> Recipe:
+def recipe_of(
+    task: Task[Any, Any, Any], name: str, model: Any = None, based: bool = False
+) -> Recipe:
     """The settings of a recipe; of "", the default, none. model: the [model] table as it was given;
-    a family that is solved has one network."""
+    a family that is solved has one network. based: whether the training begins from a base, which
+    then decides what follows from it."""
     known = task.recipes
     if not name:
         return {}
@@ -50,15 +53,21 @@ def recipe_of(task: Task[Any, Any, Any], name: str, model: Any = None) -> Recipe
     usual = task.settings.model_fields.get("family")
     family = task.families.get(given.get("family", usual.default if usual else ""))
     solved = family is not None and family.solved
-    return {key: own for key, own in known[name].items() if not (solved and key == "members")}
+    left_out = {"members"} if solved else set()
+    left_out |= task.transfers.follows if based else set()
+    return {key: own for key, own in known[name].items() if key not in left_out}
 
 
 def with_recipe(
-    task: Task[Any, Any, Any], name: str, tables: Mapping[str, Any], members: int | None
+    task: Task[Any, Any, Any],
+    name: str,
+    tables: Mapping[str, Any],
+    members: int | None,
+    based: bool = False,
 ) -> tuple[list[Any], int]:
     """The tables that a model is made with, each as it was given, and the number of its networks:
-    what was not given is as the recipe says."""
-    found, recipe = dict(tables), recipe_of(task, name, tables["model"])
+    what was not given is as the recipe says. based: whether it begins from a base."""
+    found, recipe = dict(tables), recipe_of(task, name, tables["model"], based)
     for key, value in recipe.items():
         table, _, own = key.rpartition(".")
         if table:

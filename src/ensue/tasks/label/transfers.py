@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.tasks.blocks.letter_states import LetterStates
 from ensue.tasks.transfer.ability import EncoderNames
+from ensue.tasks.transfer.first_weights import first_weights
 from ensue.tasks.transfer.pretrained import Pretrained
 from ensue.tasks.transfer.rows import EmbeddedRows, RowTransfers
 
@@ -27,6 +28,7 @@ class LabelTransfers(RowTransfers):
     labeller of words reads."""
 
     def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        own = super().taken(own, model)
         if own.text.get("level") != LETTERS or model.text.level == LETTERS or not own.encoder:
             return own
         if model.base.layers is not None or model.base.added:
@@ -49,6 +51,18 @@ class LabelTransfers(RowTransfers):
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
         return own.context or super().learned(own, model)
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """Of a base of letters, their vectors too."""
+        letters = own.context
+        if letters is None:
+            return super().first(own, model, network)
+        names = self.names(network)
+        found = first_weights(letters, letters.layers, names, network)
+        assert letters.table is not None
+        return {**found, names.table: letters.table}
 
     def names(self, network: nn.Module) -> EncoderNames:
         for number, feature in enumerate(cast(EmbeddedRows, network).embed.features):

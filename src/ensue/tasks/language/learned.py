@@ -16,6 +16,8 @@ from ensue.tasks.rows.part import Part, Tokenisers, counts_of
 from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Packed
+from ensue.tasks.transfer.new_words import extended
+from ensue.tasks.transfer.pretrained import Pretrained
 
 NEVER = tuple(TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START))  # not to be written
 
@@ -48,11 +50,19 @@ class LearnedLanguage:
 
     @classmethod
     def learn(
-        cls, train: Part, validation: Part, text: TextSettings, design: NgramDesign
+        cls,
+        train: Part,
+        validation: Part,
+        text: TextSettings,
+        design: NgramDesign,
+        base: Pretrained | None = None,
     ) -> LearnedLanguage:
+        """base: whose words come first, at their numbers."""
         if not train.texts or not len(train.inputs.values):
             raise DataError("the training part: expected text, got none")
         words = vocabulary_of(train, text)
+        if base is not None and base.words is not None:
+            words = extended(base.words, words)
         ngrams = NgramModel.fit(
             vocabulary_rows(train, words.numbers),
             NgramSymbols.of(words.tokens),

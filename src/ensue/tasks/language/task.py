@@ -124,7 +124,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
 
     def learn(self, train: Part, validation: Part, model: AnyLanguageModel) -> LearnedLanguage:
         design = FAMILIES[model.model.family].ngrams(model.model)
-        return LearnedLanguage.learn(train, validation, model.text, design)
+        return LearnedLanguage.learn(train, validation, model.text, design, model.pretrained)
 
     def source(self, train: Part, model: AnyLanguageModel, seed: int) -> StreamSource:
         stream = _stream(train, model)

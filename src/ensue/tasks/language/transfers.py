@@ -1,17 +1,21 @@
-"""The encoder of a language model, as other tasks take it over."""
+"""The encoder of a language model, as other tasks take it over, and all of it, as another language
+model goes on with it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from ensue.data.vocabulary import Vocabulary
 from ensue.errors import OptionError
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.transfer.ability import TEXT, EncoderNames, Transfers
+from ensue.tasks.transfer.new_words import with_rows
 from ensue.tasks.transfer.pretrained import Pretrained, renamed
 from ensue.tasks.transfer.two_ways import TWO_WAYS
 
@@ -27,8 +31,21 @@ ONE_WAY = {
 }
 
 
+# What the weights of a language model follow from.
+NETWORK = (
+    *("family", "direction", "layers", "cell", "hidden_size", "initial_state", "output_layers"),
+    *("heads", "inner_size", "norm", "context", "filter_size", "dilated"),
+    *("embedding_size", "tied", "softmax", "softmax_cuts"),
+)
+RAREST = 1000  # words of the base, whose bias new ones begin with
+
+
 class LanguageTransfers(Transfers):
-    """The word vectors and the layers that say what comes next, without what is read off them."""
+    """The word vectors and the layers that say what comes next; other tasks take these without
+    what is read off them, a language model of other texts takes all."""
+
+    backward_alone = True
+    follows = Transfers.follows | {f"model.{key}" for key in NETWORK}
 
     def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
         settings, learned = model.model, model.learned
@@ -54,6 +71,8 @@ class LanguageTransfers(Transfers):
             weights=renamed(network.state_dict(), network.encoder_weights),
             direction=settings.direction,
             cells=cell_facts(settings),
+            language={key: settings.table()[key] for key in NETWORK},
+            whole=renamed(network.state_dict(), {"": ""}),
             dropout={
                 "dropout_input": settings.dropout_input,
                 "dropout_layers": settings.dropout_layers,
@@ -63,11 +82,54 @@ class LanguageTransfers(Transfers):
             },
         )
 
+    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        return own
+
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
-        raise OptionError(
-            f"base: a language model cannot begin from {own.called}: it learns "
-            "all of its layers anew"
-        )
+        if not own.language:
+            raise OptionError(
+                f"base: a language model cannot begin from {own.called}: expected one language "
+                "model with layers, of the same direction"
+            )
+        if model.base.layers is not None or model.base.added:
+            raise OptionError(
+                "base.layers, base.added: a language model goes on with all layers of its base; "
+                "leave these settings out"
+            )
+        return dict(own.language)
+
+    def recipe(
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+    ) -> Mapping[str, Mapping[str, Any]]:
+        """All layers learn from the start: nothing in the network is fresh."""
+        return {"base": {"recipe": "whole"}, "train": {"schedule": "slanted"}}
 
     def names(self, network: nn.Module) -> EncoderNames:
-        raise AssertionError("a base was refused")
+        own = cast(LanguageNetwork, network)
+        return EncoderNames("table.", {there: here for here, there in own.encoder_weights.items()})
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """All weights; those of words have rows for the new ones."""
+        assert own.words is not None
+        words, there = model.learned.words, network.state_dict()
+        found = dict(own.whole)
+        for name, tensor in own.whole.items():
+            if len(tensor) != len(there[name]):  # of all words, or of the rarest cluster
+                found[name] = _extended(tensor, own.words, words, model.base.new_words)
+        return found
+
+    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        return own
+
+
+def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) -> Tensor:
+    """rows (some, …), of the last ones of the known words, with those of the words after them."""
+    new = len(words) - len(known)
+    if rows.dim() == 1:
+        return torch.cat([rows, rows[-RAREST:].mean().expand(new)])
+    first = len(known) - len(rows)
+    kept = Vocabulary(known.tokens[first:], known.counts[first:], known.specials[first:])
+    every = Vocabulary(words.tokens[first:], words.counts[first:], kept.specials)
+    return with_rows(rows, kept, every, start)

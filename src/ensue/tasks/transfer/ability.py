@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from ensue.errors import OptionError
 
@@ -20,8 +20,9 @@ DROPOUT = ("dropout_input", "dropout_layers", "dropout_output", "dropout_recurre
 
 
 class EncoderNames(NamedTuple):
-    """Where a network has what a base can give. table: the name of its word vectors, "" where it
-    has none; encoder: how names of an encoder begin, and how they begin in the network."""
+    """Where a network has what a base can give. table: the name of its word vectors, or how their
+    names begin, "" where it has none; encoder: how names of an encoder begin, and how they begin
+    in the network."""
 
     table: str
     encoder: Mapping[str, str]
@@ -35,15 +36,20 @@ class EncoderNames(NamedTuple):
 
 
 class Transfers(ABC):
-    """The transfer of a task's encoder to another model, and from one."""
+    """The transfer of a task's encoder to another model, and from one. backward_alone: whether
+    layers that read from the right are a base by themselves; follows: settings that a base
+    decides, which recipes then leave to it."""
+
+    backward_alone: ClassVar[bool] = False
+    follows: ClassVar[frozenset[str]] = frozenset(f"text.{key}" for key in TEXT)
 
     @abstractmethod
     def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
         """The encoder of a trained model, with what its inputs are read by."""
 
     def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        """A base as models of this task use it."""
-        return own
+        """A base as models of this task use it: its encoder."""
+        return replace(own, language={}, whole={})
 
     @abstractmethod
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
@@ -58,6 +64,12 @@ class Transfers(ABC):
     @abstractmethod
     def names(self, network: nn.Module) -> EncoderNames:
         """Where a network has its encoder."""
+
+    @abstractmethod
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """The weights of a base by their names in a fresh network of the model."""
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
         """The base with the words that the model has learned, as its run keeps it."""
@@ -79,4 +91,9 @@ class Refuses(Transfers):
         )
 
     def names(self, network: nn.Module) -> EncoderNames:
+        raise AssertionError("a base was refused")
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
         raise AssertionError("a base was refused")

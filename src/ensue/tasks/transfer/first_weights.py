@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.transfer.ability import EncoderNames
 from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 
 if TYPE_CHECKING:
+    from ensue.tasks.transfer.ability import EncoderNames
     from ensue.tasks.transfer.settings import BaseSettings
 
 
@@ -39,11 +39,12 @@ def layer_of(name: str, encoder: str, layers: int) -> int | None:
 
 
 def first_weights(
-    own: Pretrained, taken: int, names: EncoderNames, there: Mapping[str, Tensor]
+    own: Pretrained, taken: int, names: EncoderNames, network: nn.Module
 ) -> dict[str, Tensor]:
-    """The weights of a base by their names in a network. there: those of the network as it was
-    built; an error names the first that does not fit."""
+    """The weights of a base by their names in a fresh network; an error names the first that does
+    not fit."""
     found: dict[str, Tensor] = {}
+    there = network.state_dict()
     for name, tensor in own.weights.items():
         layer = layer_of(name, own.encoder, own.layers)
         target = names.renamed(name)

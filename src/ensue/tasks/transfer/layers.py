@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.transfer.first_weights import first_weights, layer_of
+from ensue.tasks.transfer.first_weights import layer_of
 from ensue.tasks.transfer.pretrained import taken_layers
 from ensue.tasks.transfer.unfreezing import layer_rates
 from ensue.training.layer_rates import ALL_LEARN, LayerRates
@@ -19,20 +19,12 @@ WORDS = "words"  # the word vectors, and what stands before the lowest layer
 
 
 def begin_network(network: nn.Module, model: Model[Any, Any, Any]) -> None:
-    """The weights of the model's base into a fresh network; word vectors are there already, but
-    for those of letters."""
+    """The weights of the model's base into a fresh network."""
     own = model.pretrained
     if own is None or not (own.encoder or own.context):
         return
-    names = model.task.transfers.names(network)
-    state = network.state_dict()
-    if own.context is None:
-        found = first_weights(own, taken_layers(own, model.base), names, state)
-    else:
-        found = first_weights(own.context, own.context.layers, names, state)
-        assert own.context.table is not None
-        found[names.table] = own.context.table
-    network.load_state_dict({**state, **found})
+    found = model.task.transfers.first(own, model, network)
+    network.load_state_dict({**network.state_dict(), **found})
 
 
 def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
@@ -44,7 +36,7 @@ def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
     every = [name for name, _ in network.named_parameters()]
     own = own.context or own
     taken = taken_layers(own, model.base)
-    lowest = {names.table} if own.word_width else set()
+    lowest = {n for n in every if n.startswith(names.table)} if own.word_width else set()
     layers: list[set[str]] = [set() for _ in range(taken)]
     for name in own.weights:
         target, layer = names.renamed(name), layer_of(name, own.encoder, own.layers)

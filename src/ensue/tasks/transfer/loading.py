@@ -33,7 +33,7 @@ def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrain
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
         return model.task.transfers.taken(copy, model)
-    found = joined([_read(path, model) for path in base.path])
+    found = _found(model)
     if base.digest and base.digest != found.digest:
         raise RunError(
             f"{found.called}: this is not the base that the configuration names: expected the "
@@ -48,7 +48,7 @@ def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFo
     base = model.base
     now = base.digest
     if not now and all(Path(path).exists() for path in base.path):
-        now = joined([_read(path, model) for path in base.path]).digest
+        now = _found(model).digest
     if now and now != copy.digest:
         raise RunError(
             f"{', '.join(base.path)}: the base has changed since {folder.path} began: was "
@@ -56,6 +56,12 @@ def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFo
             f"{in_shell(folder.path)}` resumes the run with the base that it began from; for the "
             "new one name another folder"
         )
+
+
+def _found(model: Model[Any, Any, Any]) -> Pretrained:
+    """What the bases that a configuration names give together."""
+    read = [_read(path, model) for path in model.base.path]
+    return joined(read, model.task.transfers.backward_alone)
 
 
 def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:

@@ -36,7 +36,8 @@ class Pretrained:
     read from the right, which are no base without others from the left. vectors, width: a file
     that has the vectors of words, of so many numbers, where these are not known yet. context: a
     character language model whose states stand beside the words of the task; then there is nothing
-    else to take over."""
+    else to take over. language, whole: of a language model, the settings of [model] that its
+    network follows from, and all weights of it by their names there, for another language model."""
 
     called: str
     digest: str
@@ -55,6 +56,8 @@ class Pretrained:
     vectors: str = ""
     width: int = 0
     context: Pretrained | None = None
+    language: Mapping[str, Any] = field(default_factory=dict)
+    whole: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def layers(self) -> int:
@@ -86,16 +89,21 @@ class Beginning(NamedTuple):
 
 
 PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width")
+LATER = ("direction", "language")  # which copies of older versions do not have
+ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
 
 
 def write_copy(folder: Path, own: Pretrained) -> None:
     """All of it, as a folder that can be checked: the base itself is not needed any more."""
-    facts = {name: _plain(getattr(own, name)) for name in PLAIN}
+    facts = {name: _plain(getattr(own, name)) for name in (*PLAIN, *LATER)}
     facts["tokeniser"] = None if own.tokeniser is None else own.tokeniser.to_dict()
     words = {} if own.words is None else {"words": own.words.to_dict()}
     scale = {"mean": own.mean, "spread": own.spread}
     arrays = {name: array for name, array in scale.items() if array is not None}
-    weights = {f"encoder.{name}": tensor.contiguous() for name, tensor in own.weights.items()}
+    kept = {ENCODER: own.weights, WHOLE: own.whole}
+    weights = {
+        f"{begin}{n}": t.contiguous() for begin, some in kept.items() for n, t in some.items()
+    }
     if own.table is not None:
         weights["table"] = own.table.contiguous()
     write_model(folder, Saved(KIND, facts, words, arrays, [weights]))
@@ -107,16 +115,22 @@ def read_copy(folder: Path) -> Pretrained:
     with loading(folder):
         cut, known = saved.facts["tokeniser"], saved.vocabularies.get("words")
         (weights,) = saved.networks
-        begin = "encoder."
         return Pretrained(
             **{name: saved.facts[name] for name in PLAIN},
+            **{name: saved.facts[name] for name in LATER if name in saved.facts},
             tokeniser=None if cut is None else Tokeniser.from_dict(cut),
             words=None if known is None else Vocabulary.from_dict(known),
             table=weights.get("table"),
             mean=saved.arrays.get("mean"),
             spread=saved.arrays.get("spread"),
-            weights={n.removeprefix(begin): t for n, t in weights.items() if n.startswith(begin)},
+            weights=_named(weights, ENCODER),
+            whole=_named(weights, WHOLE),
         )
+
+
+def _named(weights: Mapping[str, Tensor], begin: str) -> dict[str, Tensor]:
+    """Those whose names begin so, by the rest of their names."""
+    return {n.removeprefix(begin): t for n, t in weights.items() if n.startswith(begin)}
 
 
 def _plain(value: Any) -> Any:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import ENCODERS, Encoder
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
-from ensue.tasks.transfer.first_weights import encoder_settings
-from ensue.tasks.transfer.pretrained import Pretrained, renamed
+from ensue.tasks.transfer.first_weights import encoder_settings, first_weights
+from ensue.tasks.transfer.pretrained import Pretrained, renamed, taken_layers
 from ensue.tasks.transfer.takeover import text_recipe_of
 
 if TYPE_CHECKING:
@@ -80,3 +80,9 @@ class RowTransfers(Transfers):
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("embed.features.0.table.weight", {"": "encoder."})
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """Those of the layers; the vectors of words are there already."""
+        return first_weights(own, taken_layers(own, model.base), self.names(network), network)

@@ -17,10 +17,11 @@ FROM_RIGHT = {"recurrent.": "from_right."}
 TWO_WAYS = {"bidirectional": True, "backward_start": "zero", "directions": "apart"}
 
 
-def joined(found: Sequence[Pretrained]) -> Pretrained:
-    """What several bases give together."""
+def joined(found: Sequence[Pretrained], backward_alone: bool = False) -> Pretrained:
+    """What several bases give together. backward_alone: whether one that reads from the right is
+    a base by itself."""
     if len(found) == 1:
-        if found[0].direction == "backward":
+        if found[0].direction == "backward" and not backward_alone:
             raise OptionError(
                 f"{found[0].called}: a backward language model is no base by itself; {TOGETHER}"
             )
@@ -40,6 +41,8 @@ def joined(found: Sequence[Pretrained]) -> Pretrained:
         table=torch.cat([left.table, right.table], 1),
         settings={**left.settings, **TWO_WAYS},
         weights={**left.weights, **renamed(right.weights, FROM_RIGHT)},
+        language={},
+        whole={},
     )
 
 

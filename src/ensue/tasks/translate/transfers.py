@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.tasks.transfer.ability import EncoderNames, Refuses
-from ensue.tasks.transfer.first_weights import encoder_settings
-from ensue.tasks.transfer.pretrained import Pretrained
+from ensue.tasks.transfer.first_weights import encoder_settings, first_weights
+from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -24,7 +24,7 @@ class TranslateTransfers(Refuses):
     translator are those of its targets then: sources are cut as the texts of the base were."""
 
     def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        return replace(own, text={})
+        return replace(super().taken(own, model), text={})
 
     def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
         settings = model.model
@@ -47,6 +47,12 @@ class TranslateTransfers(Refuses):
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("network.table.weight", {"recurrent.": "network.encoder."})
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """Those of the layers; the vectors of words are there already."""
+        return first_weights(own, taken_layers(own, model.base), self.names(network), network)
 
 
 def _fits(own: Pretrained) -> bool:
