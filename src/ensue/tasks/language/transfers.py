@@ -120,9 +120,6 @@ class LanguageTransfers(Transfers):
                 found[name] = _extended(tensor, own.words, words, model.base.new_words)
         return found
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        return own
-
 
 def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) -> Tensor:
     """rows (some, …), of the last ones of the known words, with those of the words after them."""
