@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
 from ensue.cells import CELLS, RecurrentDropout
+from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.recurrent import Recurrent
 from ensue.tasks.language.convolution import ConvolutionLanguage
@@ -211,3 +214,15 @@ def test_a_context_that_holds_the_text_is_all_before() -> None:
     found = shorter.costs(stream(), {})[0] - model.costs(stream(), {})[0]
     assert_close(found[:10], torch.zeros(10, 3, dtype=torch.float64))
     assert found[10].all()
+
+
+def test_a_long_text_by_itself_is_scored_as_a_whole(model: Any) -> None:
+    """Texts of a thousand tokens and more were cut into ten columns, each of which began anew: a
+    tenth of the tokens was scored without what stands before it."""
+    numbers = torch.randint(4, WORDS, (1500,), generator=torch.Generator().manual_seed(1))
+    text = numbers.numpy().astype("int32")
+    scored = model.score(Ragged(text, np.array([0, len(text)]))).values
+    read = torch.cat([torch.tensor([END_NUMBER]), numbers])[:, None]
+    follows = torch.cat([numbers, torch.tensor([END_NUMBER])])[:, None]
+    wanted, _ = model.costs(StreamBatch(read, follows), {})
+    np.testing.assert_allclose(scored, -wanted[:, 0].numpy(), atol=1e-9)

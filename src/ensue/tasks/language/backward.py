@@ -32,7 +32,8 @@ class FromTheRight:
         """log p of every token of rows, given those after it, and of the border before each row,
         which stands last."""
         stream = read_from(stream_of(rows, END_NUMBER), "backward")
-        values = self.network.score_stream(stream)[::-1]  # the border before a row, then the row
+        found = self.network.score_stream(stream, whole=len(rows) == 1)
+        values = found[::-1]  # the border before a row, then the row
         starts = rows.starts + np.arange(len(rows) + 1)
         order = np.arange(1, len(values) + 1)
         order[starts[1:] - 1] = starts[:-1]
