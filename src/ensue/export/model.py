@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
-from ensue.export.c_folder import folder_files, run_folder
+from ensue.export.c_folder import example_words, folder_files, run_folder
 from ensue.export.forecast_c import is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
@@ -211,13 +211,13 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
     if not unchecked:
         cases = [(graph.name, given) for graph, given in cases_of(model.exported)]
         try:
-            found = iter(run_folder(model.exported, files, cases))
+            found = iter(run_folder(model.exported.graphs, files, cases))
         except EnsueError as error:
             raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
         worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
     with disk_errors(path, 0):
         path.mkdir(exist_ok=True)
-    sources, asked = "example.c model.c", "2 3"
+    sources, asked = "example.c model.c", example_words(model.exported.graphs[0])
     if is_forecast(model.exported):
         sources, asked = "example.c forecast.c model.c", "< numbers"
     remark = f"try it: cd {path} && cc -std=c99 {sources} -lm -o example && ./example {asked}"
