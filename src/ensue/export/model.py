@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
 from ensue.export.c_folder import example_words, folder_files, run_folder
-from ensue.export.forecast_c import is_forecast
+from ensue.export.forecast_c import forecast_remark, is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
@@ -217,10 +217,12 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
         worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
     with disk_errors(path, 0):
         path.mkdir(exist_ok=True)
-    sources, asked = "example.c model.c", example_words(model.exported.graphs[0])
+    words = example_words(model.exported.graphs[0])
+    remark = (
+        f"try it: cd {path} && cc -std=c99 example.c model.c -lm -o example && ./example {words}"
+    )
     if is_forecast(model.exported):
-        sources, asked = "example.c forecast.c model.c", "< numbers"
-    remark = f"try it: cd {path} && cc -std=c99 {sources} -lm -o example && ./example {asked}"
+        remark = forecast_remark(model.exported, path)
     return _written(path, files, unchecked, worst, remark)
 
 
