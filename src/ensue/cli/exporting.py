@@ -53,7 +53,14 @@ def export(
     refuse_path(file)
     config, model = load_run(RunFolder(run), trusted(trust_cell), "cpu", teller())
     changes = {} if weights == "float32" else change_of_scores(config.data, model, weights)
-    written = write_model(model, file, weights=weights, unchecked=unchecked, streaming=streaming)
+    written = write_model(
+        model,
+        file,
+        weights=weights,
+        unchecked=unchecked,
+        streaming=streaming,
+        title=run.resolve().name,
+    )
     if as_json:
         answer(
             as_json_text(

@@ -49,9 +49,11 @@ Given = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """What a task handed over, with its networks as graphs, made once for all targets."""
+    """What a task handed over, with its networks as graphs, made once for all targets. title: what
+    a page is called; "": as its file."""
 
     exported: Exported
+    title: str = ""
 
     @cached_property
     def graphs(self) -> dict[str, onnx.ModelProto]:
@@ -70,13 +72,15 @@ def write_model(
     weights: str = "float32",
     unchecked: bool = False,
     streaming: bool = False,
+    title: str = "",
 ) -> Written:
     """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
-    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece."""
+    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
+    page, the name of its file where there is none."""
     refuse_path(path)
     found = model.task.exported(model)
     found = streamed(found) if streaming else found
-    return write_traced(TracedModel(found), path, weights, unchecked)
+    return write_traced(TracedModel(found, title), path, weights, unchecked)
 
 
 def write_traced(
@@ -201,7 +205,7 @@ def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: b
 def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
-    files = {path.name: page_of(source, path.stem).encode()}
+    files = {path.name: page_of(source, model.title or path.stem).encode()}
     remark = f"open file://{path.resolve()}"
     return _written(path.parent, files, unchecked, worst, remark, path.name)
 
