@@ -256,7 +256,7 @@ def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
 def _refused(phased: bool) -> list[tuple[str, int, str]]:
     """What the example reads, its exit code, and what it says; with phases before the numbers or
     without."""
-    begin, names = ("0.5 ", "phase of month, sales") if phased else ("", "sales")
+    begin, names = ("0.5 ", "<phase of month> <sales>") if phased else ("", "<sales>")
     many, wanted = (2, "2 numbers") if phased else (1, "1 number")
     past = "\n".join([f"{begin}{5 + k % 3}" for k in range(40)]) + "\n"
     ahead = f"{begin}nan\n" * (5 if phased else 0)
@@ -277,7 +277,7 @@ def _refused(phased: bool) -> list[tuple[str, int, str]]:
 def test_the_command_for_c_says_what_a_line_is() -> None:
     one, folder = made("forecast").traced.exported, Path("f.c")
     assert forecast_remark(one, folder).endswith(
-        "./example < numbers, where each line of numbers is: sales"
+        "./example < numbers, where each line of numbers is: <sales>"
     )
     (step,) = one.before
     member = {"form": {"periods": [12.0]}}
@@ -286,8 +286,8 @@ def test_the_command_for_c_says_what_a_line_is() -> None:
     told = forecast_remark(replace(one, before=(step,)), folder)
     assert "./example CLOCK < numbers, where each line" in told
     assert told.endswith(
-        "is: phase of month, sa_les ___, with 5 more lines, nan behind their phases, for the steps "
-        "ahead, and CLOCK is the time of the last step (forecast.h)"
+        "is: <phase of month> <sa_les ___>, with 5 more lines, nan behind their phases, for the "
+        "steps ahead, and CLOCK is the time of the last step (forecast.h)"
     )
 
 

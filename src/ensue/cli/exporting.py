@@ -62,17 +62,8 @@ def export(
         title=run.resolve().name,
     )
     if as_json:
-        answer(
-            as_json_text(
-                {
-                    "files": [str(own) for own in written.files],
-                    "bytes": written.bytes,
-                    "combinations": written.combinations,
-                    "difference": written.difference,
-                    "validation": {k: list(v) for k, v in changes.items()},
-                }
-            )
-        )
+        validation = {k: list(v) for k, v in changes.items()}
+        answer(as_json_text({**written.as_json(), "validation": validation}))
         return
     for line in written.lines():
         report(line)

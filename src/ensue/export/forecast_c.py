@@ -34,10 +34,10 @@ def forecast_files(exported: Exported) -> dict[str, str]:
 
 
 def line_of(exported: Exported) -> str:
-    """What the example reads in a line: "phase of month, sales"."""
+    """What the example reads in a line: "<phase of month> <sales>"."""
     step = exported.before[0]
     names = [*(f"phase of {name}" for name in step["calendar"]), *step["columns"]]
-    return ", ".join(map(_plain, names))
+    return " ".join(f"<{_plain(name)}>" for name in names)
 
 
 def reads_clock(exported: Exported) -> bool:
