@@ -21,9 +21,10 @@ from torch import nn
 import ensue
 from ensue import cli
 from ensue.cells import GRU, LSTM, Cell, LayerNormLSTM, PeepholeLSTM, SimpleRNN
+from ensue.cli.cells import in_language
 from ensue.equations import Matrix, Vector, maximum, minimum, sigmoid, tanh
 from ensue.equations.spelling import Spelling
-from ensue.errors import MissingExtra, OptionError
+from ensue.errors import MissingExtra, OptionError, ShapeError
 from ensue.export import from_onnx, write, writing
 from ensue.export import targets as target_table
 from ensue.export.c import CFile
@@ -43,7 +44,14 @@ from ensue.export.onnx import operators, scan
 from ensue.export.onnx.layer import onnx_model
 from ensue.export.onnx.operators import operator_of
 from ensue.export.onnx.run import run_onnx
-from ensue.export.programs import CPrograms, NodePrograms, NoProgram, c_compiler, node_program
+from ensue.export.programs import (
+    CPrograms,
+    NodePrograms,
+    NoProgram,
+    c_compiler,
+    compile_c,
+    node_program,
+)
 from ensue.export.stack import Stack, stack_of
 from ensue.layers import Recurrent
 
@@ -340,8 +348,21 @@ def test_other_nodes_are_refused() -> None:
 
     with pytest.raises(OptionError, match="expected a node RNN, GRU or LSTM, got MatMul"):
         from_onnx(helper.make_node("MatMul", ["a", "b"], ["c"]))
+    for strange in (None, "x", 5):
+        kind = type(strange).__name__
+        with pytest.raises(OptionError, match=rf"RNN, GRU or LSTM .*onnx\.NodeProto.*got {kind};"):
+            from_onnx(strange)
     with pytest.raises(OptionError, match="unknown ONNX activation 'ThresholdedRelu'"):
         from_onnx(helper.make_node("RNN", ["X", "W", "R"], ["Y"], activations=["ThresholdedRelu"]))
+
+
+def test_weights_of_another_size_than_the_node_are_refused() -> None:
+    from onnx import helper
+
+    layer = from_onnx(helper.make_node("GRU", ["X", "W", "R"], ["Y"], hidden_size=7))
+    weights = [np.zeros(shape, np.float32) for shape in ((2, 1, 3), (1, 12, 3), (1, 12, 4))]
+    with pytest.raises(ShapeError, match=r"hidden_size 7 of the node, got weights for 4"):
+        layer(*weights)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -509,3 +530,12 @@ def test_cell_show_as(name: str, capsys: Any, monkeypatch: Any) -> None:
         cli.main()
     assert not stop.value.code
     assert len(capsys.readouterr().out) > 50
+
+
+@needs_c
+def test_cell_show_as_c_compiles_alone(tmp_path: Path) -> None:
+    """Of the usual sizes, and short enough to be read."""
+    text = in_language(LSTM(), 32, 64, "c")
+    assert len(text.splitlines()) < 150
+    (tmp_path / "x.c").write_text(text)
+    compile_c([str(tmp_path / "x.c")], str(tmp_path / "x.o"), ("-c",))

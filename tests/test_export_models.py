@@ -132,7 +132,7 @@ def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, 
     own = made(name).traced
     files = folder_files(own.exported, own.graphs, weights)
     cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
-    found = iter(run_folder(own.exported, files, cases, flags))
+    found = iter(run_folder(own.exported.graphs, files, cases, flags))
     assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
 
 
@@ -142,7 +142,7 @@ def test_a_folder_of_c_is_written_and_runs(tmp_path: Path) -> None:
     written = write_traced(made("classify").traced, tmp_path / "model.c")
     assert written.combinations == 24
     names = {own.name for own in written.files}
-    library = {"tensors.h", "shapes.h", "windows.h", "operators.h"}
+    library = {"tensors.h", "shapes.h", "indices.h", "windows.h", "operators.h"}
     assert names == {"model.c", "model.h", "example.c", "preprocess.json"} | library
     folder = tmp_path / "model.c"
     compile_c([str(folder / "example.c"), str(folder / "model.c")], str(folder / "example"))
@@ -171,6 +171,35 @@ def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "layer.c").write_text("/* a layer */")
     with pytest.raises(OptionError, match="is a file, and a model in C is a folder"):
         write_traced(made("classify").traced, tmp_path / "layer.c", unchecked=True)
+
+
+@needs_c
+def test_the_example_of_c_takes_no_word_that_is_none(tmp_path: Path) -> None:
+    """Numbers beyond the vocabulary, fractions and letters are told, and nothing is read for them;
+    by the network itself, too, where a program gives them to it."""
+    own = made("classify").traced
+    files = folder_files(own.exported, own.graphs, "float32")
+    unwary = files["example.c"].replace(b"number_of(argv[k])", b"strtod(argv[k], NULL)")
+    unwary = unwary.replace(b"isnan(value)", b"0 && isnan(number_of(argv[k]))")
+    count = own.exported.graphs[0].inputs[0].count
+    expected = f"expected a whole number from 0 to {count - 1}"
+    for name, text in {**files, "unwary.c": unwary}.items():
+        (tmp_path / name).write_bytes(text)
+    for name in ("example", "unwary"):
+        sources = [str(tmp_path / f"{name}.c"), str(tmp_path / "model.c")]
+        compile_c(sources, str(tmp_path / name), (*SANITIZERS, "-O0"))
+    for word in (str(count), "999999999", "1e30", "-5", "abc", "1.5", "nan", "inf", "2x", ""):
+        words = [str(tmp_path / "example"), "2", word]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"number 2: {expected}, got {word}\n"
+    for word in (str(count), "999999999", str(-1 - count), "nan"):
+        done = subprocess.run([str(tmp_path / "unwary"), word], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (1, "a number is none of the network's\n")
+    done = subprocess.run([str(tmp_path / "example"), *["2"] * 257], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "expected at most 256 numbers, got 257\n")
+    done = subprocess.run([str(tmp_path / "example"), "2", "3"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.slow

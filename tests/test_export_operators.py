@@ -1,17 +1,25 @@
-"""Every operator of the JavaScript that networks are made of gives what ONNX Runtime gives."""
+"""Every operator of the JavaScript and the C that networks are made of gives what ONNX Runtime
+gives."""
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from test_export_models import needs_node
+from test_export_models import SANITIZERS, needs_c, needs_node
 
+from ensue.export.c_folder import RUNTIME as RUNTIME_C
+from ensue.export.c_folder import model_files, run_folder
+from ensue.export.graph_c import CALLS
 from ensue.export.graph_code import RUNTIME, graph_text, operator_names
 from ensue.export.javascript import DECODERS
 from ensue.export.module import ALWAYS, run_in_node
+from ensue.export.programs import compile_c
+from ensue.tasks.exported import Graph, Input
 
 pytest.importorskip("onnxruntime")
 ONNX_ONLY = {"Recurrence"}  # has no twin there; the grid has it
@@ -21,6 +29,13 @@ UNARY += ("Sign", "Sin", "Softplus", "Tanh", "Identity", "IsNaN", "IsInf", "Elu"
 UNARY += ("Gelu", "Size")
 SUMS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2")
 SUMS += ("ReduceSumSquare", "ReduceLogSumExp")
+
+
+def weights(*shape: int) -> Any:
+    """Constants, as the weights of a convolution are."""
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
 # operator, inputs: a shape of real numbers or a list of whole ones, and attributes
 CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     *(
@@ -65,9 +80,10 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("MatMul", [(2, 1, 3, 4), (5, 4, 2)], {}),
     ("MatMul", [(4,), (4, 2)], {}),
     ("Gemm", [(4, 3), (5, 4), (5,)], {"alpha": 0.5, "beta": 2.0, "transA": 1, "transB": 1}),
-    ("Conv", [PICTURE, (6, 2, 3, 2), (6,)], {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1]}),
-    ("Conv", [(2, 3, 9), (4, 3, 3)], {"strides": [2], "auto_pad": "SAME_UPPER"}),
-    ("Conv", [(2, 3, 9), (4, 3, 3)], {"dilations": [2], "pads": [1, 2]}),
+    ("Conv", [PICTURE, weights(6, 2, 3, 2), (6,)], {"group": 2, "pads": [1, 0, 2, 1]}
+     | {"strides": [2, 1]}),
+    ("Conv", [(2, 3, 9), weights(4, 3, 3)], {"strides": [2], "auto_pad": "SAME_UPPER"}),
+    ("Conv", [(2, 3, 9), weights(4, 3, 3)], {"dilations": [2], "pads": [1, 2]}),
     ("MaxPool", [PICTURE], {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 0]}),
     ("AveragePool", [PICTURE], {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0]}),
     ("AveragePool", [PICTURE], {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0]}
@@ -127,6 +143,113 @@ def test_every_operator_gives_what_onnx_runtime_gives() -> None:
             np.testing.assert_allclose(
                 one, np.asarray(other, np.float32), rtol=1e-5, atol=2e-6, err_msg=operator
             )
+
+
+# What C refuses by name: operators that no network of ours has, and forms of others.
+NOT_IN_C = {
+    "ArgMax", "CumSum", "Einsum", "Elu", "Flatten", "Gelu", "LeakyRelu", "Pad", "ReduceL2",
+    "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare", "Sign", "Size", "Sum", "TopK", "Trilu",
+    "Xor",
+}  # fmt: skip
+IN_C = [
+    own for own in CASES if own[0] not in NOT_IN_C and own[2].get("auto_pad") != "SAME_UPPER"
+]  # fmt: skip
+
+
+def graph_of(number: int, model: Any, values: dict[str, Any]) -> Graph:
+    inputs = tuple(Input(name, tuple(own.shape)) for name, own in values.items())
+    outputs = tuple(own.name for own in model.graph.output)
+    return Graph(f"g{number}", torch.nn.Identity(), inputs, outputs)
+
+
+@needs_c
+def test_every_operator_of_c_gives_what_onnx_runtime_gives() -> None:
+    """In one program, under the sanitizers."""
+    from ensue.export.onnx.run import session_of
+
+    assert {name for name, *_ in CASES} - NOT_IN_C <= {*CALLS, "Split"}
+    assert not NOT_IN_C & {*CALLS}
+    made = [one_node(*case) for case in IN_C]
+    graphs = [graph_of(k, *own) for k, own in enumerate(made)]
+    files = model_files(graphs, {f"g{k}": own for k, (own, _) in enumerate(made)}, "float32")
+    cases = [(f"g{k}", values) for k, (_, values) in enumerate(made)]
+    found = run_folder(graphs, files, cases, (*SANITIZERS, "-O0"))
+    for (operator, *_), (model, values), got in zip(IN_C, made, found, strict=True):
+        wanted = session_of(model).run(None, {k: v.numpy() for k, v in values.items()})
+        for one, other in zip(got, wanted, strict=True):
+            expected = np.asarray(other, np.float32)
+            np.testing.assert_allclose(one, expected, rtol=1e-5, atol=2e-6, err_msg=operator)
+
+
+# Each call reads `value` as a place, or as a size, in a tensor of 3 by 4; 2 is one of both.
+READS_PLACES = {
+    "Gather": "op_gather(&room, &a, &value, 0)",
+    "GatherElements": "op_gather_elements(&room, &a, &value, 0)",
+    "GatherND": "op_gather_nd(&room, &a, &value, 0)",
+    "ScatterND": "op_scatter_nd(&room, &a, &value, &a)",
+    "SequenceAt": "op_chunk(&room, &a, 0, &one, &value)",
+}
+READS_SIZES = {
+    "ConstantOfShape": "op_filled(&room, &value, 1.0f)",
+    "Expand": "op_expand(&room, &one, &value)",
+    "Range": "op_range(&room, &one, &value, &one)",
+    "Reduce": "op_reduce(&room, &cube, &value, 1, '+')",
+    "Reshape": "op_reshape(&room, &two, &value, 0)",
+    "Slice, steps": "op_slice(&room, &a, &one, &one, NULL, &value)",
+    "Slice, places": "op_slice(&room, &a, &value, &value, NULL, NULL)",
+    "Slice, axes": "op_slice(&room, &cube, &one, &one, &value, NULL)",
+    "Squeeze": "op_squeeze(&room, &cube, &value)",
+    "Tile": "op_tile(&room, &two, &value)",
+    "Unsqueeze": "op_unsqueeze(&room, &a, &value)",
+}
+PLACES_MAIN = """
+#include <stdio.h>
+#include "operators.h"
+
+int main(void)
+{
+    static float memory[200], numbers[12], given[1], ones[1] = {1.0f};
+    static const float tried[] = {%(tried)s};
+    const T a = {2, {3, 4}, numbers, NULL, 'f'}, cube = {3, {2, 2, 1}, numbers, NULL, 'f'};
+    const T one = {1, {1}, ones, NULL, 'f'}, two = {1, {2}, numbers, NULL, 'f'};
+    const T value = {1, {1}, given, NULL, 'f'};
+    (void)a, (void)cube, (void)two;
+    for (unsigned long k = 0; k < sizeof tried / sizeof *tried; k++) {
+        given[0] = tried[k];
+%(calls)s
+    }
+    return 0;
+}
+"""
+
+
+@needs_c
+def test_c_refuses_what_is_no_place(tmp_path: Path) -> None:
+    """An index outside −n … n − 1, or a float that is no whole number, would read other memory."""
+    tried = ["NAN", "INFINITY", "-INFINITY", "1e30f", "-1e30f", "0.5f", "1e9f", "-4.0f", "3.0f"]
+    tried += ["-3.0f", "2.0f"]
+    calls = {**READS_PLACES, **READS_SIZES}
+    text = "\n".join(
+        f'        {{ R room = {{memory, 200, 0, 0}}; (void){call}; printf("%d ", room.failed); }}'
+        for call in calls.values()
+    )
+    main = PLACES_MAIN % {"tried": ", ".join(tried), "calls": text}
+    (tmp_path / "main.c").write_text(main)
+    program = str(tmp_path / "main")
+    flags = (*SANITIZERS, "-O0", f"-I{RUNTIME_C}")
+    compile_c([str(tmp_path / "main.c")], program, flags)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = np.array(done.stdout.split(), int).reshape(len(tried), len(calls))
+    table = {(value, name): own for value, row in zip(tried, found, strict=True)
+             for name, own in zip(calls, row, strict=True)}  # fmt: skip
+    for name in calls:
+        assert all(table[value, name] for value in tried[:5]), name
+        assert table["0.5f", name] or name == "Range", name  # whose numbers may be real
+        assert table["2.0f", name] == 0, name
+    for name in READS_PLACES:
+        assert all(table[value, name] for value in ("1e9f", "-4.0f", "3.0f")), name
+        assert table["-3.0f", name] == 0, name
 
 
 def test_the_table_of_operators_is_covered() -> None:

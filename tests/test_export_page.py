@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -209,6 +210,46 @@ def test_markup_is_shown_as_text(tmp_path: Path) -> None:
     assert "<script" not in shown
     assert "<img" not in shown
     assert len((tmp_path / "page.html").read_text()) < 300_000  # the weights are small
+
+
+# What is seen before anything is asked: the placeholder, the hints, and whether there is an answer.
+OPENED = """(() => {
+    const { placeholder, value } = document.querySelector("main textarea");
+    const hints = [...document.querySelectorAll("main .hint")].filter((own) => own.offsetParent);
+    const answered = document.getElementById("answered").offsetParent !== null;
+    const title = document.getElementById("title").textContent;
+    return [title, placeholder, value !== "", hints.map((own) => own.textContent), answered];
+})()"""
+NOTHING_ASKED = {  # placeholder, whether something is written, whether it is answered
+    "tree": ("A tree in brackets: (S (NP the cat) (VP sat))", False, False),
+    "classify, vectors": ("The numbers of a step in each line: 0.5 -1.2 3", False, False),
+    "label": ("Type or paste a text…", False, False),
+    "forecast": ("The series, one step a line", True, True),
+}
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_page_says_what_is_asked_before_it_answers(tmp_path: Path) -> None:
+    with browser(tmp_path / "profile") as chromium:
+        for name, (asked, filled, answered) in NOTHING_ASKED.items():
+            traced = replace(made(name).traced, title=f"my {name}")
+            write_traced(traced, tmp_path / f"{name}.html", unchecked=True)
+            chromium.session = ""
+            chromium.open(tmp_path / f"{name}.html")
+            title, placeholder, written, hints, shown = chromium.value(OPENED)
+            assert (title, placeholder) == (f"my {name}", asked)
+            assert (written, shown) == (filled, answered), name
+            assert any("is an example" in own for own in hints) == filled
+            assert not any("expected" in own for own in hints)
+    assert chromium.said == []
+
+
+def test_a_page_is_called_as_its_run_or_its_file(tmp_path: Path) -> None:
+    own = made("classify").traced
+    for title, expected in (("reviews & more", "reviews &amp; more"), ("", "page")):
+        write_traced(replace(own, title=title), tmp_path / "page.html", unchecked=True)
+        assert f"<title>{expected}</title>" in (tmp_path / "page.html").read_text()
 
 
 def test_a_sabotaged_module_leaves_no_file(tmp_path: Path, monkeypatch: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ensue.data.time.axis import time_column
 from ensue.data.time.spacing import Spacing, spacing_of
 from ensue.errors import DataError
 from ensue.export.forecast_c import RUNTIME as RUNTIME_C
-from ensue.export.forecast_c import _members
+from ensue.export.forecast_c import _members, forecast_remark
 from ensue.export.graph_code import RUNTIME
 from ensue.export.model import example_piece, write_traced
 from ensue.export.module import IN_JAVASCRIPT
@@ -244,8 +245,50 @@ def test_c_forecasts_whole_series(name: str, tmp_path: Path) -> None:
         found = np.array(done.stdout.split(), float).reshape(-1, 3).T
         for key, got in zip(("value", "low", "high"), found, strict=True):
             np.testing.assert_allclose(got, answer[key]["sales"], rtol=1e-4, err_msg=key)
-    done = subprocess.run(words, input="nan", capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "there are too few steps\n")
+    for lines, code, told in _refused("month" in row.questions[0]):
+        done = subprocess.run(words, input=lines, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (code, ""), lines
+        assert told in done.stderr
+    done = subprocess.run([*words[:1], "soon"], input="nan", capture_output=True, text=True)
+    assert (done.returncode, "got soon" in done.stderr) == (2, True)
+
+
+def _refused(phased: bool) -> list[tuple[str, int, str]]:
+    """What the example reads, its exit code, and what it says; with phases before the numbers or
+    without."""
+    begin, names = ("0.5 ", "<phase of month> <sales>") if phased else ("", "<sales>")
+    many, wanted = (2, "2 numbers") if phased else (1, "1 number")
+    past = "\n".join([f"{begin}{5 + k % 3}" for k in range(40)]) + "\n"
+    ahead = f"{begin}nan\n" * (5 if phased else 0)
+    found = [
+        (f"{begin}nan\n", 1, "there are too few steps"),
+        (f"{past}{begin}1e40\n{ahead}", 1, "a number is larger than 1e30"),
+        (f"{past}{begin}inf\n{ahead}", 1, "a number is larger than 1e30"),
+        (f"{past}\n{begin}1 2\n", 2, f"line 42: expected {wanted} ({names}), got {many + 1}"),
+        (f"{begin}1\n{begin}x\n", 2, f"line 2: expected {wanted} ({names}), got a word"),
+    ]
+    if phased:  # the numbers alone, a year in the place of a phase, and no steps ahead
+        found += [("5\n6\n", 2, f"line 1: expected 2 numbers ({names}), got 1")]
+        found += [(f"{past}1949 5\n{ahead}", 1, "a phase is not from 0 to 1")]
+        found += [(past, 2, "the last 5 lines: expected nan behind the phases")]
+    return found
+
+
+def test_the_command_for_c_says_what_a_line_is() -> None:
+    one, folder = made("forecast").traced.exported, Path("f.c")
+    assert forecast_remark(one, folder).endswith(
+        "./example < numbers, where each line of numbers is: <sales>"
+    )
+    (step,) = one.before
+    member = {"form": {"periods": [12.0]}}
+    step = {**step, "calendar": ["month"], "time": ["day"], "members": [member]}
+    step["columns"] = ['sa"les */%']
+    told = forecast_remark(replace(one, before=(step,)), folder)
+    assert "./example CLOCK < numbers, where each line" in told
+    assert told.endswith(
+        "is: <phase of month> <sa_les ___>, with 5 more lines, nan behind their phases, for the "
+        "steps ahead, and CLOCK is the time of the last step (forecast.h)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_stream_in_c() -> None:
     own = TracedModel(streamed(model.task.exported(model)))
     files = folder_files(own.exported, own.graphs, "float32")
     cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
-    found = iter(run_folder(own.exported, files, cases))
+    found = iter(run_folder(own.exported.graphs, files, cases))
     assert compare_outputs(own.exported, "float32", lambda *_: next(found), "C") < 1e-4
 
 

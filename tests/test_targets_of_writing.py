@@ -61,3 +61,10 @@ def test_every_file_of_a_run_is_known(tmp_path: Path) -> None:
     own = {path.name for path in vars(RunFolder(tmp_path)).values() if isinstance(path, Path)}
     own -= {tmp_path.name, "base", "checkpoints", "learned", "model", "evaluation-rows"}
     assert own <= RUN_FILES
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
+def test_a_folder_that_cannot_be_written_to_is_said_as_that() -> None:
+    """Not as a disk that is full."""
+    with pytest.raises(OptionError, match="the folder /proc cannot be written to"):
+        refuse_target(Path("/proc/m.onnx"))

@@ -53,19 +53,17 @@ def export(
     refuse_path(file)
     config, model = load_run(RunFolder(run), trusted(trust_cell), "cpu", teller())
     changes = {} if weights == "float32" else change_of_scores(config.data, model, weights)
-    written = write_model(model, file, weights=weights, unchecked=unchecked, streaming=streaming)
+    written = write_model(
+        model,
+        file,
+        weights=weights,
+        unchecked=unchecked,
+        streaming=streaming,
+        title=run.resolve().name,
+    )
     if as_json:
-        answer(
-            as_json_text(
-                {
-                    "files": [str(own) for own in written.files],
-                    "bytes": written.bytes,
-                    "combinations": written.combinations,
-                    "difference": written.difference,
-                    "validation": {k: list(v) for k, v in changes.items()},
-                }
-            )
-        )
+        validation = {k: list(v) for k, v in changes.items()}
+        answer(as_json_text({**written.as_json(), "validation": validation}))
         return
     for line in written.lines():
         report(line)

@@ -14,6 +14,7 @@ from ensue.export.weights import Stored
 
 TYPES = {"float32": "float", "bf16": "unsigned short", "int8": "signed char"}
 A_LINE = 12  # numbers
+ZEROS = "/* The weights; zeros here, numbers in what `ensue export` writes. */"
 
 
 def c_source(stack: Stack, name: str = "model") -> str:
@@ -43,7 +44,13 @@ class CFile:
 
     def text(self, weights_file: str = "") -> str:
         """weights_file: where the weights are, if not here."""
-        weights = [f'#include "{weights_file}"', ""] if weights_file else self.weights()
+        return self._text([f'#include "{weights_file}"', ""] if weights_file else self.weights())
+
+    def abridged(self) -> str:
+        """To be read: zeros in the place of the weights, so that it compiles."""
+        return self._text([ZEROS, *self._zeros(), ""])
+
+    def _text(self, weights: Iterable[str]) -> str:
         lines = [
             *self._heading(),
             "#include <math.h>",
@@ -92,6 +99,15 @@ class CFile:
     def weights(self) -> list[str]:
         arrays = [item for cell in self.code.cells for item in cell.arrays().items()]
         return [line for name, own in arrays for line in array(name, own)]
+
+    def _zeros(self) -> list[str]:
+        arrays = [item for cell in self.code.cells for item in cell.arrays().items()]
+        lines = []
+        for name, own in arrays:
+            lines.append(f"static const {TYPES[own.kind]} {name}[{own.data.size}] = {{0}};")
+            if own.scale is not None:
+                lines.append(f"static const float {name}__scale[{own.scale.size}] = {{0}};")
+        return lines
 
     # ---------------------------------------------------------------- public functions
     def _public(self) -> list[str]:

@@ -17,13 +17,13 @@ from ensue.export.forecast_c import forecast_files, is_forecast
 from ensue.export.graph_c import GraphC
 from ensue.export.languages import C99
 from ensue.export.programs import SECONDS, compile_c, temporary_folder
-from ensue.tasks.exported import Exported, Graph
+from ensue.tasks.exported import BATCH, Exported, Graph, Input
 
 if TYPE_CHECKING:
     import onnx
 
 RUNTIME = Path(__file__).parent / "runtime_c"
-LIBRARY = ("tensors.h", "shapes.h", "windows.h", "operators.h")
+LIBRARY = ("tensors.h", "shapes.h", "indices.h", "windows.h", "operators.h")
 MEMORY = 64_000_000  # bytes that a comparison may take
 
 
@@ -31,62 +31,97 @@ def folder_files(
     exported: Exported, traced: Mapping[str, onnx.ModelProto], weights: str
 ) -> dict[str, bytes]:
     """By name: model.c and model.h, the operators, an example, and what stands around them."""
-    graphs = {own.name: GraphC(traced[own.name], own.name, weights) for own in exported.graphs}
-    flash = sum(own.flash for own in graphs.values())
+    files = model_files(exported.graphs, traced, weights)
+    files["example.c"] = _example(exported.graphs[0]).encode()
+    if is_forecast(exported):
+        files |= {name: text.encode() for name, text in forecast_files(exported).items()}
+    files["preprocess.json"] = json.dumps(exported.description(), ensure_ascii=False).encode()
+    return files
+
+
+def model_files(
+    graphs: Sequence[Graph], traced: Mapping[str, onnx.ModelProto], weights: str
+) -> dict[str, bytes]:
+    """By name: the networks alone, and the operators that they call."""
+    made = [GraphC(traced[own.name], own.name, weights) for own in graphs]
+    flash = sum(own.flash for own in made)
     source = [
         "/* Written by `ensue export`. C99; link with -lm.",
         f" * Flash: {flash} bytes of weights. Memory is the caller's: `room`. */",
         '#include "model.h"',
         '#include "operators.h"',
         "",
-        *C99().used_helpers(name for own in graphs.values() for name in own.called),
+        *C99().used_helpers(name for own in made for name in own.called),
         "",
-        *(own.text() for own in graphs.values()),
+        *(own.text() for own in made),
     ]
-    files = {"model.c": "\n".join(source), "model.h": _header(exported)}
+    files = {"model.c": "\n".join(source), "model.h": _header(graphs)}
     files |= {name: (RUNTIME / name).read_text(encoding="utf-8") for name in LIBRARY}
-    files["example.c"] = _example(exported.graphs[0])
-    files |= forecast_files(exported) if is_forecast(exported) else {}
-    files["preprocess.json"] = json.dumps(exported.description(), ensure_ascii=False)
     return {name: text.encode() for name, text in files.items()}
 
 
-def _header(exported: Exported) -> str:
+def _header(graphs: Sequence[Graph]) -> str:
     lines = ["#ifndef ENSUE_MODEL", "#define ENSUE_MODEL", "", '#include "tensors.h"', ""]
-    for graph in exported.graphs:
+    for graph in graphs:
         name = graph.name.upper()
         lines += [f"#define {name}_INPUTS {len(graph.inputs)}"]
         lines += [f"#define {name}_OUTPUTS {len(graph.outputs)}", ""]
         lines += ["/* inputs, in this order:"]
         lines += [f"     {own.name} ({', '.join(map(str, own.axes))})" for own in graph.inputs]
         lines += [f"   outputs: {', '.join(graph.outputs)}; their numbers lie in the room."]
-        lines += ["   Gives 0, or -1 where the room is too small. */"]
+        lines += ["   Gives 0; -1 where the room is too small, -2 where a number that stands for a"]
+        lines += ["   word or a place is no whole number, or none of the network's. */"]
         lines += [f"int {graph.name}_run(const ensue_tensor *inputs, ensue_tensor *outputs,"]
         lines += ["    ensue_room *room);", ""]
     return "\n".join([*lines, "#endif", ""])
 
 
-EXAMPLE = """/* cc -std=c99 example.c model.c -lm -o example && ./example 2 5 3
+EXAMPLE = """/* cc -std=c99 example.c model.c -lm -o example && ./example %(words)s
  * Runs the model on numbers of `%(first)s`; preprocess.json says what they stand for. Other inputs
  * are zero. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "model.h"
 
+#define MOST_NUMBERS %(numbers)d
+#define EACH_STEP %(each)d
+
 static float memory[%(memory)d];
+
+/* The number that is written; NAN where it is not %(expected)s. */
+static double number_of(const char *word)
+{
+    char *end;
+    double value = strtod(word, &end);
+    return end == word || *end || !(%(fits)s) ? NAN : value;
+}
 
 int main(int argc, char **argv)
 {
     static float given[%(inputs)d][%(most)d];
     ensue_tensor inputs[%(inputs)d], outputs[%(outputs)d];
     ensue_room room = {memory, sizeof memory / sizeof *memory, 0, 0};
-    long time = argc > 1 ? argc - 1 : 1;
-    if (time > %(steps)d) time = %(steps)d;
+    if (argc - 1 > MOST_NUMBERS) {
+        fprintf(stderr, "expected at most %%d numbers, got %%d\\n", MOST_NUMBERS, argc - 1);
+        return 2;
+    }
+    long time = argc > 1 ? (argc - 2) / EACH_STEP + 1 : 1;
+    (void)time;
 %(shapes)s
-    for (int k = 1; k < argc && k <= %(steps)d; k++) given[0][k - 1] = (float)atof(argv[k]);
-    if (%(name)s_run(inputs, outputs, &room)) {
-        fprintf(stderr, "the room is too small\\n");
+    for (int k = 1; k < argc; k++) {
+        double value = number_of(argv[k]);
+        if (isnan(value)) {
+            fprintf(stderr, "number %%d: expected %(expected)s, got %%s\\n", k, argv[k]);
+            return 2;
+        }
+        given[0][k - 1] = (float)value;
+    }
+    int failed = %(name)s_run(inputs, outputs, &room);
+    if (failed) {
+        const char *why[] = {"the room is too small", "a number is none of the network's"};
+        fprintf(stderr, "%%s\\n", why[failed != -1]);
         return 1;
     }
     for (int k = 0; k < %(outputs)d; k++) {
@@ -100,27 +135,62 @@ int main(int argc, char **argv)
 }
 """
 STEPS = 256  # that the example takes at most
+REAL = 1e30  # the largest real number that it takes
+
+
+def example_words(graph: Graph) -> str:
+    """Numbers that the example of this network takes."""
+    first = graph.inputs[0]
+    top = first.count - 1 if isinstance(first.count, int) and first.whole else 3
+    return " ".join(str(max(0, min(own, top))) for own in (2, 3)[: _most_numbers(graph)])
+
+
+def _most_numbers(graph: Graph) -> int:
+    free = any(isinstance(own, str) and own != BATCH for own in graph.inputs[0].axes)
+    return _fixed(graph.inputs[0]) * (STEPS if free else 1)
+
+
+def _fixed(given: Input) -> int:
+    """Numbers of one step."""
+    return int(np.prod([own for own in given.axes if isinstance(own, int)]))
+
+
+def _numbers_taken(given: Input) -> tuple[str, str]:
+    """What the example expects of a number, in words and as C."""
+    if not given.whole:
+        return f"a number from -{REAL:g} to {REAL:g}", f"fabs(value) <= {REAL:g}"
+    if isinstance(given.count, str) or given.steps_of:
+        return "a whole number from 0 on", "value >= 0 && value == floor(value)"
+    top = given.count - 1
+    return (
+        f"a whole number from 0 to {top}",
+        f"value >= 0 && value <= {top} && value == floor(value)",
+    )
 
 
 def _example(graph: Graph) -> str:
-    fixed = [int(np.prod([n for n in own.axes if isinstance(n, int)])) for own in graph.inputs]
     shapes = []
     for k, own in enumerate(graph.inputs):
         dims = [
-            "1" if axis == "batch" else "time" if isinstance(axis, str) else str(axis)
+            "1" if axis == BATCH else "time" if isinstance(axis, str) else str(axis)
             for axis in own.axes
         ]
         tensor = f"{len(dims)}, {{{', '.join(dims)}}}, given[{k}], NULL, 'f'"
         shapes.append(f"    inputs[{k}] = (ensue_tensor){{{tensor}}};")
         if own.steps_of:
             shapes.append(f"    given[{k}][0] = (float)time;")
+    expected, fits = _numbers_taken(graph.inputs[0])
     return EXAMPLE % {
+        "words": example_words(graph),
         "first": graph.inputs[0].name,
         "memory": 4_000_000,
+        "numbers": _most_numbers(graph),
+        "each": _fixed(graph.inputs[0]),
+        "expected": expected,
+        "fits": fits,
         "inputs": len(graph.inputs),
         "outputs": len(graph.outputs),
-        "most": max(fixed) * STEPS,
-        "steps": STEPS,
+        "most": max(map(_fixed, graph.inputs)) * STEPS,
         "shapes": "\n".join(shapes),
         "name": graph.name,
     }
@@ -181,21 +251,21 @@ RANK = 6
 
 
 def run_folder(
-    exported: Exported,
+    graphs: Sequence[Graph],
     files: Mapping[str, bytes],
     cases: Sequence[tuple[str, Mapping[str, torch.Tensor]]],
     flags: Sequence[str] = (),
 ) -> list[list[Any]]:
     """The outputs of graphs, by name, in one process. flags: of the compiler."""
-    names = [own.name for own in exported.graphs]
-    counts = {own.name: len(own.outputs) for own in exported.graphs}
+    names = [own.name for own in graphs]
+    counts = {own.name: len(own.outputs) for own in graphs}
     with temporary_folder() as place:
         folder = Path(place)
         for name, text in files.items():
             (folder / name).write_bytes(text)
         main = MAIN % {
             "graphs": ", ".join(f"{name}_run" for name in names),
-            "inputs": ", ".join(str(len(own.inputs)) for own in exported.graphs),
+            "inputs": ", ".join(str(len(own.inputs)) for own in graphs),
             "outputs": ", ".join(str(counts[name]) for name in names),
             "memory": MEMORY,
         }

@@ -29,11 +29,50 @@ def forecast_files(exported: Exported) -> dict[str, str]:
     """By name: the code, its tables, and an example."""
     files = {name: (RUNTIME / name).read_text(encoding="utf-8") for name in WRITTEN}
     files["example.c"] = (RUNTIME / EXAMPLE).read_text(encoding="utf-8")
-    files["forecast_facts.h"] = "\n".join(_facts(exported.before[0], exported.after[0]))
+    files["forecast_facts.h"] = "\n".join(_facts(exported))
     return files
 
 
-def _facts(step: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def line_of(exported: Exported) -> str:
+    """What the example reads in a line: "<phase of month> <sales>"."""
+    step = exported.before[0]
+    names = [*(f"phase of {name}" for name in step["calendar"]), *step["columns"]]
+    return " ".join(f"<{_plain(name)}>" for name in names)
+
+
+def reads_clock(exported: Exported) -> bool:
+    """Whether a solved member reads at which time the series ends."""
+    step = exported.before[0]
+    facts = [{**own, **own.get("form", {})} for own in step["members"]]
+    return bool(step["time"]) and any(len(own.get("periods", [])) for own in facts)
+
+
+def forecast_remark(exported: Exported, folder: Path) -> str:
+    """How to try it: the command, and what stands in a line that it reads."""
+    step = exported.before[0]
+    clock = " CLOCK" if reads_clock(exported) else ""
+    told = [
+        f"try it: cd {folder} && cc -std=c99 example.c forecast.c model.c -lm -o example && "
+        f"./example{clock} < numbers",
+        f"where each line of numbers is: {line_of(exported)}",
+    ]
+    if step["calendar"]:
+        told.append(
+            f"with {step['horizon']} more lines, nan behind their phases, for the steps ahead"
+        )
+    if clock:
+        told.append("and CLOCK is the time of the last step (forecast.h)")
+    return ", ".join(told)
+
+
+def _plain(name: str) -> str:
+    """The name of a column, whatever it is, as a comment and a string of C can hold it."""
+    kept = (own if own.isascii() and (own.isalnum() or own in " _-.:") else "_" for own in name)
+    return "".join(kept)
+
+
+def _facts(exported: Exported) -> list[str]:
+    step, after = exported.before[0], exported.after[0]
     columns, targets, members = len(step["columns"]), step["targets"], step["members"]
     sizes = {
         "COLUMNS": columns,
@@ -49,6 +88,8 @@ def _facts(step: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         "MEMBERS": len(members),
         "FLOORED": int(step["floor"] is not None),
         "WIDENED": int(after["widening"] is not None),
+        "CLOCK": int(reads_clock(exported)),
+        "LINE": f'"{line_of(exported)}"',
         "TRANSFORM": f"'{TRANSFORMS[step['transform']]}'",
     }
     return [
@@ -58,7 +99,7 @@ def _facts(step: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         "",
         '#include "members.h"',
         "",
-        f"/* columns: {', '.join(step['columns'])} */",
+        f"/* columns: {', '.join(map(_plain, step['columns']))} */",
         *(f"#define FORECAST_{name} {value}" for name, value in sizes.items()),
         "",
         *_array("forecast_mean", step["mean"][0]),

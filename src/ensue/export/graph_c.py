@@ -111,11 +111,12 @@ class GraphC:
     # ---------------------------------------------------------------- the calls
     def _body(self) -> list[str]:
         parts = self.parts
-        lines = [f"T v[{max(1, parts.count)}];"]
+        lines = [] if parts.inputs else ["(void)inputs;"]
+        lines += [f"T v[{max(1, parts.count)}];"]
         lines += [f"v[{k}] = {self._constant(k)};" for k in range(len(parts.constants))]
         lines += [f"v[{number}] = inputs[{k}];" for k, (_, number) in enumerate(parts.inputs)]
         for node in parts.nodes:
-            lines += [*self._calls(node), "if (room->failed) return -1;"]
+            lines += [*self._calls(node), "if (room->failed) return -room->failed;"]
         lines += [f"outputs[{k}] = v[{number}];" for k, (_, number) in enumerate(parts.outputs)]
         return [*lines, "return 0;"]
 
@@ -275,12 +276,6 @@ def _several(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
     return call
 
 
-def _viewed(name: str, count: int, *attributes: tuple[str, Any]) -> Call:
-    """The same without memory: only the shape changes."""
-    call = _several(name, count, *attributes)
-    return lambda own, node: call(own, node).replace("(room, ", "(", 1)
-
-
 def _spelled(value: Any) -> str:
     return C99().number(value) if isinstance(value, float) else str(value)
 
@@ -339,7 +334,7 @@ CALLS: Mapping[str, Call] = {
     "Gather": _several("op_gather", 2, ("axis", 0)),
     "GatherElements": _several("op_gather_elements", 2, ("axis", 0)),
     "GatherND": _several("op_gather_nd", 2, ("batch_dims", 0)),
-    "Gemm": _several("op_gemm", 3, ("alpha", 1.0), ("beta", 1.0), ("transB", 0)),
+    "Gemm": _several("op_gemm", 3, ("alpha", 1.0), ("beta", 1.0), ("transA", 0), ("transB", 0)),
     "LayerNormalization": _several("op_normalise", 3, ("axis", -1), ("epsilon", 1e-5)),
     "LogSoftmax": _softmax(1),
     "Max": _extreme("f_max"),
@@ -347,15 +342,15 @@ CALLS: Mapping[str, Call] = {
     "Min": _extreme("f_min"),
     "MatMul": _several("op_matmul", 2),
     "Range": _several("op_range", 3),
-    "Reshape": _viewed("op_reshape", 2, ("allowzero", 0)),
+    "Reshape": _several("op_reshape", 2, ("allowzero", 0)),
     "ScatterND": _several("op_scatter_nd", 3),
     "SequenceAt": _chunk,
     "Shape": _shaped,
     "Slice": _several("op_slice", 5),
     "Softmax": _softmax(0),
-    "Squeeze": _viewed("op_squeeze", 2),
+    "Squeeze": _several("op_squeeze", 2),
     "Tile": _several("op_tile", 2),
     "Transpose": _turned,
-    "Unsqueeze": _viewed("op_unsqueeze", 2),
+    "Unsqueeze": _several("op_unsqueeze", 2),
     "Where": _several("op_where", 3),
 }

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
-from ensue.export.c_folder import folder_files, run_folder
-from ensue.export.forecast_c import is_forecast
+from ensue.export.c_folder import example_words, folder_files, run_folder
+from ensue.export.forecast_c import forecast_remark, is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
@@ -49,9 +49,11 @@ Given = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """What a task handed over, with its networks as graphs, made once for all targets."""
+    """What a task handed over, with its networks as graphs, made once for all targets. title: what
+    a page is called; "": as its file."""
 
     exported: Exported
+    title: str = ""
 
     @cached_property
     def graphs(self) -> dict[str, onnx.ModelProto]:
@@ -70,13 +72,15 @@ def write_model(
     weights: str = "float32",
     unchecked: bool = False,
     streaming: bool = False,
+    title: str = "",
 ) -> Written:
     """model.onnx, preprocess.json and a runnable example beside it; model.js; page.html; or, of a
-    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece."""
+    path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
+    page, the name of its file where there is none."""
     refuse_path(path)
     found = model.task.exported(model)
     found = streamed(found) if streaming else found
-    return write_traced(TracedModel(found), path, weights, unchecked)
+    return write_traced(TracedModel(found, title), path, weights, unchecked)
 
 
 def write_traced(
@@ -201,7 +205,7 @@ def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: b
 def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
-    files = {path.name: page_of(source, path.stem).encode()}
+    files = {path.name: page_of(source, model.title or path.stem).encode()}
     remark = f"open file://{path.resolve()}"
     return _written(path.parent, files, unchecked, worst, remark, path.name)
 
@@ -211,16 +215,18 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
     if not unchecked:
         cases = [(graph.name, given) for graph, given in cases_of(model.exported)]
         try:
-            found = iter(run_folder(model.exported, files, cases))
+            found = iter(run_folder(model.exported.graphs, files, cases))
         except EnsueError as error:
             raise ExportMismatch(f"C: not exported: it does not run: {error}") from error
         worst = compare_outputs(model.exported, weights, lambda *_: next(found), "C")
     with disk_errors(path, 0):
         path.mkdir(exist_ok=True)
-    sources, asked = "example.c model.c", "2 3"
+    words = example_words(model.exported.graphs[0])
+    remark = (
+        f"try it: cd {path} && cc -std=c99 example.c model.c -lm -o example && ./example {words}"
+    )
     if is_forecast(model.exported):
-        sources, asked = "example.c forecast.c model.c", "< numbers"
-    remark = f"try it: cd {path} && cc -std=c99 {sources} -lm -o example && ./example {asked}"
+        remark = forecast_remark(model.exported, path)
     return _written(path, files, unchecked, worst, remark)
 
 

@@ -133,5 +133,5 @@ def as_text(stack: Stack, name: str) -> str:
     if name == "onnx":
         return NUMBERS.sub(r"{\1, …}", load_onnx().printer.to_text(onnx_model(stack)))
     if name == "c":
-        return CFile(stack, "model").text("model_weights.h")
+        return CFile(stack, "model").abridged()
     return javascript_source(stack, abridged=True)

@@ -34,6 +34,14 @@ class Written:
     def bytes(self) -> int:
         return sum(own.stat().st_size for own in self.files)
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "files": [str(own) for own in self.files],
+            "bytes": self.bytes,
+            "combinations": self.combinations,
+            "difference": self.difference,
+        }
+
     def lines(self) -> list[str]:
         listed = ", ".join(str(own) for own in self.files)
         found = [f"wrote {listed} ({self.bytes:,} bytes)"]

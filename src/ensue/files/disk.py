@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ _ADVICE = {
     errno.ENOTDIR: "name another folder",
     errno.EEXIST: "name another folder",
 }
+_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
 CHECKPOINTS_STAND = "Earlier checkpoints are untouched. "
 
 
@@ -74,10 +76,12 @@ RUN_FILES = frozenset(
 
 
 def refuse_target(path: Path) -> None:
-    """OptionError where no file can take this name: its folder is missing, something that is no
-    file has the name, or it belongs to a run or a model, which it would destroy."""
+    """OptionError where no file can take this name: its folder is missing or cannot be written to,
+    something that is no file has the name, or it belongs to a run or a model, which it would
+    destroy."""
     if not path.parent.is_dir():
         raise OptionError(f"{path} cannot be written: {path.parent} is not a folder")
+    _refuse_unwritable(path)
     _refuse_strange(path)
     place = path.parent.resolve()
     inside = any(_has(own, RUN_MARKS) for own in place.parents) or _has(place, MODEL_MARKS)
@@ -87,6 +91,19 @@ def refuse_target(path: Path) -> None:
             f"{path} cannot be written: it is a file of a run or a model, which are kept as they "
             "were written; name one in another folder"
         )
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Tried with a file that has no name: permissions alone do not tell of /proc and the like."""
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        if error.errno in _UNWRITABLE:
+            raise OptionError(
+                f"{path} cannot be written: the folder {path.parent} cannot be written to "
+                f"({os.strerror(error.errno)}); name one in another folder"
+            ) from error
 
 
 def _has(folder: Path, names: Iterable[str]) -> bool:

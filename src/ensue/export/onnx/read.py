@@ -11,6 +11,7 @@ from torch import Tensor
 from ensue.cells import Cell
 from ensue.engine.run import run
 from ensue.errors import OptionError, ShapeError
+from ensue.export.onnx.builder import load_onnx
 from ensue.export.onnx.cells import Activation, OperatorGRU, OperatorLSTM, OperatorRNN
 from ensue.layers.recurrent import Recurrent
 
@@ -28,6 +29,11 @@ def from_onnx(node: Any) -> OperatorLayer:
     Called with the node's inputs (X, W, R, B, sequence_lens, initial_h, initial_c, P; None for
     those that are not there) it gives the node's outputs Y, Y_h and, of an LSTM, Y_c. `.layer(W,
     R, B, P)` is the same as a `Recurrent`, to go on with."""
+    if not isinstance(node, load_onnx().NodeProto):
+        raise OptionError(
+            "from_onnx: expected a node RNN, GRU or LSTM of an ONNX graph (onnx.NodeProto), got "
+            f"{type(node).__name__}; the nodes of a model are onnx.load(path).graph.node"
+        )
     if node.op_type not in GATES:
         raise OptionError(
             f"from_onnx: expected a node RNN, GRU or LSTM, got {node.op_type or 'a node'}"
@@ -58,6 +64,7 @@ class OperatorLayer:
             raise OptionError(
                 f"direction: expected one of {', '.join(DIRECTIONS)}, got {self.direction!r}"
             )
+        self.hidden_size = attributes.get("hidden_size")
         self.layout = int(attributes.get("layout", 0))
         self.after = bool(attributes.get("linear_before_reset", 0))
         self.input_forget = bool(attributes.get("input_forget", 0))
@@ -85,6 +92,11 @@ class OperatorLayer:
             raise ShapeError(
                 f"W, R: expected {len(gates)} gates of {hidden} rows, got {tuple(W.shape)} and "
                 f"{tuple(R.shape)}"
+            )
+        if self.hidden_size not in (None, hidden):
+            raise ShapeError(
+                f"W, R: expected weights for the hidden_size {self.hidden_size} of the node, got "
+                f"weights for {hidden}"
             )
         zeros = W.new_zeros(2 * len(gates) * hidden)
         both = zeros if B is None else torch.as_tensor(B)[number]

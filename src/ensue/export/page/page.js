@@ -157,19 +157,27 @@ function stepsShown() {
 }
 const seriesSteps = (values) => (values.read ? ANSWERS["steps ahead"].steps(now) : undefined);
 
+/* In the place of an answer; what else is shown was that of another question. */
+function noAnswer(...told) {
+    byId("answer").replaceChildren(...told);
+    byId("answered").hidden = !told.length;
+    delete document.documentElement.dataset.answer;
+    byId("words").hidden = byId("inside").hidden = true;
+    asked++;
+}
+
 function show() {
     const question = QUESTIONS[MODEL.before[0].step], view = ANSWERS[MODEL.after[0].step];
+    if (question.empty?.()) return noAnswer();
     try {
         now = answer(question.value());
     } catch (error) {
-        byId("answer").replaceChildren(made("p", "hint", error.message));
-        delete document.documentElement.dataset.answer;
-        byId("words").hidden = byId("inside").hidden = true; // they were those of another question
-        asked++;
-        return;
+        return noAnswer(made("p", "hint", error.message));
     }
     now.steps = stepsShown();
+    byId("answered").hidden = false; // a plot is as wide as its place
     view.show(byId("answer"), now);
+    byId("answered").hidden = !byId("answer").textContent; // no word has a label where there is none
     words();
     partsSeen();
     const { values, seen, steps, all, ...told } = now;

@@ -138,10 +138,14 @@ QUESTIONS.series = {
             own.value = value;
             return [name, labelled(name, own)];
         });
-        FIELDS.text = textField("The series, one step a line", written(series), show);
+        FIELDS.text = textField("The series, one step a line", written(series), show, "The series, one step a line");
         FIELDS.text.classList.add("numbers");
         FIELDS.text.wrap = "off";
         place.append(...(boxes.children.length ? [boxes] : []), FIELDS.text);
+        if (begun) return;
+        const told = made("p", "hint", "This series is an example, made up: paste your own in its place.");
+        FIELDS.text.addEventListener("input", () => told.remove());
+        place.append(told);
     },
     value: seriesOf,
 };

@@ -1,10 +1,10 @@
 
 /* How a question is asked, by the first step that is done to it. `build` makes the fields, with what
-   stood in the address; `value` reads them. */
-function textField(label, text, changed) {
+   stood in the address; `value` reads them; `empty` says where nothing is asked yet. */
+function textField(label, text, changed, placeholder = "Type or paste a text…") {
     const field = made("textarea");
     field.spellcheck = false;
-    field.placeholder = "Type or paste a text…";
+    field.placeholder = placeholder;
     field.setAttribute("aria-label", label);
     field.value = text || "";
     field.addEventListener("input", changed);
@@ -18,15 +18,24 @@ const asText = {
     value: () => FIELDS.text.value,
 };
 
+const untyped = () => !FIELDS.text.value.trim();
+const asTree = {
+    title: "A tree in brackets",
+    build: (place, begun) => { FIELDS.text = textField("A tree in brackets", begun, show, "A tree in brackets: (S (NP the cat) (VP sat))"); place.append(FIELDS.text); },
+    value: () => FIELDS.text.value,
+    empty: untyped,
+};
+
 const asNumbers = {
     title: "Numbers, one step a line",
-    build: (place, begun) => { FIELDS.text = textField("Numbers, one step a line", begun, show); place.append(FIELDS.text); },
+    build: (place, begun) => { FIELDS.text = textField("Numbers, one step a line", begun, show, "The numbers of a step in each line: 0.5 -1.2 3"); place.append(FIELDS.text); },
+    empty: untyped,
     value: () => FIELDS.text.value.split("\n").filter((line) => line.trim()).map((line) => line.trim().split(/[\s,;]+/).map(Number)),
 };
 
 const QUESTIONS = {
     tokenise: asText,
-    brackets: { ...asText, title: "A tree in brackets" },
+    brackets: asTree,
     vectors: asNumbers,
     scale: asNumbers,
     pair: {

@@ -90,6 +90,21 @@ static void read_base(const double *values, long now, double clock, double *work
     }
 }
 
+/* Whether all phases of so many steps are from 0 to 1; the last hours of a leap year are a little beyond. */
+static int are_phases(const double *phases, long steps)
+{
+    for (long k = 0; k < steps * FORECAST_CALENDAR; k++)
+        if (!(phases && phases[k] >= 0.0 && phases[k] < 366.0 / 365.25)) return 0;
+    return 1;
+}
+
+static int are_numbers(const double *values, long steps)
+{
+    for (long k = 0; k < steps * FORECAST_COLUMNS; k++)
+        if (fabs(values[k]) > FORECAST_LARGEST) return 0;
+    return 1;
+}
+
 int forecast(const double *values, long steps, double clock, const double *phases, double *value, double *low,
     double *high, double *work, ensue_room *room)
 {
@@ -108,6 +123,9 @@ int forecast(const double *values, long steps, double clock, const double *phase
     for (int known = 0; steps && !known; steps -= !known)
         for (long k = 0; k < FORECAST_TARGETS; k++) known |= !isnan(values[(steps - 1) * FORECAST_COLUMNS + k]);
     if (steps < FORECAST_LEAST || !steps) return -2;
+    if (!are_numbers(values, steps)) return -4;
+    if (!are_phases(phases, steps + FORECAST_HORIZON)) return -5;
+    if (FORECAST_CLOCK && isnan(clock)) return -6;
     read_past(values, steps, work, past, &failed);
     for (long b = 0; FORECAST_CALENDAR && b < FORECAST_LOOK_BACK; b++)
         if (b >= FORECAST_LOOK_BACK - steps)

@@ -2,6 +2,7 @@
 #ifndef ENSUE_OPERATORS
 #define ENSUE_OPERATORS
 
+#include "indices.h"
 #include "windows.h"
 
 /* ---------------------------------------------------------------- sums */
@@ -49,17 +50,17 @@ static inline T op_matmul(R *room, const T *a, const T *b)
     return found;
 }
 
-static inline T op_gemm(R *room, const T *a, const T *b, const T *c, float alpha, float beta, int turn_b)
+static inline T op_gemm(R *room, const T *a, const T *b, const T *c, float alpha, float beta, int turn_a, int turn_b)
 {
     float *data;
-    long m = a->dims[0], inner = a->dims[1], n = turn_b ? b->dims[0] : b->dims[1], dims[2] = {m, n}, steps[2];
+    long m = a->dims[turn_a ? 1 : 0], inner = a->dims[turn_a ? 0 : 1], n = turn_b ? b->dims[0] : b->dims[1], dims[2] = {m, n}, steps[2];
     T found = fresh(room, 2, dims, &data);
     if (room->failed) return found;
     if (c) spread(c, 2, dims, steps);
     for (long i = 0; i < m; i++)
         for (long j = 0; j < n; j++) {
             float sum = 0.0f;
-            for (long k = 0; k < inner; k++) sum += at(a, i * inner + k) * at(b, turn_b ? j * inner + k : k * n + j);
+            for (long k = 0; k < inner; k++) sum += at(a, turn_a ? k * m + i : i * inner + k) * at(b, turn_b ? j * inner + k : k * n + j);
             data[i * n + j] = alpha * sum + (c ? beta * at(c, place(i * n + j, 2, dims, steps)) : 0.0f);
         }
     return found;
@@ -76,8 +77,7 @@ static inline T op_reduce(R *room, const T *a, const T *axes, int keep, char how
     for (int k = 0; k < a->rank; k++) {
         int gone = !axes;
         for (long j = 0; axes && j < count(axes); j++) {
-            long axis = whole(axes, j);
-            gone |= (axis < 0 ? axis + a->rank : axis) == k;
+            gone |= within(room, whole(room, axes, j), a->rank) == k;
         }
         if (gone) { inner[inside] = a->dims[k]; inner_steps[inside++] = own[k]; if (keep) shape[kept++] = 1; }
         else { dims[rank] = a->dims[k]; steps[rank++] = own[k]; shape[kept++] = a->dims[k]; }
@@ -188,7 +188,10 @@ static inline void recurrence(R *room, const T *x, T *parts, int many, const T *
     if (room->failed) return;
     for (long n = 0; n < time * batch * width; n++) out[n] = 0.0f;
     for (long b = 0; b < batch; b++) {
-        long steps = lengths && whole(lengths, b) < time ? whole(lengths, b) : time, from = 0;
+        long steps = lengths ? whole(room, lengths, b) : time, from = 0;
+        if (steps < 0) refuse(room, ENSUE_NO_INDEX);
+        if (room->failed) return;
+        if (steps > time) steps = time;
         for (long t = 0; t < steps; t++)
             for (long k = 0; k < input; k++)
                 row[t * input + k] = at(x, ((reverse ? steps - 1 - t : t) * batch + b) * input + k);
@@ -209,7 +212,7 @@ static inline T op_tile(R *room, const T *a, const T *times)
     long dims[ENSUE_RANK] = {0}, steps[ENSUE_RANK] = {0};
     float *data;
     strides(a->rank, a->dims, steps);
-    for (int k = 0; k < a->rank; k++) dims[k] = a->dims[k] * whole(times, k);
+    for (int k = 0; k < a->rank; k++) dims[k] = a->dims[k] * whole(room, times, k);
     T found = fresh(room, a->rank, dims, &data);
     long total = count(&found);
     for (long n = 0; n < total; n++) {

@@ -30,15 +30,41 @@ static inline float at(const T *a, long k)
     return (float)((const signed char *)a->data)[k] * a->scale[k / (count(a) / a->dims[0])];
 }
 
-static inline long whole(const T *a, long k) { return (long)at(a, k); }
+#define ENSUE_MOST 1073741824.0f /* of a whole number; slices to the end have it */
 
-/* A fresh tensor; of no size where the memory is too small. */
+/* What fails first is kept. */
+static inline void refuse(R *room, int why) { if (!room->failed) room->failed = why; }
+
+/* A place or a size; 0 where it is no whole number, which the conversion alone would not tell. */
+static inline long whole(R *room, const T *a, long k)
+{
+    float v = at(a, k);
+    if (v >= -ENSUE_MOST && v <= ENSUE_MOST && v == truncf(v)) return (long)v;
+    refuse(room, ENSUE_NO_INDEX);
+    return 0;
+}
+
+/* One of so many elements, -many ... many - 1; 0 where it is beyond them. */
+static inline long within(R *room, long number, long many)
+{
+    if (number >= -many && number < many) return number < 0 ? number + many : number;
+    refuse(room, ENSUE_NO_INDEX);
+    return 0;
+}
+
+/* A fresh tensor; of no size where the memory is too small, or something failed before. */
 static inline T fresh(R *room, int rank, const long *dims, float **data)
 {
     T found = {rank, {0}, NULL, NULL, 'f'};
-    long size = volume(rank, dims);
-    if (rank > ENSUE_RANK || size > room->size - room->used) {
-        room->failed = 1;
+    long size = 1, left = room->size - room->used;
+    for (int k = 0; k < rank; k++) {
+        if (dims[k] < 0) refuse(room, ENSUE_NO_INDEX);
+        else if (dims[k] && size > left / dims[k]) refuse(room, ENSUE_NO_ROOM);
+        if (room->failed) break;
+        size *= dims[k];
+    }
+    if (rank > ENSUE_RANK || size > left) refuse(room, ENSUE_NO_ROOM);
+    if (room->failed) {
         *data = room->memory;
         found.rank = 1;
         found.data = room->memory;
@@ -162,55 +188,64 @@ static inline T op_shape(R *room, const T *a, int first, int last)
     return found;
 }
 
-static inline T op_reshape(const T *a, const T *shape, int keep_zero)
+/* The numbers of a tensor as sizes of axes; how many there are. */
+static inline int sizes_of(R *room, const T *shape, long *dims)
 {
-    long dims[ENSUE_RANK] = {0}, known = 1;
-    int rank = (int)count(shape), open = -1;
+    long rank = count(shape);
+    if (rank > ENSUE_RANK) refuse(room, ENSUE_NO_INDEX);
+    for (long k = 0; k < rank && !room->failed; k++) dims[k] = whole(room, shape, k);
+    return room->failed ? 0 : (int)rank;
+}
+
+static inline T op_reshape(R *room, const T *a, const T *shape, int keep_zero)
+{
+    long dims[ENSUE_RANK] = {0}, all = count(a), known = 1;
+    int rank = sizes_of(room, shape, dims), open = -1;
     for (int k = 0; k < rank; k++) {
-        dims[k] = whole(shape, k);
-        if (dims[k] == 0 && !keep_zero) dims[k] = a->dims[k];
+        if (dims[k] == 0 && !keep_zero) dims[k] = k < a->rank ? a->dims[k] : 0;
         if (dims[k] < 0) open = k;
+        else if (dims[k] && known > all / dims[k]) refuse(room, ENSUE_NO_INDEX);
         else known *= dims[k];
     }
-    if (open >= 0) dims[open] = known ? count(a) / known : 0;
+    if (open >= 0) known *= dims[open] = known ? all / known : 0;
+    if (known != all) refuse(room, ENSUE_NO_INDEX);
     return viewed(a, rank, dims);
 }
 
-static inline T op_squeeze(const T *a, const T *axes)
+static inline T op_squeeze(R *room, const T *a, const T *axes)
 {
     long dims[ENSUE_RANK] = {0};
     int rank = 0;
     for (int k = 0; k < a->rank; k++) {
         int gone = !axes && a->dims[k] == 1;
         for (long j = 0; axes && j < count(axes); j++) {
-            long axis = whole(axes, j);
-            gone |= (axis < 0 ? axis + a->rank : axis) == k;
+            gone |= within(room, whole(room, axes, j), a->rank) == k;
         }
         if (!gone) dims[rank++] = a->dims[k];
     }
     return viewed(a, rank, dims);
 }
 
-static inline T op_unsqueeze(const T *a, const T *axes)
+static inline T op_unsqueeze(R *room, const T *a, const T *axes)
 {
     long dims[ENSUE_RANK] = {0};
     int rank = a->rank + (int)count(axes), left = 0;
-    for (int k = 0; k < rank; k++) {
+    if (rank > ENSUE_RANK) refuse(room, ENSUE_NO_INDEX);
+    for (int k = 0; k < rank && !room->failed; k++) {
         int fresh_axis = 0;
         for (long j = 0; j < count(axes); j++) {
-            long axis = whole(axes, j);
-            fresh_axis |= (axis < 0 ? axis + rank : axis) == k;
+            fresh_axis |= within(room, whole(room, axes, j), rank) == k;
         }
         dims[k] = fresh_axis ? 1 : a->dims[left++];
     }
-    return viewed(a, rank, dims);
+    return viewed(a, room->failed ? 0 : rank, dims);
 }
 
 static inline T op_expand(R *room, const T *a, const T *shape)
 {
     long dims[ENSUE_RANK] = {0}, steps[ENSUE_RANK] = {0};
-    T wanted = {(int)count(shape), {0}, NULL, NULL, 'f'};
-    for (int k = 0; k < wanted.rank; k++) wanted.dims[k] = whole(shape, k);
+    T wanted = {0, {0}, NULL, NULL, 'f'};
+    wanted.rank = sizes_of(room, shape, wanted.dims);
     int rank = broadcast(a, &wanted, dims);
     spread(a, rank, dims, steps);
     return moved(room, a, rank, dims, steps, 0);
@@ -230,9 +265,10 @@ static inline T op_slice(R *room, const T *a, const T *starts, const T *ends, co
     strides(a->rank, a->dims, steps);
     for (int k = 0; k < a->rank; k++) dims[k] = a->dims[k];
     for (long j = 0; j < count(starts); j++) {
-        long d = axes ? whole(axes, j) : j, step = by ? whole(by, j) : 1;
-        if (d < 0) d += a->rank;
-        long size = a->dims[d], first = whole(starts, j), last = whole(ends, j);
+        long d = within(room, axes ? whole(room, axes, j) : j, a->rank), step = by ? whole(room, by, j) : 1;
+        long size = a->dims[d], first = whole(room, starts, j), last = whole(room, ends, j);
+        if (!step) refuse(room, ENSUE_NO_INDEX);
+        if (room->failed) break;
         long top = step > 0 ? size : size - 1, least = step > 0 ? 0 : -1;
         if (first < 0) first += size;
         if (last < 0) last = step < 0 && last < -size ? -1 : last + size;
@@ -259,7 +295,8 @@ static inline T op_part(R *room, const T *a, int axis, long first, long size)
 /* The part of this number, of parts of `sizes` places each. */
 static inline T op_chunk(R *room, const T *a, int axis, const T *sizes, const T *number)
 {
-    long d = axis < 0 ? axis + a->rank : axis, size = whole(sizes, 0), first = whole(number, 0) * size;
+    long d = axis < 0 ? axis + a->rank : axis, size = whole(room, sizes, 0);
+    long many = size > 0 ? (a->dims[d] + size - 1) / size : 0, first = within(room, whole(room, number, 0), many) * size;
     long left = a->dims[d] - first;
     return op_part(room, a, (int)d, first, left < size ? left : size);
 }
@@ -284,91 +321,11 @@ static inline T op_concat(R *room, const T *const *all, int many, int axis)
     return found;
 }
 
-static inline T op_gather(R *room, const T *a, const T *index, int axis)
-{
-    long dims[2 * ENSUE_RANK] = {0}, outer = 1, inner = 1;
-    float *data;
-    int d = axis < 0 ? axis + a->rank : axis, rank = 0;
-    for (int k = 0; k < d; k++) { outer *= a->dims[k]; dims[rank++] = a->dims[k]; }
-    for (int k = 0; k < index->rank; k++) dims[rank++] = index->dims[k];
-    for (int k = d + 1; k < a->rank; k++) { inner *= a->dims[k]; dims[rank++] = a->dims[k]; }
-    T found = fresh(room, rank, dims, &data);
-    long many = count(index);
-    if (room->failed) return found;
-    for (long n = 0; n < outer; n++)
-        for (long k = 0; k < many; k++) {
-            long own = whole(index, k);
-            if (own < 0) own += a->dims[d];
-            for (long j = 0; j < inner; j++)
-                data[(n * many + k) * inner + j] = at(a, (n * a->dims[d] + own) * inner + j);
-        }
-    return found;
-}
-
-static inline T op_gather_elements(R *room, const T *a, const T *index, int axis)
-{
-    long own[ENSUE_RANK] = {0}, steps[ENSUE_RANK] = {0};
-    float *data;
-    int d = axis < 0 ? axis + a->rank : axis;
-    strides(a->rank, a->dims, own);
-    for (int k = 0; k < a->rank; k++) steps[k] = k == d ? 0 : own[k];
-    T found = fresh(room, index->rank, index->dims, &data);
-    long total = count(&found);
-    for (long n = 0; n < total; n++) {
-        long j = whole(index, n);
-        data[n] = at(a, place(n, index->rank, index->dims, steps) + (j < 0 ? j + a->dims[d] : j) * own[d]);
-    }
-    return found;
-}
-
-static inline T op_gather_nd(R *room, const T *a, const T *index, int batch)
-{
-    long own[ENSUE_RANK] = {0}, dims[2 * ENSUE_RANK] = {0}, inner = 1, rows = 1, each = 1;
-    float *data;
-    int last = (int)index->dims[index->rank - 1], rank = 0;
-    strides(a->rank, a->dims, own);
-    for (int k = 0; k + 1 < index->rank; k++) { rows *= index->dims[k]; dims[rank++] = index->dims[k]; }
-    for (int k = batch + last; k < a->rank; k++) { inner *= a->dims[k]; dims[rank++] = a->dims[k]; }
-    for (int k = batch; k + 1 < index->rank; k++) each *= index->dims[k];
-    T found = fresh(room, rank, dims, &data);
-    if (room->failed) return found;
-    for (long n = 0; n < rows; n++) {
-        long from = batch ? n / each * own[batch - 1] : 0;
-        for (int k = 0; k < last; k++) {
-            long j = whole(index, n * last + k);
-            from += (j < 0 ? j + a->dims[batch + k] : j) * own[batch + k];
-        }
-        for (long k = 0; k < inner; k++) data[n * inner + k] = at(a, from + k);
-    }
-    return found;
-}
-
-static inline T op_scatter_nd(R *room, const T *a, const T *index, const T *updates)
-{
-    long own[ENSUE_RANK] = {0}, inner = 1, rows = 1;
-    float *data;
-    int last = (int)index->dims[index->rank - 1];
-    strides(a->rank, a->dims, own);
-    for (int k = 0; k + 1 < index->rank; k++) rows *= index->dims[k];
-    for (int k = last; k < a->rank; k++) inner *= a->dims[k];
-    T found = fresh(room, a->rank, a->dims, &data);
-    if (room->failed) return found;
-    for (long n = 0; n < count(a); n++) data[n] = at(a, n);
-    for (long n = 0; n < rows; n++) {
-        long to = 0;
-        for (int k = 0; k < last; k++) {
-            long j = whole(index, n * last + k);
-            to += (j < 0 ? j + a->dims[k] : j) * own[k];
-        }
-        for (long k = 0; k < inner; k++) data[to + k] = at(updates, n * inner + k);
-    }
-    return found;
-}
-
 static inline T op_range(R *room, const T *first, const T *end, const T *step)
 {
-    float *data, from = at(first, 0), by = at(step, 0);
-    long dims[1] = {(long)ceilf((at(end, 0) - from) / by)};
+    float *data, from = at(first, 0), by = at(step, 0), many = ceilf((at(end, 0) - from) / by);
+    T counted = {0, {0}, &many, NULL, 'f'};
+    long dims[1] = {whole(room, &counted, 0)};
     if (dims[0] < 0) dims[0] = 0;
     T found = fresh(room, 1, dims, &data);
     for (long k = 0; k < found.dims[0]; k++) data[k] = from + (float)k * by;
@@ -379,8 +336,7 @@ static inline T op_filled(R *room, const T *shape, float value)
 {
     long dims[ENSUE_RANK] = {0};
     float *data;
-    int rank = (int)count(shape);
-    for (int k = 0; k < rank; k++) dims[k] = whole(shape, k);
+    int rank = sizes_of(room, shape, dims);
     T found = fresh(room, rank, dims, &data);
     long total = count(&found);
     for (long n = 0; n < total; n++) data[n] = value;

@@ -16,7 +16,10 @@ typedef struct {
 typedef struct {
     float *memory;
     long size, used;
-    int failed; /* the memory was too small */
+    int failed; /* 0, or which of the two below */
 } ensue_room;
+
+#define ENSUE_NO_ROOM 1 /* the memory was too small */
+#define ENSUE_NO_INDEX 2 /* a number that stands for a place or a size is none, or beyond the end */
 
 #endif
