@@ -51,7 +51,9 @@ def test_rows_that_cannot_be_read_are_refused() -> None:
     for question, said in (("{", "JSON"), ("3", "expected a row"), ("{}", "no column 'day'")):
         with pytest.raises(ValueError, match=said):
             own["STEPS"]["row"]({"question": question}, STEP)
-    with pytest.raises(ValueError, match=r'expected two texts, \["one", "another"\], got \[.one.\]'):
+    with pytest.raises(
+        ValueError, match=r'expected two texts, \["one", "another"\], got \[.one.\]'
+    ):
         own["STEPS"]["pair"]({"question": '["one"]'}, {"from": "question", "to": ["a", "b"]})
 
 

@@ -42,7 +42,7 @@ def _series(step: Step) -> list[float] | dict[str, Any]:
     ahead = step["horizon"] if step["known"] else 0
     found: dict[str, Any] = dict(zip(step["ids"], next(iter(step["series"]), ()), strict=False))
     found |= _times(step["time"], count + ahead) if step["time"] else {}
-    found |= {name: numbers for name in names}
+    found |= dict.fromkeys(names, numbers)
     found |= {name: [0.0] * (count + ahead) for name in names[len(names) - step["known"] :]}
     return found | {name: (code["names"] or [code["mean"]])[0] for name, code in step["static"]}
 

@@ -84,7 +84,7 @@ function momentsOf(values, typical) {
 const staticNumbers = (given, step) => step.static.flatMap(([name, code]) => {
     const own = [given[name]].flat().find((v) => v !== null && v !== undefined && v !== "");
     if (code.names.length) return code.names.map((other) => Number(stripped(String(own ?? "")) === other));
-    const value = numberOrGap(own, name, step);
+    const value = finiteNumber(own);
     return [Number.isNaN(value) ? 0 : (value - code.mean) / code.spread];
 });
 
