@@ -64,7 +64,8 @@ QUESTIONS: dict[str, Callable[[Step], Any]] = {  # by the first step that is don
 
 def example_question(exported: Exported) -> Any:
     step = exported.before[0]
-    return QUESTIONS.get(step["step"], lambda step: "a text")(step)
+    made = QUESTIONS.get(step["step"])
+    return "a text" if made is None else made(step)
 
 
 def _abridged(question: Any) -> Any:
@@ -94,8 +95,8 @@ def is_fed(exported: Exported) -> bool:
     return any(step["step"] == "stream" for step in exported.before)
 
 
-def pieces_of(exported: Exported) -> list[str]:
-    """Two pieces of the example, as literals of Python and JavaScript."""
+def feeding(exported: Exported) -> str:
+    """Two pieces of the example as they are fed, in Python and in JavaScript."""
     question = example_question(exported)
     parts = question.split() if isinstance(question, str) else [[own] for own in question]
-    return [as_json(own) for own in parts[:2]]
+    return "; ".join(f"fed.feed({as_json(own)})" for own in parts[:2])

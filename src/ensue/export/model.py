@@ -18,9 +18,9 @@ from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.example_question import (
     as_json,
     example_question,
+    feeding,
     is_fed,
     on_command_line,
-    pieces_of,
 )
 from ensue.export.forecast_c import is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
@@ -175,11 +175,8 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     files["predict.py"] = example_text(exported).encode()
     remarks = [f"try it: python predict.py {path.name} {on_command_line(exported)}"]
     if is_fed(exported):
-        first, second = pieces_of(exported)
-        remarks.append(
-            f"piece by piece: import predict; fed = predict.Stream({path.name!r}); "
-            f"fed.feed({first}); fed.feed({second})"
-        )
+        begun = f"import predict; fed = predict.Stream({path.name!r})"
+        remarks.append(f"piece by piece: {begun}; {feeding(exported)}")
     return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
 
@@ -200,11 +197,8 @@ def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: b
     question = as_json(example_question(model.exported))
     remarks = [f'import {{ answer }} from "./{path.name}"; answer({question})']
     if is_fed(model.exported):
-        first, second = pieces_of(model.exported)
-        remarks.append(
-            f'piece by piece: import {{ stream }} from "./{path.name}"; const fed = stream(); '
-            f"fed.feed({first}); fed.feed({second})"
-        )
+        begun = f'import {{ stream }} from "./{path.name}"; const fed = stream()'
+        remarks.append(f"piece by piece: {begun}; {feeding(model.exported)}")
     files = {path.name: source.encode()}
     return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
