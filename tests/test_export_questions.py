@@ -51,13 +51,15 @@ def test_rows_that_cannot_be_read_are_refused() -> None:
     for question, said in (("{", "JSON"), ("3", "expected a row"), ("{}", "no column 'day'")):
         with pytest.raises(ValueError, match=said):
             own["STEPS"]["row"]({"question": question}, STEP)
-    with pytest.raises(ValueError, match="expected two texts, got 1"):
+    with pytest.raises(
+        ValueError, match=r'expected two texts, \["one", "another"\], got \[.one.\]'
+    ):
         own["STEPS"]["pair"]({"question": '["one"]'}, {"from": "question", "to": ["a", "b"]})
 
 
 @needs_node
 def test_rows_that_cannot_be_read_are_refused_in_javascript(tmp_path: Path) -> None:
-    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("times", "row")]
+    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("questions", "times", "row")]
     script = """const said = (question) => {
         try { STEPS.row({ question }, step); } catch (error) { return error.message; }
         return "";
@@ -82,7 +84,9 @@ def test_what_cannot_be_answered_is_said_in_a_line(tmp_path: Path) -> None:
         command = [sys.executable, "predict.py", *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
-    assert run().stderr.startswith("Answers of an exported model: python predict.py model.onnx")
+    used = run().stderr
+    assert used.startswith("Answers of an exported model: python predict.py model.onnx QUESTION")
+    assert """such as: python predict.py model.onnx '["a text", "another text"]'""" in used
     done = run("model.onnx", '["a", "<b>\\u0000 😀"]', "not two", '["a", "b"]')
     assert done.returncode == 1, done.stderr
     assert sum(json.loads(done.stdout)["probabilities"].values()) == pytest.approx(1, abs=1e-5)

@@ -119,8 +119,11 @@ def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -
     asked = [np.array(own) if name == "vectors" else own for own in read_until(pieces)]
     wanted = [answered(own) for own in model.predict(asked)]
     traced = TracedModel(streamed(model.task.exported(model)))
+    told = []
     for target in ("model.onnx", "model.js"):
-        assert write_traced(traced, tmp_path / target).combinations == 24
+        written = write_traced(traced, tmp_path / target)
+        assert written.combinations == 24
+        told.append(written.remarks[1].removeprefix("piece by piece: "))
     (tmp_path / "model.mjs").write_text((tmp_path / "model.js").read_text())
     (tmp_path / "main.mjs").write_text(IN_NODE)
     runs = {
@@ -132,6 +135,10 @@ def test_fed_piece_by_piece_it_answers_to_the_whole(name: str, tmp_path: Path) -
         assert done.returncode == 0, done.stderr
         for got, expected in zip(json.loads(done.stdout), wanted, strict=True):
             check_answer(got, expected)
+    (tmp_path / "told.mjs").write_text(told[1].replace("./model.js", "./model.mjs"))
+    for words in ([sys.executable, "-c", told[0]], [node_program(), "told.mjs"]):
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, (words, done.stderr)
 
 
 @needs_c

@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
 from ensue.export.c_folder import example_words, folder_files, run_folder
+from ensue.export.example_question import (
+    as_json,
+    example_question,
+    feeding,
+    is_fed,
+    on_command_line,
+)
 from ensue.export.forecast_c import forecast_remark, is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
 from ensue.export.module import module_text, pieces, run_in_node
@@ -31,15 +38,6 @@ from ensue.tasks.model import Model
 if TYPE_CHECKING:
     import onnx
 
-QUESTIONS = {  # what stands behind predict.py, by the first step that is done to it
-    "pair": """'["a text", "another"]'""",
-    "row": """'{"column": "value"}'""",
-    "picture": "picture.npy",
-    "series": "'[1.0, 2.0, 3.0]'",
-    "brackets": "'(S (NP the cat) (VP sat))'",
-    "vectors": "'[[1.0, 2.0]]'",
-    "scale": "'[[1.0, 2.0]]'",
-}
 BEGINNING = 10  # bytes that every file of a kind begins with: of a description, all before its task
 FOLDER = ".c"  # ends the name of a folder that is written
 EXAMPLE = Path(__file__).parent / "example"
@@ -179,15 +177,18 @@ def _write_onnx(model: TracedModel, path: Path, weights: str, unchecked: bool) -
     files = dict(zip(named, data.values(), strict=True))
     files[path.stem + ".preprocess.json"] = json.dumps(about, ensure_ascii=False).encode()
     files["predict.py"] = example_text(exported).encode()
-    asked = QUESTIONS.get(exported.before[0]["step"], "'a text'")
-    remark = f"try it: python predict.py {path.name} {asked}"
-    return _written(path.parent, files, unchecked, worst, remark, path.name)
+    remarks = [f"try it: python predict.py {path.name} {on_command_line(exported)}"]
+    if is_fed(exported):
+        begun = f"import predict; fed = predict.Stream({path.name!r})"
+        remarks.append(f"piece by piece: {begun}; {feeding(exported)}")
+    return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
 
 def example_text(exported: Exported) -> str:
     """The runnable example: what every model needs, and what the steps of this one do."""
-    named = ["core", *pieces(exported), "main"]
-    return "".join(map(example_piece, named))
+    named = ["core", *pieces(exported)]
+    question = f"\n\nQUESTION = {on_command_line(exported)!r}  # an example\n"
+    return "".join([*map(example_piece, named), question, example_piece("main")])
 
 
 def example_piece(name: str) -> str:
@@ -197,17 +198,21 @@ def example_piece(name: str) -> str:
 def _write_javascript(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
-    remark = f'import {{ answer }} from "./{path.name}"; answer(question)'
+    question = as_json(example_question(model.exported))
+    remarks = [f'import {{ answer }} from "./{path.name}"; answer({question})']
+    if is_fed(model.exported):
+        begun = f'import {{ stream }} from "./{path.name}"; const fed = stream()'
+        remarks.append(f"piece by piece: {begun}; {feeding(model.exported)}")
     files = {path.name: source.encode()}
-    return _written(path.parent, files, unchecked, worst, remark, path.name)
+    return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
 
 def _write_page(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
     source = module_text(model.exported, model.graphs, weights)
     worst = 0.0 if unchecked else _compared_in_node(model.exported, source, weights)
     files = {path.name: page_of(source, model.title or path.stem).encode()}
-    remark = f"open file://{path.resolve()}"
-    return _written(path.parent, files, unchecked, worst, remark, path.name)
+    remarks = [f"open file://{path.resolve()}"]
+    return _written(path.parent, files, unchecked, worst, remarks, path.name)
 
 
 def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> Written:
@@ -227,7 +232,7 @@ def _write_c(model: TracedModel, path: Path, weights: str, unchecked: bool) -> W
     )
     if is_forecast(model.exported):
         remark = forecast_remark(model.exported, path)
-    return _written(path, files, unchecked, worst, remark)
+    return _written(path, files, unchecked, worst, [remark])
 
 
 def _compared_in_node(exported: Exported, source: str, weights: str) -> float:
@@ -245,7 +250,7 @@ def _written(
     files: Mapping[str, bytes],
     unchecked: bool,
     worst: float,
-    remark: str,
+    remarks: Sequence[str],
     given: str = "",
 ) -> Written:
     """given: the name that a person gave; files of other names are ours to choose, and replace
@@ -260,7 +265,7 @@ def _written(
     for name, content in files.items():
         write_whole(folder / name, content)
     made = tuple(folder / name for name in files)
-    return Written(made, 0 if unchecked else len(CASES), worst, (remark,))
+    return Written(made, 0 if unchecked else len(CASES), worst, tuple(remarks))
 
 
 def _of_somebody_else(path: Path, content: bytes) -> bool:

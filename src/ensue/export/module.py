@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     import onnx
 
 _LETTER, _SIGN = r"\p{L}\p{N}_\p{M}", r"[^\p{L}\p{N}_\s\p{M}]"
-# Python's patterns of each tokeniser, as JavaScript writes them
+# Python's patterns of each tokeniser, as JavaScript writes them; \s, which stands in brackets, is
+# Python's white space there (runtime/questions.js)
 PATTERNS: Mapping[str, tuple[str, str]] = {
     "words": (
         rf"[{_LETTER}]+(?:['’][{_LETTER}]+|(?<=\p{{Nd}})[.,](?=\p{{Nd}})[{_LETTER}]+)*"
@@ -35,7 +36,7 @@ PATTERNS: Mapping[str, tuple[str, str]] = {
         rf"\p{{Nd}}+|(?:(?![\p{{Nd}}_])[\p{{L}}\p{{N}}]|\p{{M}})+|(?:_|{_SIGN})\p{{M}}*",
         "gu",
     ),
-    "spaces": (r"\S+", "gu"),
+    "spaces": (r"[^\s]+", "gu"),
     "characters": (".", "gsu"),
 }
 # the files that a step needs beside those that every model has; of both languages
@@ -55,7 +56,7 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "brackets": ("tree",),
 }
 PARTS = ("members", "merges")  # of a step, that want files of their own
-ALWAYS = ("tensors", "operators", "text", "answer")
+ALWAYS = ("tensors", "operators", "questions", "text", "answer")
 
 
 def pieces(exported: Exported) -> list[str]:

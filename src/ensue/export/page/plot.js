@@ -20,7 +20,7 @@ function linesOf(text) {
 }
 
 const isTime = (name) => SERIES_STEP.time.includes(name);
-const cellOf = (cell, name) => (isTime(name) ? cell ?? "" : cell === undefined || NO_NUMBER.test(cell) ? null : Number(cell));
+const cellOf = (cell, name) => (isTime(name) ? cell ?? "" : cell === undefined || NO_NUMBER.test(cell) ? null : Number.isNaN(Number(cell)) ? cell : Number(cell));
 
 function seriesOf() {
     const { names, rows } = linesOf(FIELDS.text.value), found = Object.fromEntries(names.map((name, k) => [name, rows.map((row) => cellOf(row[k], name))]));

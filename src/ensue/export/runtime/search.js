@@ -49,5 +49,5 @@ AFTER.search = (found, step) => {
 };
 
 STEPS.scale = (values, step) => {
-    values[step.to] = values[step.from].map((row) => row.map((v, k) => (v - step.mean[k]) / step.spread[k]));
+    values[step.to] = vectorsOf(values[step.from], step.mean.length).map((row) => row.map((v, k) => (v - step.mean[k]) / step.spread[k]));
 };

@@ -1,7 +1,13 @@
 /* Series: scaled numbers of the last steps, what is known of those ahead, and the answer in the units of
    the data. Rows of a table are steps; NaN is a number that is missing. */
 const LEVELS = { none: [(y) => y, (y) => y], log: [Math.log, Math.exp], log1p: [Math.log1p, Math.expm1] }, LEAST = { none: -Infinity, log: 0, log1p: -1 };
-const numberOf = (v) => (v === null || v === undefined || v === "" ? NaN : Number(v));
+/* NaN where a number is missing. */
+function numberOrGap(own, name, { missing }) {
+    if (own === null || own === undefined || Number.isNaN(own) || (typeof own === "string" && missing.includes(stripped(own).toLowerCase()))) return NaN;
+    const found = typeof own === "boolean" ? Number(own) : finiteNumber(own);
+    if (Number.isNaN(found)) throw new Error(`column ${name}: expected a finite number, at most 1e+30, got ${quoted(own)}`);
+    return found;
+}
 
 function levelOf(v, k, step) {
     const y = step.floor && step.transform !== "none" ? Math.max(v, step.floor[k]) : v;
@@ -9,23 +15,42 @@ function levelOf(v, k, step) {
     return LEVELS[step.transform][0](y);
 }
 
-function tableOf(given, { columns }) {
-    if (Array.isArray(given)) return given.map((row) => (Array.isArray(row) ? row : [row]).map(numberOf));
-    const missing = columns.find((name) => !given[name]);
+/* A question as columns by name: numbers of the only column, rows of numbers, or rows by name. */
+function byColumn(given, { columns, time }) {
+    if (isRow(given)) return given;
+    if (!isList(given)) throw refused(`numbers, or columns by name (${[...time, ...columns].join(", ")})`, given);
+    if (given.length && given.every(isRow)) return Object.fromEntries([...new Set(given.flatMap(Object.keys))].map((name) => [name, given.map((row) => row[name] ?? null)]));
+    const rows = Array.from(given, (row) => (isList(row) ? row : [row])), wrong = rows.find((row) => row.length !== columns.length);
+    if (wrong) throw refused(`${columns.join(", ")} at each step`, wrong);
+    return Object.fromEntries(columns.map((name, k) => [name, rows.map((row) => row[k])]));
+}
+
+/* Of the longest column. Where columns are known ahead, the others may end before them. */
+function stepsGiven(given, { columns, time, known }) {
+    const missing = columns.find((name) => !Object.hasOwn(given, name)), names = [...time.filter((name) => Object.hasOwn(given, name)), ...columns];
     if (missing !== undefined) throw new Error(`expected the columns ${columns.join(", ")}, got no ${missing}`);
-    const length = Math.max(...columns.map((name) => given[name].length));
-    return Array.from({ length }, (_, t) => columns.map((name) => numberOf(given[name][t])));
+    for (const name of names) if (!isList(given[name])) throw new Error(`column ${name}: expected a list, got ${quoted(given[name])}`);
+    const most = Math.max(...names.map((name) => given[name].length)), past = known ? columns.slice(0, -known) : [];
+    if (names.some((name) => given[name].length !== most && !past.includes(name)))
+        throw new Error(`expected columns of one length, got ${names.map((name) => `${name} ${given[name].length}`).join(", ")}`);
+    return most;
+}
+
+function tableOf(given, step) {
+    return Array.from({ length: stepsGiven(given, step) }, (_, t) => step.columns.map((name) => numberOrGap(given[name][t], name, step)));
 }
 
 /* With a row for each step between the first time and the last; rows: where each stood, −1 where none did. */
 function inTime(table, given, step) {
     const names = step.time;
-    if (Array.isArray(given) || !names.length || names.some((name) => !given[name])) {
+    if (!names.length || names.some((name) => !Object.hasOwn(given, name))) {
         if (step.needs_time) throw new Error(`expected the column ${names.join(", ")}: this model reads the time`);
         return { table, moments: [], spacing: null, dates: false, rows: [...table.keys()] };
     }
-    const { dates, moments: read } = readTimes(timeTexts(given, names), step.reads), order = [...read.keys()].sort((a, b) => read[a] - read[b]);
-    const sorted = order.map((k) => read[k]), rows = order.map((k) => table[k] ?? table[0].map(() => NaN)), spacing = spacingOf(sorted, dates);
+    const texts = timeTexts(given, names), { dates, moments: read } = readTimes(texts, step.reads), order = [...read.keys()].sort((a, b) => read[a] - read[b]);
+    const sorted = order.map((k) => read[k]), rows = order.map((k) => table[k]), twice = order.find((k, place) => place && read[k] === sorted[place - 1]);
+    if (twice !== undefined) throw new Error(`column ${names.join(", ")}: ${quoted(texts[twice])} comes twice`);
+    const spacing = spacingOf(sorted, dates);
     if (!spacing) return { table: rows, moments: sorted, spacing, dates, rows: order };
     const filled = [rows[0]], moments = [sorted[0]], from = [order[0]];
     for (let k = 1; k < rows.length; k++) {
@@ -43,8 +68,8 @@ const carried = (table) => { let before = null; return table.map((row) => (befor
 
 function namedSeries(given, step) {
     if (!step.ids.length) return 0;
-    if (Array.isArray(given) || step.ids.some((name) => given[name] === undefined)) throw new Error(`expected the column ${step.ids.join(", ")}: which series is it?`);
-    const key = step.ids.map((name) => String([given[name]].flat()[0]).trim());
+    if (step.ids.some((name) => given[name] === undefined)) throw new Error(`expected the column ${step.ids.join(", ")}: which series is it?`);
+    const key = step.ids.map((name) => stripped(String([given[name]].flat()[0])));
     return step.series.findIndex((own) => own.every((text, k) => text === key[k]));
 }
 
@@ -57,9 +82,10 @@ function momentsOf(values, typical) {
 }
 
 const staticNumbers = (given, step) => step.static.flatMap(([name, code]) => {
-    const own = [Array.isArray(given) ? null : given[name]].flat().find((v) => v !== null && v !== undefined && v !== "");
-    if (code.names.length) return code.names.map((other) => Number(String(own ?? "").trim() === other));
-    return [own === undefined ? 0 : (Number(own) - code.mean) / code.spread];
+    const own = [given[name]].flat().find((v) => v !== null && v !== undefined && v !== "");
+    if (code.names.length) return code.names.map((other) => Number(stripped(String(own ?? "")) === other));
+    const value = finiteNumber(own);
+    return [Number.isNaN(value) ? 0 : (value - code.mean) / code.spread];
 });
 
 function stepsKnown(table, step) {
@@ -71,7 +97,7 @@ function stepsKnown(table, step) {
 }
 
 STEPS.series = (values, step) => {
-    const given = values[step.from], { lag, targets, horizon, look_back: back } = step, found = inTime(tableOf(given, step), given, step), { spacing, moments } = found;
+    const given = byColumn(values[step.from], step), { lag, targets, horizon, look_back: back } = step, found = inTime(tableOf(given, step), given, step), { spacing, moments } = found;
     const now = stepsKnown(found.table, step), raw = found.table, more = Math.max(0, now + horizon - raw.length), last = moments[moments.length - 1];
     for (let k = 1; k <= more; k++) {
         raw.push(step.columns.map(() => NaN));

@@ -6,17 +6,19 @@ function cut(found, { max_length: most, cut: side }) {
     return side === "end" ? found.slice(0, most) : found.slice(found.length - most);
 }
 
+const BREAK = patternOf("<br[\\s]*/?>", "gi");
 function prepared(text, how) {
     if (how.nfc) text = text.normalize("NFC");
-    if (how.breaks === "space") text = text.replace(/<br\s*\/?>/gi, (found) => " ".repeat(found.length));
+    if (how.breaks === "space") text = text.replace(BREAK, (found) => " ".repeat(found.length));
     if (how.lower) text = text.toLowerCase();
     return how.numbers === "digit" ? text.replace(/\p{Nd}/gu, "0") : text;
 }
 
 function tokenise(text, how) {
+    text = textOrTokens(text, how);
     if (Array.isArray(text)) return text;
     if (how.merges) return cut(subwords(prepared(text, how), how), how);
-    let found = prepared(text, how).match(new RegExp(how.javascript, how.flags)) || [];
+    let found = prepared(text, how).match(patternOf(how.javascript, how.flags)) || [];
     if (how.numbers === "tag")
         found = found.map((own) => (/^\p{Nd}+(?:[.,]\p{Nd}+)*$/u.test(own) ? "<number>" : own));
     return cut(found, how);
@@ -43,6 +45,10 @@ const STEPS = {
     "look up": (values, step) => { values[step.to] = values[step.from].map((token) => lookUp(token, step)); },
     cut: (values, step) => { values[step.to] = cut(values[step.from], step); },
     count: (values, step) => { values[step.to] = values[step.from].length; },
-    vectors: (values, step) => { values[step.to] = values[step.from]; },
-    pair: (values, step) => { [values[step.to[0]], values[step.to[1]]] = values[step.from]; },
+    vectors: (values, step) => { values[step.to] = vectorsOf(values[step.from], step.width); },
+    pair: (values, step) => {
+        const texts = values[step.from];
+        if (!Array.isArray(texts) || texts.length !== 2) throw refused('two texts, ["one", "another"]', texts);
+        [values[step.to[0]], values[step.to[1]]] = texts;
+    },
 };

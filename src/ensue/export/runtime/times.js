@@ -8,12 +8,17 @@ const clockTime = (ms) => ((ms % DAY) + DAY) % DAY;
 const commonDivisor = (a, b) => { while (b) [a, b] = [b, a % b]; return a; };
 
 function timeTexts(given, names) {
-    if (names.length === 1) return given[names[0]].map((own) => String(own).trim());
-    const parts = Object.fromEntries(names.map((name) => [name.trim().toLowerCase(), given[name]]));
-    return parts.year.map((year, k) => {
-        const part = (name, none) => (parts[name] ? twoDigits(parts[name][k]) : none), clock = TIME_PARTS.slice(3).filter((name) => parts[name]).map((name) => part(name));
+    if (names.length === 1) return given[names[0]].map((own) => stripped(String(own)));
+    const parts = Object.fromEntries(names.map((name) => [stripped(name).toLowerCase(), given[name]]));
+    const whole = (name, k) => {
+        const found = finiteNumber(parts[name][k]);
+        if (!Number.isInteger(found)) throw new Error(`column ${name}: expected a whole number, got ${quoted(parts[name][k])}`);
+        return found;
+    };
+    return parts.year.map((_, k) => {
+        const part = (name, none) => (parts[name] ? twoDigits(whole(name, k)) : none), clock = TIME_PARTS.slice(3).filter((name) => parts[name]).map((name) => part(name));
         if (clock.length === 1) clock.push("00");
-        return `${String(Number(year)).padStart(4, "0")}-${part("month", "01")}-${part("day", "01")} ${clock.join(":")}`.trim();
+        return `${String(whole("year", k)).padStart(4, "0")}-${part("month", "01")}-${part("day", "01")} ${clock.join(":")}`.trimEnd();
     });
 }
 
@@ -32,7 +37,7 @@ function readTime(text, pattern) {
 }
 
 function readNumbers(texts, reads) {
-    const found = texts.map((own) => (own === "" ? NaN : Number(own)));
+    const found = texts.map(finiteNumber);
     if (found.some(Number.isNaN)) return null;
     for (const [unit, [low, high]] of reads.unix)
         if (found.every((own) => low <= own && own < high)) return { dates: true, moments: found.map((own) => own / unit * 1000) };

@@ -9,10 +9,20 @@ function closedNode(node) {
     return children.length === 1 && children[0].bare && label ? nodeOf({ label, word: children[0].word }) : node;
 }
 
+const SYMBOL = patternOf("[()]|[^\\s()]+", "gu");
+function refuseLarge(text, { longest, deepest }) {
+    if (typeof text !== "string") throw refused("a tree in brackets, (…)", text);
+    const count = [...text].length;
+    if (count > longest) throw new Error(`expected at most ${longest} characters, got ${count}`);
+    let open = 0, most = 0;
+    for (const sign of text) if (sign === "(") most = Math.max(most, ++open); else if (sign === ")") open--;
+    if (most > deepest) throw new Error(`expected brackets nested at most ${deepest} deep, got ${most}`);
+}
+
 function readTree(text) {
     const waiting = [];
     let done = null, fresh = false;
-    for (const symbol of text.match(/[()]|[^\s()]+/gu) || []) {
+    for (const symbol of text.match(SYMBOL) || []) {
         if (done || (!waiting.length && symbol !== "(")) throw new Error(`expected one tree in brackets, (…), got ${symbol}`);
         const top = waiting[waiting.length - 1];
         if (symbol === "(") waiting.push(nodeOf());
@@ -44,6 +54,7 @@ function nodeValues(node, root, step) {
 }
 
 STEPS.brackets = (values, step) => {
+    refuseLarge(values[step.from], step);
     const root = readTree(values[step.from]), nodes = nodesOf(root).reverse();
     Object.assign(values, { root, nodes, reads: step }, nodeValues(nodes[0], root, step));
 };

@@ -49,11 +49,12 @@ function tableOf(step, name, vocabulary) {
     return (token) => tables[name].get(token) ?? 1;
 }
 
+const STRETCH = patternOf("[^\\s]+", "gu");
 function folded(word, step) {
     let own = word.normalize("NFC");
     if (step.lower) own = own.toLowerCase();
     if (step.numbers === "digit") own = own.replace(/\p{Nd}/gu, "0");
-    const parts = own.match(/\S+/gu) || [];
+    const parts = own.match(STRETCH) || [];
     if (parts.length !== 1) return own;
     return step.numbers === "tag" && /^\p{Nd}+(?:[.,]\p{Nd}+)*$/u.test(parts[0]) ? "<number>" : parts[0];
 }

@@ -74,11 +74,12 @@ def text_question(model: Model[Any, Any, Any], mixed: Mixed) -> TextQuestion:
     A question with columns is a row by column name."""
     learned = model.learned
     beside: ColumnsBeside | None = learned.beside
+    column = str(model.roles.get("text", ""))
     asked = "question" if beside is None else TEXT
-    read = read_steps(learned.inputs, model.text, asked)
+    read = read_steps(learned.inputs, model.text, asked, column="" if beside else column)
     inputs, before, linear = read.inputs, read.steps, None
     if beside is not None:
-        text = {"name": str(model.roles.get("text", TEXT)), "to": TEXT}
+        text = {"name": column or TEXT, "to": TEXT}
         before = ({**row_step(beside.columns, gaps=True), TEXT: text}, *before)
         inputs = (*inputs, *column_inputs(beside.columns))
     if learned.text_linear is not None:

@@ -41,22 +41,28 @@ class ReadSteps(NamedTuple):
 
 
 def read_steps(
-    learned: LearnedInputs, text: TextSettings, question: str = "question", prefix: str = ""
+    learned: LearnedInputs,
+    text: TextSettings,
+    question: str = "question",
+    prefix: str = "",
+    column: str = "",
 ) -> ReadSteps:
     """Words or vectors, and `lengths`. prefix: of their names, and of the axis of time, where
-    there are two."""
+    there are two; column: that of the text, where a question may be a row by column name."""
     time, lengths = f"{prefix}{TIME}", f"{prefix}lengths"
     count = Input(lengths, (BATCH,), steps_of=time)
     if learned.words is None:
         assert learned.scale is not None
         name = f"{prefix}vectors"
         given = Input(name, (time, BATCH, learned.scale.width))
-        first: tuple[Step, ...] = ({"step": "vectors", "from": question, "to": name},)
+        width = {"width": learned.scale.width}
+        first: tuple[Step, ...] = ({"step": "vectors", "from": question, "to": name, **width},)
     else:
         name, tokens = f"{prefix}words", f"{prefix}tokens"
         given = Input(name, (time, BATCH), len(learned.words))
+        cutting = tokenise_step(learned.tokenisers.input, question, tokens)
         first = (
-            tokenise_step(learned.tokenisers.input, question, tokens),
+            {**cutting, "column": column} if column else cutting,
             look_up_step(learned.words.tokens, tokens, name),
         )
     cut = cut_step(name, text.max_length, text.cut)

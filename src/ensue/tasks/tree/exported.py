@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.engine.eager import one_step
+from ensue.files.caps import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.tasks.exported import BATCH, Exported, Graph, Input
 from ensue.tasks.model import Model
@@ -82,6 +83,8 @@ def exported(model: Model[Any, Any, Any]) -> Exported:
         "lower": learned.lower,
         "inner": None if learned.inner is None else list(learned.inner.tokens),
         "states": states,
+        "longest": TREE_LENGTH,
+        "deepest": TREE_DEPTH,
     }
     after = {"step": "nodes", "labels": list(learned.labels.tokens)}
     return Exported("tree", (Graph("node", network, tuple(inputs), outputs),), (step,), (after,))

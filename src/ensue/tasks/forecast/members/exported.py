@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ensue.data.series import MISSING
 from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step, reads_of
 from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
@@ -93,6 +94,7 @@ def _series_step(model: ForecastModel) -> Step:
         "ids": list(settings.ids),
         "series": [list(own) for own in scale.ids],
         "static": [list(own) for own in codes],
+        "missing": sorted(MISSING),
         "look_back": settings.look_back,
         "horizon": settings.horizon,
         "least": settings.history if mixture is not None else learned.history(settings),
