@@ -58,7 +58,8 @@ def example() -> dict[str, Any]:
 
 def in_javascript(script: str, given: Any, folder: Path) -> Any:
     """What a script makes of what it is given, beside the parts for series."""
-    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("times", "series", "mixed")]
+    names = ("questions", "times", "series", "mixed")
+    parts = [(RUNTIME / f"{name}.js").read_text() for name in names]
     begin = 'import { readFileSync } from "node:fs"; const STEPS = {}, AFTER = {};'
     end = 'process.stdout.write(JSON.stringify(made(JSON.parse(readFileSync(0, "utf8")))));'
     (folder / "a.mjs").write_text("\n".join([begin, *parts, f"const made = {script};", end]))
@@ -162,7 +163,7 @@ def test_members_in_javascript_say_the_same(tmp_path: Path) -> None:
     given = [[(MEMBERS[name].kind, facts(name)) for name in MEMBERS], series, STEP, HORIZON]
     script = """([members, every, step, horizon]) => members.map(([kind, own]) => every.map((y) => {
         const now = y.length, more = new Array(horizon).fill(null);
-        const table = [...y, ...more].map((v) => [numberOf(v)]);
+        const table = [...y, ...more].map((v) => [v ?? NaN]);
         return MEMBERS[kind](groundOf(table, now, now - 1, 0, step), own, horizon, 0);
     }))"""
     for name, found in zip(MEMBERS, in_javascript(script, given, tmp_path), strict=True):
