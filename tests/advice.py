@@ -16,7 +16,7 @@ DRY = "--dry-run"
 GIVEN = (
     "--label y --epochs 1 --rate 0.01 --set model.hidden=[4] --set model.embedding_size=4 "
     "--set model.dropout_layers=0 --set model.batch_rows=8 --set train.schedule=constant "
-    """--set train.weight_decay=0 --set 'model.activations=["relu"]'"""
+    """--set train.weight_decay=0 --set train.averaging=off --set 'model.activations=["relu"]'"""
 )
 PAIRS = "source\ttarget\n" + "".join(
     f"the film number {k} was fine\tla pelicula numero {k} era buena\n" for k in range(40)

@@ -300,7 +300,7 @@ def test_the_machine_is_written_down(stopped: Path) -> None:
     assert facts["cpu"]
     if facts["engine"] == "native":
         assert facts["compiler"]
-        assert "-O1" in facts["flags"].split()  # see conftest.py
+        assert "-Og" in facts["flags"].split()  # see conftest.py
     assert {"torch", "threads"} <= facts.keys()
 
 
@@ -323,7 +323,7 @@ def test_another_optimisation_level_or_engine_is_not_bit_exact(
     assert lines(engine="other", cpu="Z80") == [f"{told}: not bit-exact"]
     if "flags" in was:
         monkeypatch.setenv("ENSUE_OPTIMISE", "3")
-        now = was["flags"].replace("-O1", "-O3")
+        now = was["flags"].replace("-Og", "-O3")
         assert lines() == [f'flags: was "{was["flags"]}", now "{now}": not bit-exact']
 
 
