@@ -174,3 +174,26 @@ def test_folders_that_come_and_go_hinder_nobody(tmp_path: Path) -> None:
     for own in threads:
         own.join()
     assert wrong == []
+
+
+def test_a_folder_that_goes_while_it_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen once in a busy run of the test above: its parent was removed before it was made."""
+    mkdir, gone = Path.mkdir, [True]
+
+    def removed_once(self: Path, *given: Any, **more: Any) -> None:
+        if gone:
+            gone.pop()
+            raise FileNotFoundError(2, "No such file or directory")
+        mkdir(self, *given, **more)
+
+    monkeypatch.setattr(Path, "mkdir", removed_once)
+    with RunFolder(tmp_path / "run").locked():
+        assert (tmp_path / "run").is_dir()
+    gone += [True] * lock.TRIES
+    with (
+        pytest.raises(RunError, match="run: cannot be made a run folder: No such file"),
+        RunFolder(tmp_path / "other" / "run").locked(),
+    ):
+        pass

@@ -32,8 +32,13 @@ class Lock:
 
     def __enter__(self) -> Lock:
         name = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
-        for _ in range(TRIES):
-            self._make_folders()
+        for attempt in range(1, TRIES + 1):
+            try:
+                self._make_folders()
+            except OSError as error:
+                if isinstance(error, FileNotFoundError) and attempt < TRIES:
+                    continue  # whoever made the folder has just removed it
+                raise self._not_made(error) from error
             with disk_errors(self.place, len(name)):
                 try:
                     file = open_plain(self.place, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -59,14 +64,14 @@ class Lock:
         folder = self.place.parent
         wanted = [*self._with, self.place, folder, *folder.parents]
         self._made = [own for own in wanted if not os.path.lexists(own)]
-        try:
-            for own in (folder, *self._with):
-                own.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(
-                f"{folder}: cannot be made a run folder: {error.strerror}. Next: "
-                f"{advice(error)}, then run the same command again"
-            ) from error
+        for own in (folder, *self._with):
+            own.mkdir(parents=True, exist_ok=True)
+
+    def _not_made(self, error: OSError) -> RunError:
+        return RunError(
+            f"{self.place.parent}: cannot be made a run folder: {error.strerror}. Next: "
+            f"{advice(error)}, then run the same command again"
+        )
 
     def _take(self, file: FileIO) -> None:
         try:
