@@ -59,7 +59,7 @@ def test_rows_that_cannot_be_read_are_refused() -> None:
 
 @needs_node
 def test_rows_that_cannot_be_read_are_refused_in_javascript(tmp_path: Path) -> None:
-    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("questions", "times", "row")]
+    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("checks", "times", "row")]
     script = """const said = (question) => {
         try { STEPS.row({ question }, step); } catch (error) { return error.message; }
         return "";

@@ -282,7 +282,7 @@ def test_javascript_cuts_at_the_white_space_of_python(tmp_path: Path) -> None:
         {**options, "javascript": pattern, "flags": flags, "max_length": None, "cut": "end"}
         for pattern, flags in PATTERNS.values()
     ]
-    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("questions", "text", "words")]
+    parts = [(RUNTIME / f"{name}.js").read_text() for name in ("checks", "text", "words")]
     script = f"const [steps, texts] = {json.dumps([steps, texts])};" + (
         "process.stdout.write(JSON.stringify([steps.map((how) => texts.map((text) => "
         "tokenise(text, how))), texts.map(stripped), texts.map((own) => own.match(STRETCH))]));"

@@ -58,7 +58,7 @@ def example() -> dict[str, Any]:
 
 def in_javascript(script: str, given: Any, folder: Path) -> Any:
     """What a script makes of what it is given, beside the parts for series."""
-    names = ("questions", "times", "series", "mixed")
+    names = ("checks", "times", "series", "mixed")
     parts = [(RUNTIME / f"{name}.js").read_text() for name in names]
     begin = 'import { readFileSync } from "node:fs"; const STEPS = {}, AFTER = {};'
     end = 'process.stdout.write(JSON.stringify(made(JSON.parse(readFileSync(0, "utf8")))));'

@@ -31,7 +31,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "both": {"family": "both", "layers": 1},
     "gru": {"cell": "GRU", "layers": 1},
     "transformer": {"family": "transformer", "hidden_size": 8, "embedding_size": 8, "heads": 2},
+    "transformer, otherwise": {
+        "family": "transformer",
+        "hidden_size": 8,
+        "heads": 1,
+        "inner_size": 6,
+        "norm": "after",
+        "context": 5,
+    },
     "convolution": {"family": "convolution", "hidden_size": 8, "embedding_size": 8},
+    "convolution, otherwise": {"family": "convolution", "filter_size": 2, "dilated": False},
+    "layers between, learned start": {"output_layers": True, "initial_state": "learned"},
 }
 
 

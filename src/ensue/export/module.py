@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LETTER, _SIGN = r"\p{L}\p{N}_\p{M}", r"[^\p{L}\p{N}_\s\p{M}]"
 # Python's patterns of each tokeniser, as JavaScript writes them; \s, which stands in brackets, is
-# Python's white space there (runtime/questions.js)
+# Python's white space there (runtime/checks.js)
 PATTERNS: Mapping[str, tuple[str, str]] = {
     "words": (
         rf"[{_LETTER}]+(?:['’][{_LETTER}]+|(?<=\p{{Nd}})[.,](?=\p{{Nd}})[{_LETTER}]+)*"
@@ -56,7 +56,7 @@ PIECES: Mapping[str, tuple[str, ...]] = {
     "brackets": ("tree",),
 }
 PARTS = ("members", "merges")  # of a step, that want files of their own
-ALWAYS = ("tensors", "operators", "questions", "text", "answer")
+ALWAYS = ("tensors", "operators", "checks", "text", "answer")
 
 
 def pieces(exported: Exported) -> list[str]:

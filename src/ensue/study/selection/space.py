@@ -45,19 +45,19 @@ class OpenSpace:
         return cls(config, left)
 
     @cached_property
-    def _usual(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         """Every setting of the configuration, by `table.key`, as TOML holds it."""
         return self.config.flat()
 
     @cached_property
     def values(self) -> dict[str, Values]:
         """What each setting may be."""
-        return {key: row.range.around(self._usual[key]) for key, row in self.ranges.items()}
+        return {key: row.range.around(self._settings[key]) for key, row in self.ranges.items()}
 
     def active(self, settings: Settings, row: Searched) -> bool:
         """Whether a setting has an effect beside these."""
         return all(
-            settings.get(key, self._usual[key]) in values for key, values in row.when.items()
+            settings.get(key, self._settings[key]) in values for key, values in row.when.items()
         )
 
     def usual(self, given: Settings | None = None) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class OpenSpace:
         found: dict[str, Any] = {}
         for key, row in self.ranges.items():
             if self.active(found, row):
-                found[key] = (given or {}).get(key, self._usual[key])
+                found[key] = (given or {}).get(key, self._settings[key])
         return found
 
     def first(self) -> Iterator[dict[str, Any]]:
@@ -105,7 +105,7 @@ class OpenSpace:
 
     def differs(self, settings: Settings) -> dict[str, Any]:
         """Of these settings, those that are not as usual."""
-        return {key: own for key, own in settings.items() if own != self._usual[key]}
+        return {key: own for key, own in settings.items() if own != self._settings[key]}
 
     def digest(self) -> str:
         """Of all that proposals follow from, beside seed and scores."""

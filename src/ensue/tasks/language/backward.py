@@ -8,7 +8,7 @@ from torch import Tensor
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER
 from ensue.tasks.language.networks import LanguageNetwork
-from ensue.tasks.language.streams import Carried, read_from, stream_of
+from ensue.tasks.language.streams import Carried, read_from, scored_columns, stream_of
 
 
 class FromTheRight:
@@ -32,7 +32,7 @@ class FromTheRight:
         """log p of every token of rows, given those after it, and of the border before each row,
         which stands last."""
         stream = read_from(stream_of(rows, END_NUMBER), "backward")
-        found = self.network.score_stream(stream, whole=len(rows) == 1)
+        found = self.network.score_stream(stream, scored_columns(rows))
         values = found[::-1]  # the border before a row, then the row
         starts = rows.starts + np.arange(len(rows) + 1)
         order = np.arange(1, len(values) + 1)

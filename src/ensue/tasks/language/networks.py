@@ -29,6 +29,7 @@ from ensue.tasks.language.streams import (
     StreamBatch,
     Tokens,
     pieces,
+    scored_columns,
     stream_of,
 )
 from ensue.training.devices import device_of_weights, moved
@@ -111,15 +112,14 @@ class LanguageNetwork(nn.Module, ABC):
 
     def score(self, rows: Ragged) -> Ragged:
         """log p of every token of rows, and of the end after each row; the rows are read as one
-        text, in their order. A text by itself is never cut into columns: each of its tokens is
-        scored after all that stand before it."""
-        values = self.score_stream(stream_of(rows, END_NUMBER), whole=len(rows) == 1)
+        text, in their order."""
+        values = self.score_stream(stream_of(rows, END_NUMBER), scored_columns(rows))
         return Ragged(values, rows.starts + np.arange(len(rows) + 1))
 
-    def score_stream(self, stream: Tokens, whole: bool = False) -> NDArray[np.float64]:
-        """log p of every token but the first, given all before it — in columns, each of which
-        begins anew, unless the text is short or to be read as a whole."""
-        columns = 1 if whole or len(stream) < COLUMNS * STEPS else COLUMNS
+    def score_stream(self, stream: Tokens, columns: int = COLUMNS) -> NDArray[np.float64]:
+        """log p of every token but the first, given all before it — in so many columns, each of
+        which begins anew, unless the text is short."""
+        columns = 1 if len(stream) < columns * STEPS else columns
         found = np.zeros(len(stream) - 1)
         carried: Carried = {}
         for batch, places in pieces(stream, columns, STEPS):

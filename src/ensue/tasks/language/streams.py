@@ -52,6 +52,12 @@ def read_from(tokens: Tokens, direction: str) -> Tokens:
     return tokens[::-1].copy() if direction == "backward" else tokens
 
 
+def scored_columns(rows: Ragged) -> int:
+    """How many columns a text that is scored may be cut into, each of which begins anew. A text by
+    itself is read as a whole: each of its tokens after all that stand before it."""
+    return 1 if len(rows) == 1 else COLUMNS
+
+
 class StreamSource:
     """A text as `columns` streams, in pieces of `steps` tokens: what is carried from a piece to
     the next is the state at its end. ahead: how many tokens after it a batch holds."""

@@ -33,9 +33,23 @@ ONE_WAY = {
 
 # What the weights of a language model follow from.
 NETWORK = (
-    *("family", "direction", "layers", "cell", "hidden_size", "initial_state", "output_layers"),
-    *("heads", "inner_size", "norm", "context", "filter_size", "dilated"),
-    *("embedding_size", "tied", "softmax", "softmax_cuts"),
+    "family",
+    "direction",
+    "layers",
+    "cell",
+    "hidden_size",
+    "initial_state",
+    "output_layers",
+    "heads",
+    "inner_size",
+    "norm",
+    "context",
+    "filter_size",
+    "dilated",
+    "embedding_size",
+    "tied",
+    "softmax",
+    "softmax_cuts",
 )
 RAREST = 1000  # words of the base, whose bias new ones begin with
 
