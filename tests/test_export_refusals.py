@@ -64,12 +64,16 @@ CELL = "expected a text, a number or a date"
 SOLD = "column.*sales.*expected a finite number"
 LENGTHS = "expected columns of one length"
 BY_NAME = r"expected numbers, or columns by name \(month, sales\)"
+NO_TEXT: Asked = [(None, TEXT), (5, TEXT), ([1, 2], TEXT)]
+NO_PICTURE: Asked = [(5, "expected a picture"), (None, "expected a picture")]
 REFUSED: Mapping[str, Asked] = {
+    "regress": NO_TEXT,
+    "label": NO_TEXT,
+    "translate": NO_TEXT,
+    "caption": NO_PICTURE,
     "classify": [
         ({"text": "a fine film", "age": 40}, "expected a text, got a row of columns"),
-        (None, TEXT),
-        (5, TEXT),
-        ([1, 2], TEXT),
+        *NO_TEXT,
         (["a", "fine"], SAME),
     ],
     "language": [({"text": "the cat"}, "expected a text, got a row of columns"), (None, TEXT)],
@@ -164,8 +168,7 @@ REFUSED: Mapping[str, Asked] = {
         (picture(8, 8, 3), "picture.* with 1 or 3 channels"),
         (picture(8, 8, value=0.5), "expected whole numbers of 0 to 255"),
         (picture(8, 8, value=300), "expected whole numbers of 0 to 255"),
-        (5, "expected a picture"),
-        (None, "expected a picture"),
+        *NO_PICTURE,
     ],
 }
 SLOW = [pytest.param(own, marks=[pytest.mark.slow] if ROWS[own].slow else []) for own in REFUSED]
@@ -211,6 +214,10 @@ def asked_of_predict(name: str, question: Any) -> Any:
         kind = np.uint8 if set(question["data"]) <= {7} else np.float64
         return np.array(question["data"], kind).reshape(question["shape"])
     return np.array(question, np.float32) if name == "classify, vectors" else question
+
+
+def test_every_task_that_is_exported_has_wrong_questions() -> None:
+    assert {name.split(",")[0] for name in REFUSED} == {name.split(",")[0] for name in ROWS}
 
 
 @needs_node
