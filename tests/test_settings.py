@@ -303,6 +303,14 @@ def test_a_setting_beside_its_table_is_told_where_it_belongs(
     assert told in str(caught.value)
 
 
+def test_a_list_without_brackets_is_told_how_to_write_it(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a b c\n" * 20)
+    text = str(tmp_path / "a.txt")
+    code, _, told = ensue("pretrain", text, "--set", "model.softmax_cuts=600,6000")
+    assert code
+    assert "model.softmax_cuts: expected a list, got '600,6000'; write [600, 6000]" in told
+
+
 def test_every_word_is_understood_by_every_model() -> None:
     for task in TASKS.values():
         for word in WORDS.values():

@@ -3,6 +3,8 @@ message."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -199,10 +201,23 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
             return f"{key}: expected a number {sign} {context[name]:g}, got {got!r}"
     if kind == "finite_number":
         return f"{key}: expected a finite number, got {got!r}"
+    if kind == "list_type":
+        return f"{key}: expected a list, got {got!r}{_as_list(got)}"
     expected = _KINDS.get(kind.partition("_")[0])
     if expected:
         return f"{key}: expected {expected}, got {got!r}"
     return f"{key}: {one['msg']}, got {got!r}"
+
+
+def _as_list(got: object) -> str:
+    """How a list is written whose brackets are missing.
+
+    >>> _as_list("600, 6000"), _as_list("day,hour"), _as_list(3)
+    ('; write [600, 6000]', '; write ["day", "hour"]', '; write [3]')
+    """
+    parts = [part.strip() for part in str(got).split(",")]
+    bare = all(re.fullmatch(r"-?[\d.]+", part) for part in parts)
+    return f"; write [{', '.join(parts if bare else map(json.dumps, parts))}]"
 
 
 def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:
