@@ -176,6 +176,26 @@ def test_tied_weights_are_one() -> None:
     )
 
 
+@pytest.mark.parametrize("start", ["zero", "learned"])
+def test_some_columns_begin_a_piece_anew_in_training_and_none_otherwise(start: str) -> None:
+    cells = Recurrent(CELLS["LSTM"](), 6, 6, 2, initial=start)
+    model = RecurrentLanguage(WORDS, cells, rates=DropoutRates(carried=0.5))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.5)
+    tokens = torch.randint(4, WORDS, (5, 40))
+    begun = model.begin(40)
+    _, carried = model.eval().run(tokens, begun)
+    fresh, went_on = model.run(tokens, begun)[0], model.run(tokens, carried)[0]
+    y = model.train().run(tokens, carried)[0]
+    anew = (y - fresh).abs().amax((0, 2)) < 1e-6
+    assert 8 < anew.sum() < 32
+    assert torch.allclose(y[:, ~anew], went_on[:, ~anew], atol=1e-6)
+    assert not torch.allclose(fresh, went_on, atol=1e-3)
+    again = model.run(tokens, carried)[0]
+    assert not torch.equal(anew, (again - fresh).abs().amax((0, 2)) < 1e-6)
+
+
 def test_a_rate_that_is_no_probability_is_refused() -> None:
     with pytest.raises(OptionError) as wrong:
         DropoutRates(word=1.0, attention=-0.5)

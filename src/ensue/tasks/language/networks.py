@@ -39,7 +39,8 @@ from ensue.training.devices import device_of_weights, moved
 class DropoutRates:
     """word: of a word of the vocabulary, zero wherever it stands in a batch; input: of
     embeddings; layers: of the outputs of layers; recurrent: of the states of cells; attention: of
-    its weights; output: of what the scores are made of. A network has no use for some of them."""
+    its weights; output: of what the scores are made of; carried: of all that a column remembers,
+    so that it begins anew. A network has no use for some of them."""
 
     word: float = 0.0
     input: float = 0.0
@@ -47,6 +48,7 @@ class DropoutRates:
     recurrent: float = 0.0
     attention: float = 0.0
     output: float = 0.0
+    carried: float = 0.0
 
     def __post_init__(self) -> None:
         check_rates({f"dropout_{field.name}": getattr(self, field.name) for field in fields(self)})

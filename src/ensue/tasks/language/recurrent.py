@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
@@ -74,13 +75,26 @@ class RecurrentLanguage(LanguageNetwork):
 
     def states(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
         """y of the cells (time, batch, hidden), and what is carried on."""
-        y, state = self.recurrent(self.entering(tokens), self._state(carried))
+        y, state = self.recurrent(self.entering(tokens), self._state(self._kept(carried)))
         return over_time(y, self.rates.output * self.training), _flat(state)
 
     def entering(self, tokens: Tensor) -> Tensor:
         """The vectors of tokens as cells read them."""
         x = embedded(tokens, self.table, self.rates.word * self.training)
         return over_time(x, self.rates.input * self.training)
+
+    def _kept(self, carried: Carried) -> Carried:
+        """What columns remember; in training some forget it all. A network that never begins but
+        at its first update may go astray where it is to begin with a text of its own."""
+        if not (self.training and self.rates.carried and carried):
+            return carried
+        batch, _ = next(iter(carried.values())).shape
+        anew = torch.rand(batch, 1) < self.rates.carried
+        begun = self.begin(batch)
+        return {
+            name: torch.where(anew.to(own.device), begun[name], own)
+            for name, own in carried.items()
+        }
 
     def _state(self, carried: Carried) -> list[State] | None:
         if not carried:

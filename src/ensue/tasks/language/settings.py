@@ -70,6 +70,11 @@ class LanguageSettings(LayerSettings):
         description="Dropout of single weights of the matrices that multiply the state, the same "
         "for all steps of a batch, as in AWD-LSTM.",
     )
+    dropout_carried: Rate = Field(
+        0.0,
+        description="Share of the columns that begin a piece of the text anew, with nothing "
+        "remembered, as every text does that is read by itself.",
+    )
     columns: Size = Field(
         20, description="Rows of a batch: streams of the text that are read side by side."
     )

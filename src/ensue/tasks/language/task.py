@@ -51,7 +51,8 @@ from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
 
-# Words as other tasks read them, much dropout in every place, and averaged weights.
+# Words as other tasks read them, much dropout in every place, beginnings among the columns as those
+# tasks have them, and averaged weights.
 PRETRAIN: Mapping[str, Any] = {
     "text.level": "words",
     "text.lower": True,
@@ -61,6 +62,7 @@ PRETRAIN: Mapping[str, Any] = {
     "model.steps": 70,
     "model.dropout_word": 0.1,
     "model.dropout_recurrent": 0.2,
+    "model.dropout_carried": 0.05,
     "train.rate": 0.003,
     "train.averaging": 0.998,
 }

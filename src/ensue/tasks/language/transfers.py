@@ -51,7 +51,7 @@ NETWORK = (
     "softmax",
     "softmax_cuts",
 )
-RAREST = 1000  # words of the base, whose bias new ones begin with
+RAREST = 0.1  # share of the words of the base whose mean bias new ones begin with
 
 
 class LanguageTransfers(Transfers):
@@ -139,7 +139,8 @@ def _extended(rows: Tensor, known: Vocabulary, words: Vocabulary, start: str) ->
     """rows (some, …), of the last ones of the known words, with those of the words after them."""
     new = len(words) - len(known)
     if rows.dim() == 1:
-        return torch.cat([rows, rows[-RAREST:].mean().expand(new)])
+        rarest = max(round(len(rows) * RAREST), 1)
+        return torch.cat([rows, rows[-rarest:].mean().expand(new)])
     first = len(known) - len(rows)
     kept = Vocabulary(known.tokens[first:], known.counts[first:], known.specials[first:])
     every = Vocabulary(words.tokens[first:], words.counts[first:], kept.specials)
