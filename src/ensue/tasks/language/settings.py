@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -71,7 +71,7 @@ class LanguageSettings(LayerSettings):
         "for all steps of a batch, as in AWD-LSTM.",
     )
     dropout_carried: Rate = Field(
-        0.0,
+        0.02,
         description="Share of the columns that begin a piece of the text anew, with nothing "
         "remembered, as every text does that is read by itself.",
     )
@@ -81,6 +81,13 @@ class LanguageSettings(LayerSettings):
     steps: Size = Field(
         35, description="Steps of truncated backpropagation: tokens of a stream in one batch."
     )
+
+    @classmethod
+    def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Whole tables of runs that were begun before dropout_carried was there have none."""
+        found = super().upgraded(values)
+        whole = {"family", "order", "window", "tied", "columns", "steps"} <= found.keys()
+        return {"dropout_carried": 0.0, **found} if whole else found
 
     @model_validator(mode="after")
     def _whole_heads(self) -> Self:
