@@ -6,6 +6,9 @@ PY := $(VENV)/bin/python
 # The stamp is named after the folder: a tree copied together with its .venv is set up anew,
 # since that .venv would run the code of the tree it came from.
 READY := $(VENV)/ready-$(shell pwd | cksum | cut -d ' ' -f 1)
+# Tests start hundreds of processes: the code is compiled once for all of them, wherever the
+# environment says that nothing is to be kept.
+TESTING := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 PEERS := .venv-peers
@@ -40,24 +43,24 @@ demo: $(READY)
 	@$(VENV)/bin/ensue demo $(ARGS)
 
 test: $(READY)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+	@$(TESTING) $(PY) -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
 
 # minutes each: trainings, every float there is, many processes
 test-slow: $(READY)
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -m slow $(ARGS)
+	@$(TESTING) $(PY) -m pytest -m slow $(ARGS)
 
 test-ray: $(READY)
 	@$(PY) -m pip install -q -c constraints.txt -e '.[ray]'
-	@OMP_NUM_THREADS=1 $(PY) -m pytest tests/test_ray.py $(ARGS)
+	@$(TESTING) $(PY) -m pytest tests/test_ray.py $(ARGS)
 
 # kernels are compiled with -Og in `make test`, and for this machine's own processor
 NATIVE_TESTS := tests/test_laws.py tests/test_native.py tests/test_native_functions.py
 
 test-optimised: $(READY)
-	@ENSUE_OPTIMISE=3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal $(NATIVE_TESTS) $(ARGS)
+	@ENSUE_OPTIMISE=3 $(TESTING) $(PY) -m pytest -n auto --dist worksteal $(NATIVE_TESTS) $(ARGS)
 
 test-avx2: $(READY)
-	@ENSUE_MARCH=x86-64-v3 OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m 'not slow' \
+	@ENSUE_MARCH=x86-64-v3 $(TESTING) $(PY) -m pytest -n auto --dist worksteal -m 'not slow' \
 	    $(NATIVE_TESTS) $(ARGS)
 
 # A case follows from the seed and its number: ARGS="--only flips --seed 2 --workers 1", --case 123
@@ -73,7 +76,7 @@ faults-full: $(READY)
 # every test of kills, full disks and several processes that `make test` leaves out
 FAULT_TESTS := tests/test_faults.py tests/test_native_cache.py tests/test_one_lock.py tests/test_runs.py \
     tests/test_task_commands.py
-slow-tests = $(if $(ARGS),,OMP_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal -m slow $(FAULT_TESTS))
+slow-tests = $(if $(ARGS),,$(TESTING) $(PY) -m pytest -n auto --dist worksteal -m slow $(FAULT_TESTS))
 
 MINUTES := 5
 fuzz: $(READY)
