@@ -92,12 +92,17 @@ def test_nothing_new_means_the_same_network(lm: Path) -> None:
     assert same(model.fresh(5).state_dict(), load(lm).networks[0].state_dict())
 
 
-def test_all_layers_learn_from_the_start_at_rates_that_fall_from_the_top(lm: Path) -> None:
+def test_all_layers_learn_from_the_start_at_one_rate(lm: Path) -> None:
     model = going_on(lm)
     assert (model.base.recipe, model.train.schedule) == ("whole", "slanted")
+    shares = rates_of(model.fresh(1), model).shares(0, 10)
+    assert shares == {"words": 1.0, "layer 1": 1.0, "layer 2": 1.0, "head": 1.0}
+
+
+def test_rates_fall_from_the_top_where_asked(lm: Path) -> None:
+    model = going_on(lm, base={"rate_decay": 2.6})
     rates = rates_of(model.fresh(1), model)
     shares = rates.shares(0, 10)
-    assert list(shares) == ["words", "layer 1", "layer 2", "head"]
     assert [round(1 / share, 3) for share in shares.values()] == [17.576, 6.76, 2.6, 1.0]
     assert rates.group_of("table.weight") == "words"
     assert rates.group_of("output.bias") == "head"
@@ -118,9 +123,13 @@ def test_it_learns_its_own_texts_sooner_than_a_fresh_one(tmp_path: Path) -> None
     own.fit(OLD, OLD).save(tmp_path / "lm")
     few: dict[str, Any] = {"epochs": 3, "rate": 0.01, "device": "cpu"}
     texts = [text.replace("poor", "finest") for text in OLD]
-    adapted = going_on(tmp_path / "lm", texts, train=few, model={**how, "columns": 4, "steps": 8})
-    fresh = LanguageModel(TEXT, sizes, few).fit(texts, texts)
-    assert adapted.perplexity(texts) < fresh.perplexity(texts)
+    other = [f"a {a} {b} of it" for a in ("red", "green", "blue") for b in ("day", "sea")] * 6
+    for own_texts in (texts, [*texts, *other]):  # most words of the others are new
+        adapted = going_on(
+            tmp_path / "lm", own_texts, train=few, model={**how, "columns": 4, "steps": 8}
+        )
+        fresh = LanguageModel(TEXT, sizes, few).fit(own_texts, own_texts)
+        assert adapted.perplexity(own_texts) < fresh.perplexity(own_texts)
 
 
 def test_it_is_a_base_itself_and_goes_on_without_its_own(lm: Path, tmp_path: Path) -> None:

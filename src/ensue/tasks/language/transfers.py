@@ -115,8 +115,9 @@ class LanguageTransfers(Transfers):
     def recipe(
         self, own: Pretrained, model: Model[Any, Any, Any], rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
-        """All layers learn from the start: nothing in the network is fresh."""
-        return {"base": {"recipe": "whole"}, "train": {"schedule": "slanted"}}
+        """All layers learn from the start and at the same rate: nothing in the network is fresh but
+        the words that are new, and these are the lowest layer and the output at once."""
+        return {"base": {"recipe": "whole", "rate_decay": 1.0}, "train": {"schedule": "slanted"}}
 
     def names(self, network: nn.Module) -> EncoderNames:
         own = cast(LanguageNetwork, network)
