@@ -247,6 +247,11 @@ TABLE = [
     Advice("for both directions name a forward and a backward language model",
            "train films.csv --base back --run m2 --epochs 1", r"model, (--base) A (--base) B",
            "train films.csv --run m2 --epochs 1 {0} lm {1} back"),
+    Advice("expected a base beside it, got none; name one",
+           f"train films.csv --run m4 {DRY} --set base.recipe=frozen", r"name one, (--base) RUN",
+           "{typed} {0} lm"),
+    Advice("expected a run, a model or a file, got {}: there is none",
+           f"train films.csv --base nosuch --run m5 {DRY}", ENSUE, "{0}"),
     Advice("this run has no base to compare with", "study labels run --labels 10",
            r"trained with (--base)", f"train films.csv {{0}} lm --run m3 {DRY}"),
     # --- many processes, other targets ----------------------------------------------------------

@@ -26,7 +26,7 @@ VALUES: tuple[Any, ...] = (
 
 def models() -> list[Path]:
     """The folder of a model of every kind."""
-    return sorted(path / "run" / "model" for path in CASES.iterdir() if path.is_dir())
+    return sorted(path.parent / "run" / "model" for path in CASES.glob("*/case.json"))
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

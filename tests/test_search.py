@@ -397,6 +397,19 @@ def test_settings_that_do_not_go_together_are_a_failure(
     assert "heads" in found.rows[-1].failure
 
 
+def test_where_no_trial_can_be_trained_the_reason_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A training that does not begin takes its folder away, and with it the empty one above."""
+    (tmp_path / "one.tsv").write_text("text\tlabel\n" + "".join(f"a {k}\tx\n" for k in range(60)))
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            main(["select", "one.tsv", "--text", "text", "--label", "label", "--trials", "1"])
+        told = capsys.readouterr().err
+        assert "no model could be trained\n  trial-000: the training part has one label" in told
+
+
 @pytest.mark.parametrize(
     ("request_", "message"),
     [

@@ -32,6 +32,9 @@ from ensue.settings import (
     expected_of,
 )
 from ensue.tasks import ROOMS, TASKS
+from ensue.tasks.language.settings import LanguageSettings
+from ensue.tasks.transfer.settings import BaseSettings
+from ensue.training import TrainSettings
 
 pytestmark = pytest.mark.usefixtures("ninth_task")
 NAMES = sorted({row.task for row in FILED})  # every room, and a task from outside
@@ -303,12 +306,33 @@ def test_a_setting_beside_its_table_is_told_where_it_belongs(
     assert told in str(caught.value)
 
 
-def test_a_list_without_brackets_is_told_how_to_write_it(ensue: Ensue, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a b c\n" * 20)
-    text = str(tmp_path / "a.txt")
-    code, _, told = ensue("pretrain", text, "--set", "model.softmax_cuts=600,6000")
-    assert code
-    assert "model.softmax_cuts: expected a list, got '600,6000'; write [600, 6000]" in told
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("600,6000", "expected a list of whole numbers ≥ 1, got '600,6000'; write [600,6000]"),
+        ("", "expected a list of whole numbers ≥ 1, got ''; write []"),
+        ("0,5", "expected a list of whole numbers ≥ 1, got '0,5'"),
+        ("600,a", "expected a list of whole numbers ≥ 1, got '600,a'"),
+        ("[30,", "expected a list of whole numbers ≥ 1, got '[30,'"),
+    ],
+)
+def test_a_list_without_brackets_is_told_how_to_write_it(given: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LanguageSettings.of({"softmax_cuts": given}, "model")
+    assert str(caught.value) == f"model.softmax_cuts: {told}"
+
+
+def test_other_lists_are_told_in_their_own_words() -> None:
+    with pytest.raises(ConfigError) as caught:
+        TrainSettings.of({"betas": "0.9,0.99"}, "train")
+    assert str(caught.value) == (
+        "train.betas: expected two numbers, each ≥ 0 and < 1, got '0.9,0.99'; write [0.9,0.99]"
+    )
+    with pytest.raises(ConfigError) as header:
+        BaseSettings.of({"path": "lm,back"}, "base")
+    assert str(header.value) == (
+        'base.path: expected a list of texts, got \'lm,back\'; write ["lm","back"]'
+    )
 
 
 def test_every_word_is_understood_by_every_model() -> None:

@@ -20,12 +20,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ensue import Classifier, Labeller, LanguageModel, Regressor, load
-from ensue.errors import EnsueError, OptionError, RunError
+from ensue.errors import ConfigError, EnsueError, OptionError, RunError
 from ensue.tasks import TASKS
 from ensue.tasks.transfer.layers import rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.new_words import extended, trigrams, with_rows
 from ensue.tasks.transfer.pretrained import read_copy
+from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import LayerGroup, LayerRates, Stopped, TrainSettings, Update, train
 from ensue.training.optimiser import Optimiser
 from ensue.training.progress import Progress
@@ -250,6 +251,24 @@ def test_unfreezing_can_be_slower_and_faster_and_leave_out_the_lowest(lm: Path) 
     assert fast[1][1] == {"head"}  # half an epoch: two of four updates
     assert fast[2][1] == {"head", "layer 2"}
     assert all("words" in still for _, _, still in fast)
+
+
+def test_more_than_there_is_cannot_be_frozen(lm: Path) -> None:
+    with pytest.raises(OptionError) as caught:
+        begun(lm, base={"freeze": 9})
+    assert str(caught.value) == (
+        "base.freeze: expected at most 3, as many as there are to freeze "
+        "(words, layer 1, layer 2), got 9"
+    )
+
+
+def test_how_a_base_learns_is_not_said_without_a_base() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Classifier(base={"recipe": "frozen", "freeze": 1})
+    assert str(caught.value) == (
+        "base: recipe, freeze: expected a base beside it, got none; name one, --base RUN"
+    )
+    assert BaseSettings.of(BaseSettings().table(), "base") == BaseSettings()
 
 
 def test_rates_fall_from_layer_to_layer(lm: Path) -> None:

@@ -4,14 +4,20 @@ message."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, core_schema
 
@@ -178,7 +184,7 @@ def problems(error: ValidationError, model: type[BaseModel], where: str) -> list
     return [_problem(one, model, where, strange[-1:] == [one]) for one in found]
 
 
-_KINDS = {"int": "a whole number", "float": "a number", "string": "a text", "tuple": "a list"}
+_KINDS = {"int": "a whole number", "float": "a number", "string": "a text"}
 
 
 def _is_unknown(one: ErrorDetails) -> bool:
@@ -201,23 +207,37 @@ def _problem(one: ErrorDetails, model: type[BaseModel], where: str, lists_known:
             return f"{key}: expected a number {sign} {context[name]:g}, got {got!r}"
     if kind == "finite_number":
         return f"{key}: expected a finite number, got {got!r}"
-    if kind == "list_type":
-        return f"{key}: expected a list, got {got!r}{_as_list(got)}"
+    if kind in ("list_type", "tuple_type"):
+        field = model.model_fields.get(str(one["loc"][0])) if len(one["loc"]) == 1 else None
+        if field is None:
+            return f"{key}: expected a list, got {got!r}"
+        told = _as_list(got, field.annotation)
+        return f"{key}: expected {expected_of(field)}, got {got!r}{told}"
     expected = _KINDS.get(kind.partition("_")[0])
     if expected:
         return f"{key}: expected {expected}, got {got!r}"
     return f"{key}: {one['msg']}, got {got!r}"
 
 
-def _as_list(got: object) -> str:
-    """How a list is written whose brackets are missing.
+def _as_list(got: object, kind: Any) -> str:
+    """How a list of that kind is written whose brackets are missing; "" where that is none.
 
-    >>> _as_list("600, 6000"), _as_list("day,hour"), _as_list(3)
-    ('; write [600, 6000]', '; write ["day", "hour"]', '; write [3]')
+    >>> _as_list("600, 6000", list[int]), _as_list("day,hour", list[str]), _as_list("", list[int])
+    ('; write [600,6000]', '; write ["day","hour"]', '; write []')
+    >>> _as_list("600,a", list[int])
+    ''
     """
-    parts = [part.strip() for part in str(got).split(",")]
-    bare = all(re.fullmatch(r"-?[\d.]+", part) for part in parts)
-    return f"; write [{', '.join(parts if bare else map(json.dumps, parts))}]"
+    if not isinstance(got, str) or {*got} & {*"[]\"'"}:
+        return ""
+    parts = [part.strip() for part in got.split(",")] if got.strip() else []
+    for written in (parts, [json.dumps(part, ensure_ascii=False) for part in parts]):
+        text = f"[{','.join(written)}]"
+        try:
+            TypeAdapter(kind).validate_json(text, strict=True)
+        except ValidationError:
+            continue
+        return f"; write {text}"
+    return ""
 
 
 def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:

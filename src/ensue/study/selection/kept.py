@@ -76,7 +76,9 @@ def _same(winner: Entry, before: Selection) -> bool:
 
 
 def write(place: Path, selection: Selection) -> None:
-    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all."""
+    """selection.json, sealed by a digest of itself, and the picture, each whole or not at all. A
+    trial that failed may have taken the folder with its own."""
+    place.mkdir(parents=True, exist_ok=True)
     write_whole(place / FILE, sealed(finite(selection.as_json()), sort=False))
     if selection.winner:
         write_picture(selection.picture(), place / PICTURE)

@@ -73,7 +73,7 @@ class LanguageSettings(LayerSettings):
     dropout_carried: Rate = Field(
         0.02,
         description="Share of the columns that begin a piece of the text anew, with nothing "
-        "remembered, as every text does that is read by itself.",
+        "remembered, as every text does that is read by itself; of families recurrent and both.",
     )
     columns: Size = Field(
         20, description="Rows of a batch: streams of the text that are read side by side."

@@ -66,8 +66,11 @@ def _found(model: Model[Any, Any, Any]) -> Pretrained:
 
 def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:
     place = Path(path)
-    if not place.exists():
-        raise OptionError(f"base: expected a run, a model or a file, got {path}: there is none")
+    if not path or not place.exists():
+        raise OptionError(
+            f"base: expected a run, a model or a file, got {path or 'an empty name'}: there is "
+            "none; `ensue runs` lists runs"
+        )
     if place.is_dir():
         return _model(path, model)
     return READERS.get(place.suffix, vectors_base)(path)

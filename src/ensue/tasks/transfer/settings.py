@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ensue.settings import NoneWord, OneOf, Size, Table
 from ensue.tasks.transfer.new_words import STARTS
@@ -14,7 +14,7 @@ ALL = NoneWord("all")
 
 
 class BaseSettings(Table):
-    """What a training begins from. Nothing of it has an effect without `path`.
+    """What a training begins from. Nothing of it is said without `path`.
 
     >>> BaseSettings(path=["lm"]).recipe
     'gradual'
@@ -52,3 +52,17 @@ class BaseSettings(Table):
         description="First vectors of words that the base does not have: of words with the same "
         "letter trigrams, or the mean of all.",
     )
+
+    @model_validator(mode="after")
+    def _of_a_base(self) -> Self:
+        fields = type(self).model_fields
+        said = [
+            key
+            for key, field in fields.items()
+            if getattr(self, key) != field.get_default(call_default_factory=True)
+        ]
+        if said and not self.path:
+            raise ValueError(
+                f"{', '.join(said)}: expected a base beside it, got none; name one, --base RUN"
+            )
+        return self

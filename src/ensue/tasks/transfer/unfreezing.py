@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ensue.errors import OptionError
 from ensue.training.layer_rates import LayerGroup, LayerRates
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ def layer_rates(
 ) -> LayerRates:
     """layers: names and parameters of those of the base, the lowest first. The layer k below the
     head has the rate of the head divided by rate_decay to the power of k."""
+    if settings.freeze > len(layers):
+        raise OptionError(
+            f"base.freeze: expected at most {len(layers)}, as many as there are to freeze "
+            f"({', '.join(name for name, _ in layers)}), got {settings.freeze}"
+        )
     groups = []
     for number, (name, parameters) in enumerate(layers):
         depth = len(layers) - number
