@@ -49,7 +49,15 @@ def fewer(rows: Iterable[Row]) -> list[Row]:
     return [replace(row, counts=FEWER) for row in rows]
 
 
-every_row = pytest.mark.parametrize("row", fewer(TABLE), ids=str)
+def by_task(rows: Iterable[Row]) -> Iterator[Any]:
+    """Every row; of those of a task, `make test` has the first, the slow tests the others."""
+    seen: set[str] = set()
+    for row in rows:
+        yield pytest.param(row, marks=[pytest.mark.slow] if row.task in seen else [])
+        seen.add(row.task)
+
+
+every_row = pytest.mark.parametrize("row", [*by_task(fewer(TABLE))], ids=str)
 
 
 def row_of(name: str) -> Row:
