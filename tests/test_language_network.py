@@ -177,9 +177,13 @@ def test_tied_weights_are_one() -> None:
     )
 
 
-@pytest.mark.parametrize("start", ["zero", "learned"])
-def test_some_columns_begin_a_piece_anew_in_training_and_none_otherwise(start: str) -> None:
-    cells = Recurrent(CELLS["LSTM"](), 6, 6, 2, initial=start)
+@pytest.mark.parametrize(
+    ("cell", "start"), [*((name, "zero") for name in CELLS), ("LSTM", "learned")]
+)
+def test_some_columns_begin_a_piece_anew_in_training_and_none_otherwise(
+    cell: str, start: str
+) -> None:
+    cells = Recurrent(CELLS[cell](), 6, 6, 2, initial=start)
     model = RecurrentLanguage(WORDS, cells, rates=DropoutRates(carried=0.5))
     with torch.no_grad():
         for weight in model.parameters():

@@ -103,6 +103,7 @@ def test_rates_fall_from_the_top_where_asked(lm: Path) -> None:
     model = going_on(lm, base={"rate_decay": 2.6})
     rates = rates_of(model.fresh(1), model)
     shares = rates.shares(0, 10)
+    assert list(shares) == ["words", "layer 1", "layer 2", "head"]
     assert [round(1 / share, 3) for share in shares.values()] == [17.576, 6.76, 2.6, 1.0]
     assert rates.group_of("table.weight") == "words"
     assert rates.group_of("output.bias") == "head"

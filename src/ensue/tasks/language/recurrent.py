@@ -88,13 +88,10 @@ class RecurrentLanguage(LanguageNetwork):
         at its first update may go astray where it is to begin with a text of its own."""
         if not (self.training and self.rates.carried and carried):
             return carried
-        batch, _ = next(iter(carried.values())).shape
-        anew = torch.rand(batch, 1) < self.rates.carried
-        begun = self.begin(batch)
-        return {
-            name: torch.where(anew.to(own.device), begun[name], own)
-            for name, own in carried.items()
-        }
+        some = next(iter(carried.values()))
+        anew = (torch.rand(len(some), 1) < self.rates.carried).to(some.device)
+        begun = self.begin(len(some))
+        return {name: torch.where(anew, begun[name], own) for name, own in carried.items()}
 
     def _state(self, carried: Carried) -> list[State] | None:
         if not carried:

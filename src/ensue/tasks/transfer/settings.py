@@ -55,12 +55,8 @@ class BaseSettings(Table):
 
     @model_validator(mode="after")
     def _of_a_base(self) -> Self:
-        fields = type(self).model_fields
-        said = [
-            key
-            for key, field in fields.items()
-            if getattr(self, key) != field.get_default(call_default_factory=True)
-        ]
+        usual = type(self).model_fields
+        said = [key for key in usual if getattr(self, key) != usual[key].default]
         if said and not self.path:
             raise ValueError(
                 f"{', '.join(said)}: expected a base beside it, got none; name one, --base RUN"
