@@ -184,7 +184,8 @@ def check(wanted: Request, said: Said) -> None:
     refuse_clashes(said.words, _keys(wanted, said), wanted.settings or [], task)
     if task:
         known_settings(task).as_settings(said.words)
-    _refuse_missing([*wanted.files, *(wanted.validation or [])])
+    more = [path for own, paths in said.options.items() if own.kind == "files" for path in paths]
+    _refuse_missing([*wanted.files, *(wanted.validation or []), *more])
 
 
 def _refuse_missing(paths: Sequence[str]) -> None:

@@ -21,6 +21,11 @@ class DataSettings(Table):
     train: list[str] = Field(description="Training files; parallel ones as train.en,train.de.")
     validation: list[str] = Field([], description="Validation files; [] splits them off.")
     test: list[str] = Field([], description="Test files; [] splits them off.")
+    unlabelled: list[str] = Field(
+        [],
+        description="Files of texts without labels, which the trained networks label: the linear "
+        "model beside them learns from these texts, too.",
+    )
     format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."
     )
@@ -84,7 +89,7 @@ class DataSettings(Table):
 
     def all_files(self) -> list[str]:
         """Those of every part."""
-        return [*self.train, *self.validation, *self.test]
+        return [*self.train, *self.validation, *self.test, *self.unlabelled]
 
     @property
     def has_test(self) -> bool:

@@ -83,6 +83,7 @@ class RunConfig:
                 wrong += _problems(error, kinds, key, table)
         wrong += [_unknown_table(key, kinds) for key in given]
         wrong += _columns_of_others(task, found.get("data"))
+        wrong += _unlabelled_of_others(task, found.get("data"))
         if wrong:
             raise ConfigError(listed(wrong))
         return cls(name, members, **found, renamed=tuple(renamed), told=told)
@@ -190,6 +191,14 @@ def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
         return []
     able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
     return [f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"]
+
+
+def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
+    """A problem where a task is told rows without labels that it does not learn from."""
+    if data is None or not data.unlabelled or task.unlabelled is not None:
+        return []
+    able = sorted(name for name in TASKS if TASKS[name].unlabelled is not None)
+    return [f"data.unlabelled: learned from by {' and '.join(able)}; expected [], got a list"]
 
 
 def _renamed_lines(

@@ -71,7 +71,7 @@ def _digest(path: str) -> str:
 
 
 def _files(data: DataSettings) -> list[str]:
-    return [*data.train, *data.validation]
+    return [*data.train, *data.validation, *data.unlabelled]
 
 
 def _changed(folder: RunFolder, paths: Sequence[str]) -> list[str]:

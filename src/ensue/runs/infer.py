@@ -16,7 +16,7 @@ from ensue.escape import in_shell
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings, shown_value
 from ensue.runs.messages import Message
-from ensue.runs.paths import with_base_paths, with_cell_paths
+from ensue.runs.paths import with_base_paths, with_cell_paths, with_paths
 from ensue.setting_words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.questions import decided, undecided
@@ -69,8 +69,9 @@ def infer(
     effort = [f"{key}={shown_value(value)}" for key, value in more.items()]
     lines += [f"{recipe}: {', '.join(effort)}"] * bool(recipe)
     config = RunConfig.of(changed(tables, [*effort, *in_words, *settings]))
-    base = with_base_paths(config.base, abspath)
-    config = replace(config, model=with_cell_paths(config.model, abspath), base=base)
+    base, data_there = with_base_paths(config.base, abspath), with_paths(config.data, abspath)
+    cells = with_cell_paths(config.model, abspath)
+    config = replace(config, data=data_there, model=cells, base=base)
     split = config.description.split_line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in [*sample.notes, *hints]]
     messages += [Message(line) for line in config.renamed]
@@ -174,7 +175,12 @@ def _nothing_recognised(sample: Sample) -> EnsueError:
 
 def _refuse_twice(data: DataSettings) -> None:
     """No file is in two parts, nor twice in one."""
-    parts = {"train": data.train, "--validation": data.validation, "--test": data.test}
+    parts = {
+        "train": data.train,
+        "--validation": data.validation,
+        "--test": data.test,
+        "--unlabelled": data.unlabelled,
+    }
     seen: dict[Path, str] = {}
     for part, paths in parts.items():
         for path in (side for both in paths for side in sides_of(both)):

@@ -14,7 +14,7 @@ from ensue.tasks.blocks.cell_name import cell_references
 from ensue.tasks.transfer.settings import BaseSettings
 
 MOST_UP = 2  # folders between a run and files that are near it
-PARTS = ("train", "validation", "test")
+PARTS = ("train", "validation", "test", "unlabelled")
 
 
 def with_paths(data: DataSettings, change: Callable[[str], str]) -> DataSettings:

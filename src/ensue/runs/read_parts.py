@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ensue.data.rows import Tally
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, rejected_message
 from ensue.tasks.model import Model
+from ensue.tasks.unlabelled import unlabelled_in_files
 
 
 def drawn(train: Any, data: DataSettings) -> Any:
@@ -19,6 +21,17 @@ def drawn(train: Any, data: DataSettings) -> Any:
         return train
     order = np.random.default_rng(data.split_seed).permutation(len(train))
     return train.take(np.sort(order[: data.train_rows]))
+
+
+def read_unlabelled(
+    config: RunConfig, model: Model[Any, Any, Any], train: Any, say: Say
+) -> Any | None:
+    """Rows without labels that are learned from as well; None where there are none."""
+    bad = Tally()
+    found = unlabelled_in_files(model, config.data, train, bad.add)
+    for message in rejected_message(bad.count):
+        say(message)
+    return found
 
 
 def read_parts(config: RunConfig, model: Model[Any, Any, Any], say: Say) -> tuple[Any, Any]:

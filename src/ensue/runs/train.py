@@ -29,7 +29,7 @@ from ensue.runs.card import write_card
 from ensue.runs.config import BASE, RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.read_parts import drawn, read_parts
+from ensue.runs.read_parts import drawn, read_parts, read_unlabelled
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
@@ -44,7 +44,7 @@ MEANING = tuple(
     f"data.{key}" for key in ("text", "second", "label", "separator", "sequence", "features")
 )
 MOST_ALLOWED = 3  # more settings than that are another run
-OTHER_RUN = ("data.train", "data.validation", "members")
+OTHER_RUN = ("data.train", "data.validation", "data.unlabelled", "members")
 ELSEWHERE = "train.device"  # a run goes on wherever it is
 AnyModel = Model[Any, Any, Any]
 
@@ -244,7 +244,8 @@ def train_run(
         rows = {"train": len(train), "validation": len(held)}
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
-        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs)
+        more = read_unlabelled(config, model, train, say)
+        how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs, more)
         outcomes = model.fit_parts(train, held, how)
         if any(map(_still_improving, outcomes)):
             more = f"--epochs {2 * config.train.epochs} --allow train.epochs"

@@ -1,5 +1,6 @@
 """Abilities that some tasks have: saying where an answer comes from, drawing answers, having them
-given by several processes, and averaging those of several models."""
+given by several processes, averaging those of several models, and learning from inputs without
+labels."""
 
 from __future__ import annotations
 
@@ -104,4 +105,17 @@ class Averages(Protocol):
 
     def evaluate(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Evaluation:
         """Evaluation of all together against gold labels."""
+        ...
+
+
+class Unlabelled(Protocol):
+    """Learning from inputs whose labels nobody knows: an ability of some tasks."""
+
+    def refused(self, model: Any) -> str:
+        """Why a model with these settings cannot; "" where it can."""
+        ...
+
+    def learned(self, unlabelled: Any, train: Any, validation: Any, model: Any) -> tuple[Any, str]:
+        """What a trained model has learned with these rows as well, and a line that says what they
+        were worth."""
         ...

@@ -47,7 +47,8 @@ class Fitting:
     settings; allow: what of it may have changed; seal: the files of the run that this follows
     from, which are kept with what is learned; members_first: trains so many networks elsewhere, so
     that each is found finished in its folder; outputs: keeps those of the validation part, so that
-    its answers can be averaged with others."""
+    its answers can be averaged with others; unlabelled: a part without labels that is learned from
+    at the end, None where there is none."""
 
     folder: RunFolder | None = None
     watchers: Sequence[Watcher] = ()
@@ -56,6 +57,7 @@ class Fitting:
     seal: Seal = field(default_factory=dict)
     members_first: Callable[[int], None] | None = None
     outputs: bool = False
+    unlabelled: Any = None
 
     def answered(self, validation: Any, model: Model[Any, Any, Any]) -> AnsweredValidation:
         """Before networks may learn from the validation part, too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Never, Self, overload
 
@@ -57,6 +58,7 @@ from ensue.tasks.transfer.layers import begin_network, rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained
 from ensue.tasks.unfinished import write_finished
+from ensue.tasks.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.training import (
     Outcome,
     RateCurve,
@@ -149,25 +151,27 @@ class Model(Generic[S, P, L, A]):
         data: Any,
         validation: Any = None,
         *,
+        unlabelled: Any = None,
         folder: Path | str | None = None,
         watchers: Sequence[Watcher] | None = None,
         **columns: str | Sequence[str],
     ) -> Self:
         """From rows in memory, a data frame, or a file by its name. Without validation, a tenth of
-        the rows is held out. folder: keeps the run, and goes on with one that is there; watchers:
-        callbacks for its progress; None shows it in terminals and notebooks, [] nowhere; columns:
-        which column is what, text="review", label="stars"; what is not said is guessed."""
+        the rows is held out. unlabelled: inputs without labels, to learn from as well; folder:
+        keeps the run, and resumes one; watchers: callbacks for its progress, None shows it in
+        terminals and notebooks; columns: text="review", label="stars"; the others are guessed."""
         if watchers is None:
             watchers = where_somebody_looks(self.train.watch)
         how = Fitting(None if folder is None else RunFolder(folder), watchers)
         self._learned, self.networks = None, []
-        self.openings = openings_of(how.folder, data, validation)
+        self.openings = openings_of(how.folder, data, validation, unlabelled)
         with holding(how.folder):
             self.settle({})
             self.read_base(how.folder)
             train, held = fit_parts_of(self, data, validation, columns, how.say)
             adapt(self, train, how.say)
-            self.fit_parts(train, held, how)
+            more = unlabelled_given(self, unlabelled, columns, train)
+            self.fit_parts(train, held, replace(how, unlabelled=more))
             if how.folder is not None and processes.team().first:
                 write_finished(how.folder, self.as_saved())
         return self
@@ -203,6 +207,7 @@ class Model(Generic[S, P, L, A]):
             if task.calibrating:
                 how.show(task.calibrating)
             self._learned = task.calibrate(validation, self)
+            self._learned = learned_with_unlabelled(self, train, validation, how)
             self.answered = how.answered(validation, self)
             again = trained_again(self, train, validation, outcomes, how)
             if again is not None:
@@ -378,8 +383,7 @@ class Model(Generic[S, P, L, A]):
         """What the model is, in a few lines."""
         lines = [f"{type(self).__name__}: {self.task.describe(self)}"]
         if self.fitted:
-            if self.networks:
-                lines.append(self._size_line())
+            lines += [self._size_line()] if self.networks else []
             lines += [f"  {line}" for line in self.task.facts(self)]
         return "\n".join(lines)
 

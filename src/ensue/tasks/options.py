@@ -49,6 +49,12 @@ DECISIONS = (
         verbs=(PREDICT, EVALUATE),
     ),
 )
+UNLABELLED = Option(
+    "--unlabelled",
+    "data.unlabelled",
+    "File of texts without labels, to learn from as well; may be repeated.",
+    kind="files",
+)
 COLUMNS = Option(
     "--columns",
     "data.columns",

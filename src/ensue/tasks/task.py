@@ -25,6 +25,7 @@ from ensue.tasks.abilities import Deals as Deals
 from ensue.tasks.abilities import Draws as Draws
 from ensue.tasks.abilities import Explains as Explains
 from ensue.tasks.abilities import Explanation as Explanation
+from ensue.tasks.abilities import Unlabelled as Unlabelled
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
 from ensue.tasks.generation import Counts, Fills, Generates
@@ -163,6 +164,7 @@ class Task(ABC, Generic[S, P, L]):
     draws: ClassVar[Draws | None] = None
     deals: ClassVar[Deals | None] = None
     averages: ClassVar[Averages | None] = None
+    unlabelled: ClassVar[Unlabelled | None] = None
     generates: ClassVar[Generates | None] = None
     fills: ClassVar[Fills | None] = None
     counts: ClassVar[Counts | None] = None

@@ -7,7 +7,7 @@ their softmax (or σ, of several labels) are probabilities. In the end it learns
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ PENALTIES = (10.0, 3.0, 1.0, 0.3)  # of a number that is predicted
 SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
 FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
 FOLDS, SEED = 5, 1
+ROUNDS = 2  # that rows without labels are labelled anew
+TRUE_LABEL = 3.0  # what a row with a label counts for beside one without
 TELLING = 50  # n-grams that are kept as words
 WORSE = 1.01  # a path ends where the cost is so much above its lowest
 
@@ -114,6 +116,40 @@ def fit_text_linear(
     return _fitted(train, held, problem, beside)
 
 
+def fit_with_own_labels(
+    texts: Sequence[Texts],
+    targets: NDArray[Any],
+    classes: int,
+    label: Callable[[Tensor, Tensor], NDArray[np.int64]],
+    kinds: Sequence[str],
+    beside: SparseMatrix | None = None,
+) -> FittedLinear:
+    """From rows without labels as well. texts: of the training rows, the validation rows and those
+    without labels, which number words alike; targets: of the first two; label: the labels of the
+    others, from scores of theirs and of the validation rows (rows, k); kinds: of n-grams. A model
+    of the rows with labels is the first that is asked, and then one that has learned from its
+    answers; none of them from the validation rows, but for the last."""
+    features, own = TextFeatures.learn(joined(joined(texts[0], texts[1]), texts[2]), kinds)
+    x = with_columns(own, beside)
+    first, known, rows = len(texts[0].rows), len(targets), len(x)
+    train, held, others = np.arange(first), np.arange(first, known), np.arange(known, rows)
+    filled = np.concatenate([targets, np.zeros((len(others), *targets.shape[1:]), np.int64)])
+    counts = torch.ones(rows, 1)
+    counts[:known] = TRUE_LABEL
+    learned = train
+    for _ in range(ROUNDS + 1):
+        problem = _Classes(torch.from_numpy(filled), classes, counts)
+        found = _best_on_held(x, problem, learned, held)
+        filled[known:] = label(found.scores(x.take(others)), found.scores(x.take(held)))
+        learned = np.concatenate([train, others])
+    of_held = found.scores(x.take(held))
+    problem = _Classes(torch.from_numpy(filled), classes, counts)
+    (whole,) = problem.path(x, np.arange(rows), [found.strength])
+    whole = problem.expanded(whole)
+    weights, bias = found.scale * whole.weights, found.scale * whole.bias
+    return FittedLinear(TextLinear(features, weights.numpy(), bias.numpy()), of_held)
+
+
 def fit_text_ridge(
     train: Texts, held: Texts, values: NDArray[Any], beside: SparseMatrix | None = None
 ) -> FittedLinear:
@@ -142,10 +178,10 @@ def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict
 
 
 class _Classes:
-    """One class of many, or several labels."""
+    """One class of many, or several labels. counts (rows, 1): what each row counts for."""
 
-    def __init__(self, targets: Tensor, classes: int) -> None:
-        self.targets, self.several = targets, targets.ndim == 2
+    def __init__(self, targets: Tensor, classes: int, counts: Tensor | None = None) -> None:
+        self.targets, self.several, self.counts = targets, targets.ndim == 2, counts
         goal = targets if self.several else torch.nn.functional.one_hot(targets, classes)
         self.two = classes == 2 and not self.several
         self.signs = (2 * goal - 1).float()[:, 1:] if self.two else (2 * goal - 1).float()
@@ -153,7 +189,9 @@ class _Classes:
     strengths = STRENGTHS
 
     def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
-        return along_strengths(x.take(rows), self.signs[torch.from_numpy(rows)], strengths)
+        own = torch.from_numpy(rows)
+        counts = None if self.counts is None else self.counts[own]
+        return along_strengths(x.take(rows), self.signs[own], strengths, weights=counts)
 
     def expanded(self, found: Margins) -> Margins:
         """With a column for each class: z for class 1 and −z for class 0 of two."""
@@ -252,6 +290,34 @@ def _best_of_path(
         cost, scale = problem.scaled(scores, out)
         if best is None or cost < best.cost:
             best = _Candidate(cost, scale, strength, scores)
+        elif cost > WORSE * best.cost:
+            break
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """The best of a path, by the cost of rows that it did not learn from."""
+
+    cost: float
+    scale: float
+    strength: float
+    model: Margins
+
+    def scores(self, x: SparseMatrix) -> Tensor:
+        return (self.scale * self.model.scores(x)).double()
+
+
+def _best_on_held(x: SparseMatrix, problem: _Classes, rows: Whole, held: Whole) -> _Scaled:
+    outside = x.take(held)
+    best: _Scaled | None = None
+    strengths = problem.strengths
+    for strength, found in zip(strengths, problem.path(x, rows, strengths), strict=True):
+        model = problem.expanded(found)
+        cost, scale = problem.scaled(model.scores(outside), held)
+        if best is None or cost < best.cost:
+            best = _Scaled(cost, scale, strength, model)
         elif cost > WORSE * best.cost:
             break
     assert best is not None

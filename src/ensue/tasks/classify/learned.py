@@ -67,17 +67,17 @@ class LearnedClasses:
             return cls(inputs, labels, beside=beside)
         if model.linear == "mixed":
             held = class_targets(validation, labels.tokens, model.several)
-            texts = shared_texts(train, validation)
+            first, second = shared_texts(train, validation)
             both = np.concatenate([targets, held])
             more = None if beside is None else beside.matrix(train, validation)
-            fitted = fit_text_linear(*texts, both, len(labels), more)
+            fitted = fit_text_linear(first, second, both, len(labels), more)
             return cls(
                 inputs,
                 labels,
                 mixture=EQUAL,
                 text_linear=fitted.model,
                 held=fitted.held,
-                telling=most_telling(fitted.model, texts[0], labels.tokens),
+                telling=most_telling(fitted.model, first, labels.tokens),
                 beside=beside,
             )
         counts = token_counts(train)

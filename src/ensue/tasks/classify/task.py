@@ -24,6 +24,7 @@ from ensue.tasks.classify.explain import ExplainClass, run_network
 from ensue.tasks.classify.exported import exported
 from ensue.tasks.classify.learned import LearnedClasses
 from ensue.tasks.classify.options import OPTIONS
+from ensue.tasks.classify.own_labels import OwnLabels
 from ensue.tasks.classify.scoring import (
     ClassifierModel,
     columns_of,
@@ -77,6 +78,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     heads = EncoderHeads(run_network)
     transfers = RowTransfers(pooled=True)
     averages = ClassAverages()
+    unlabelled = OwnLabels()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:

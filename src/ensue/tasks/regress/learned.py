@@ -65,9 +65,9 @@ class LearnedNumber:
         if found.inputs.words is None:
             return replace(found, linear=_least_squares(_vector_features(train), values))
         if model.linear == "mixed":
-            texts = shared_texts(train, validation)
+            first, second = shared_texts(train, validation)
             more = None if beside is None else beside.matrix(train, validation)
-            fitted = fit_text_ridge(*texts, np.concatenate([values, held]), more)
+            fitted = fit_text_ridge(first, second, np.concatenate([values, held]), more)
             return replace(found, text_linear=fitted.model, mixture=EVEN, held=fitted.held)
         counts = token_counts(train)
         least = min(RARE, max(counts.values(), default=1))

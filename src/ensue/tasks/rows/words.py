@@ -28,13 +28,15 @@ def texts_of(part: Part) -> Texts:
     return Texts(list(numbers), Ragged(as_numpy(values, np.int32), as_numpy(starts, np.int64)))
 
 
-def shared_texts(first: Part, second: Part) -> tuple[Texts, Texts]:
-    """Those of two parts, with the same numbers for the same words."""
-    one, other = texts_of(first), texts_of(second)
-    if one.words == other.words:
-        return one, other
-    numbers = {word: number for number, word in enumerate(one.words)}
-    table = [numbers.setdefault(word, len(numbers)) for word in other.words]
-    rows = Ragged(np.array(table, np.int32)[other.rows.values], other.rows.starts)
+def shared_texts(*parts: Part) -> list[Texts]:
+    """Those of several parts, with the same numbers for the same words."""
+    found = [texts_of(part) for part in parts]
+    if all(own.words == found[0].words for own in found):
+        return found
+    numbers: dict[str, int] = {}
+    tables = [[numbers.setdefault(word, len(numbers)) for word in own.words] for own in found]
     words = list(numbers)
-    return Texts(words, one.rows), Texts(words, rows)
+    return [
+        Texts(words, Ragged(np.array(table, np.int32)[own.rows.values], own.rows.starts))
+        for own, table in zip(found, tables, strict=True)
+    ]

@@ -1,0 +1,221 @@
+"""Texts without labels that a classifier learns from as well."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from commands import Ensue, commands_in
+
+import ensue as package
+from ensue import Classifier, Regressor
+from ensue.data.ragged import Ragged
+from ensue.errors import ConfigError, DataError, OptionError
+from ensue.runs.config import RunConfig
+from ensue.tasks.baselines import text_linear
+from ensue.tasks.baselines.text_features import WORDS, Texts
+from ensue.tasks.baselines.text_linear import fit_with_own_labels
+from ensue.tasks.classify.own_labels import surely_higher
+
+SMALL: dict[str, Any] = {
+    "model": {"hidden_size": 4, "embedding_size": 4},
+    "train": {"epochs": 6, "rate": 0.03},
+}
+TOLD = {"good": ["fine", "warm", "witty"], "bad": ["dull", "cold", "bland"]}  # with labels
+UNTOLD = {"good": ["superb", "tender", "bright"], "bad": ["dreary", "clumsy", "stale"]}
+REST = ["film", "cast", "plot", "scene", "a", "the", "of", "with"]
+
+
+def text_of(label: str, words: Sequence[dict[str, list[str]]], draw: random.Random) -> str:
+    found = [draw.choice(own[label]) for own in words for _ in range(2)] + draw.choices(REST, k=4)
+    draw.shuffle(found)
+    return " ".join(found)
+
+
+def texts(words: Sequence[dict[str, list[str]]], count: int, seed: int) -> list[tuple[str, str]]:
+    draw = random.Random(seed)
+    return [(text_of(own, words, draw), own) for own in ["good", "bad"] * (count // 2)]
+
+
+LABELLED = texts([TOLD], 60, 1)
+HELD = texts([TOLD], 20, 2)
+MORE = [text for text, _ in texts([TOLD, UNTOLD], 300, 3)]  # what goes with the words that are told
+TEST = texts([UNTOLD], 200, 4)
+
+
+@pytest.fixture(scope="module")
+def model() -> Classifier:
+    return Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE)
+
+
+def right(model: Classifier, rows: Sequence[tuple[str, str]] = TEST) -> float:
+    answers = model.predict([text for text, _ in rows])
+    return float(np.mean([a.label == label for a, (_, label) in zip(answers, rows, strict=True)]))
+
+
+def test_words_that_only_texts_without_labels_have_are_learned(model: Classifier) -> None:
+    assert right(model) > 0.95
+    without = Classifier(**SMALL).fit(LABELLED, HELD)
+    assert right(without) < 0.7
+    assert right(model, HELD) == right(without, HELD) == 1
+    assert {"superb", "tender", "bright"} & {*model.most_telling("good", 10)}
+
+
+def test_a_saved_model_answers_alike(model: Classifier, tmp_path: Path) -> None:
+    model.save(tmp_path / "m")
+    asked = [text for text, _ in TEST]
+    assert Classifier.load(tmp_path / "m").predict(asked) == model.predict(asked)
+
+
+def test_frames_files_and_lists_are_learned_from_alike(model: Classifier, tmp_path: Path) -> None:
+    frame = pd.DataFrame(LABELLED, columns=["review", "stars"])
+    held = pd.DataFrame(HELD, columns=["review", "stars"])
+    asked, roles = [text for text, _ in TEST], {"text": "review", "label": "stars"}
+    own = pd.DataFrame({"review": MORE})
+    (tmp_path / "more.txt").write_text("\n".join(MORE) + "\n")
+    for given in (own, str(tmp_path / "more.txt")):
+        found = Classifier(**SMALL).fit(frame, held, unlabelled=given, **roles)
+        pairs = zip(found.predict(asked), model.predict(asked), strict=True)
+        assert all(abs(a.probability - b.probability) < 1e-6 for a, b in pairs)
+
+
+def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> None:
+    several = [(text, [label]) for text, label in LABELLED]
+    kept: dict[str, Any] = {**SMALL, "model": {**SMALL["model"], "several": True}}
+    held = [(text, [label]) for text, label in HELD]
+    found = Classifier(**kept).fit(several, held, unlabelled=MORE)
+    answers = found.predict([text for text, _ in TEST])
+    assert np.mean([a.labels == (own,) for a, (_, own) in zip(answers, TEST, strict=True)]) > 0.9
+    rows = [{"review": text, "stars": label, "price": 1.0} for text, label in LABELLED]
+    more = [{"review": text, "price": 2.0} for text in MORE]
+    roles = {"text": "review", "label": "stars", "columns": "price"}
+    framed = Classifier(**SMALL).fit(
+        pd.DataFrame(rows), pd.DataFrame(rows[:20]), unlabelled=pd.DataFrame(more), **roles
+    )
+    asked = pd.DataFrame([{"review": text, "price": 1.5} for text, _ in TEST])
+    assert (framed.predict(asked)["label"] == [label for _, label in TEST]).mean() > 0.9
+
+
+def words(rows: Iterable[str]) -> Texts:
+    known = sorted({word for own in [*LABELLED, *HELD] for word in own[0].split()} | {*"xyz"})
+    cut = [[known.index(word) if word in known else 0 for word in row.split()] for row in rows]
+    starts = np.cumsum([0, *map(len, cut)])
+    return Texts(known, Ragged(np.concatenate(cut).astype(np.int32), starts))
+
+
+def test_held_scores_come_from_models_that_never_saw_those_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other labels of the validation rows change the scale of their scores, and nothing else."""
+    monkeypatch.setattr(text_linear, "STRENGTHS", (0.3,))
+    monkeypatch.setattr(text_linear._Classes, "strengths", (0.3,))
+    parts = [words(text for text, _ in own) for own in (LABELLED, HELD)] + [words(MORE)]
+    numbers = [int(label == "good") for _, label in (*LABELLED, *HELD)]
+    draw = np.random.default_rng(0)
+    others = [*numbers[: len(LABELLED)], *draw.permutation(numbers[len(LABELLED) :])]
+
+    def label(own: torch.Tensor, held: torch.Tensor) -> np.ndarray[Any, Any]:
+        return np.asarray((own[:, 1] > own[:, 0]).long())
+
+    found = [
+        fit_with_own_labels(parts, np.array(own), 2, label, [WORDS]).held
+        for own in (numbers, others)
+    ]
+    one, other = (own[:, 1] / own[:, 1].norm() for own in found)
+    assert (one - other).abs().max() < 1e-6
+    assert numbers != others
+
+
+def test_answers_that_are_surely_worse_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    low, noise = torch.full((50,), 0.3), torch.linspace(-0.1, 0.1, 50)
+    assert surely_higher(low + 0.2 + noise, low)
+    assert not surely_higher(low + noise, low)
+    assert not surely_higher(low - 0.2 + noise, low)
+    said: list[str] = []
+    name = "ensue.tasks.classify.own_labels.surely_higher"
+    monkeypatch.setattr(name, lambda after, before: True)
+    watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
+    found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
+    assert right(found) < 0.7
+    assert "300 rows without labels" in said[-1]
+    assert said[-1].endswith("they are left out")
+
+
+# --- as a command ---------------------------------------------------------------------------------
+
+TINY = ("--set", "model.hidden_size=4", "--set", "model.embedding_size=4", "--epochs", "2")
+
+
+@pytest.fixture
+def ensue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Ensue:
+    for name, rows in (("few.csv", LABELLED), ("held.csv", HELD), ("test.csv", TEST)):
+        with open(tmp_path / name, "w", newline="") as file:
+            csv.writer(file).writerows([("review", "stars"), *rows])
+    with open(tmp_path / "more.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("review",), *([text] for text in MORE)])
+    return commands_in(tmp_path, capsys, monkeypatch)
+
+
+SAID = ("few.csv", "--validation", "held.csv", "--test", "test.csv", "--unlabelled", "more.csv")
+
+
+def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Path) -> None:
+    for run in ("one", "two"):
+        code, _, err = ensue("train", *SAID, *TINY, "--run", run)
+        assert code == 0, err
+        assert "300 rows without labels: cost of the answers" in err
+    config = RunConfig.read(tmp_path / "one/config.toml")
+    assert config.data.unlabelled == [str(tmp_path / "more.csv")]
+    one, two = (tmp_path / run / "model/arrays.safetensors" for run in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    assert right(package.load(tmp_path / "one").model) > 0.95
+    (tmp_path / "more.csv").write_text("review\nanother text\n")
+    code, _, err = ensue("train", "--run", "one")
+    assert code != 0
+    assert "more.csv: changed since one was trained on it" in err
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (("few.csv", "--unlabelled", "none.csv"), "none.csv"),
+        (("few.csv", "--unlabelled", "few.csv"), "given twice (train and --unlabelled)"),
+        (("few.csv", "--unlabelled", "more.csv", "--task", "label"), "expected a run to classify"),
+        (
+            ("few.csv", "--unlabelled", "more.csv", "--set", "model.linear=alone"),
+            "model.linear = mixed, got alone",
+        ),
+        (("few.csv", "--unlabelled", "empty.csv"), "expected rows without labels, got none"),
+        (("few.csv", "--unlabelled", "test.csv", "--text", "text"), "text"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(
+    ensue: Ensue, tmp_path: Path, said: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "empty.csv").write_text("review\n")
+    code, _, err = ensue("train", *said, *TINY, "--run", "r")
+    assert code != 0
+    assert told in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_python_refuses_it_too() -> None:
+    with pytest.raises(OptionError, match="unlabelled=: a regress model learns from rows with"):
+        Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
+    with pytest.raises(
+        OptionError, match=r"expected a list of texts, got one text; write \[text\]"
+    ):
+        Classifier(**SMALL).fit(LABELLED, HELD, unlabelled="a text")
+    with pytest.raises(DataError, match="expected rows without labels, got none"):
+        Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=[])
+    with pytest.raises(ConfigError, match=r"data\.unlabelled: learned from by classify; expected"):
+        RunConfig.of({"task": "regress", "data": {"train": ["a.csv"], "unlabelled": ["b.csv"]}})
