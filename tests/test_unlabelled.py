@@ -175,9 +175,10 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
         assert "300 rows without labels: cost of the answers" in err
     config = RunConfig.read(tmp_path / "one/config.toml")
     assert config.data.unlabelled == [str(tmp_path / "more.csv")]
+    assert "20 to validate, 300 without labels" in (tmp_path / "one/card.md").read_text()
     one, two = (tmp_path / run / "model/arrays.safetensors" for run in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
-    assert right(package.load(tmp_path / "one").model) > 0.95
+    assert right(package.load(tmp_path / "one")) > 0.95
     (tmp_path / "more.csv").write_text("review\nanother text\n")
     code, _, err = ensue("train", "--run", "one")
     assert code != 0
@@ -194,7 +195,7 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
             ("few.csv", "--unlabelled", "more.csv", "--set", "model.linear=alone"),
             "model.linear = mixed, got alone",
         ),
-        (("few.csv", "--unlabelled", "empty.csv"), "expected rows without labels, got none"),
+        (("few.csv", "--unlabelled", "empty.csv"), "empty.csv:1: the file has no rows"),
         (("few.csv", "--unlabelled", "test.csv", "--text", "text"), "text"),
     ],
 )

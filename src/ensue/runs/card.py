@@ -68,6 +68,7 @@ def _read(folder: RunFolder) -> tuple[str | None, bool]:
 def _training(folder: RunFolder, trained: Trained) -> str:
     config, rows = trained.config, trained.rows
     many = f"{rows['train']:,} rows to train, {rows['validation']:,} to validate"
+    many += f", {rows['unlabelled']:,} without labels" if "unlabelled" in rows else ""
     lines = [
         f"# {in_markdown(folder.path.name)}",
         "",

@@ -51,8 +51,8 @@ AnyModel = Model[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Trained:
-    """outcomes: of each network; rows: how many to train and to validate on; answer: scores of
-    what answers, where that is no network alone."""
+    """outcomes: of each network; rows: how many to train and to validate on, and how many without
+    labels, if any; answer: scores of what answers, where that is no network alone."""
 
     config: RunConfig
     model: AnyModel
@@ -245,6 +245,7 @@ def train_run(
         many = f"{len(train):,} row{'s' * (len(train) != 1)}"
         say(Message(f"{many} to train on, {len(held):,} to validate on"))
         more = read_unlabelled(config, model, train, say)
+        rows |= {} if more is None else {"unlabelled": len(more)}
         how = Fitting(folder, watchers, config.flat(), allow, seal, members_first, outputs, more)
         outcomes = model.fit_parts(train, held, how)
         if any(map(_still_improving, outcomes)):

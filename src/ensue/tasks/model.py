@@ -170,7 +170,7 @@ class Model(Generic[S, P, L, A]):
             self.read_base(how.folder)
             train, held = fit_parts_of(self, data, validation, columns, how.say)
             adapt(self, train, how.say)
-            more = unlabelled_given(self, unlabelled, columns, train)
+            more = unlabelled_given(self, unlabelled, train)
             self.fit_parts(train, held, replace(how, unlabelled=more))
             if how.folder is not None and processes.team().first:
                 write_finished(how.folder, self.as_saved())

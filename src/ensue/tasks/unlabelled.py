@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.rows import Tell
@@ -34,10 +34,9 @@ def unlabelled_in_files(
     return _part(task, model, asked_rows(content, data, data.unlabelled, on_bad_row), train, FILES)
 
 
-def unlabelled_given(
-    model: Model[Any, Any, Any], inputs: Any, columns: Mapping[str, Any], train: Part
-) -> Part | None:
-    """The same of what `fit` was given: inputs in memory, a data frame, or a file by its name."""
+def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Part) -> Part | None:
+    """The same of what `fit` was given: inputs in memory, a data frame, or a file by its name,
+    whose columns are called as those of the training rows."""
     if inputs is None:
         return None
     told = "unlabelled="
@@ -47,7 +46,7 @@ def unlabelled_given(
         if isinstance(inputs, str):
             raise OptionError(f"{told}: expected a list of texts, got one text; write [text]")
         return _part(task, model, task.questions(inputs), train, told)
-    data = given.settings({**model.roles, **columns})
+    data = given.settings(model.roles)
     rows = asked_rows(task.asked_content(data, model), data, [given.name], None, given.origin)
     return _part(task, model, rows, train, told)
 
