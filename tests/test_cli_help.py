@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import toy_task
 import typer
 from commands import Ensue, commands_in
 
+from ensue import cli
 from ensue.cli import app, load_commands
 from ensue.cli.commands import GROUPS, MODULES
 from ensue.cli.page import NARROWEST, WIDEST, Page, has_colour
 from ensue.cli.reading import shown_while
+from ensue.tasks import TASKS
 
 load_commands()
 HEAVY = {"torch", "numpy", "pydantic", "rich"}
@@ -138,6 +141,32 @@ def test_pages_and_mistyped_words_load_nothing_heavy(tmp_path: Path) -> None:
     assert "typer" in pages
     assert pages & HEAVY == set()
     assert answers & HEAVY == {"pydantic"}  # Typer converts values by it
+
+
+def test_options_are_built_anew_only_for_another_task(
+    ensue: Ensue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Any] = []
+    build = cli.get_command
+    monkeypatch.setattr(cli, "get_command", lambda own: built.append(own) or build(own))
+
+    def offered() -> bool:
+        code, out, _ = ensue("train", "--help")
+        assert code == 0
+        return "--at-most" in out
+
+    for _ in range(3):
+        assert not offered()
+    assert len(built) <= 1
+    built.clear()
+    TASKS.register(toy_task.TASK)
+    try:
+        assert offered()
+        assert offered()
+    finally:
+        TASKS.unregister(toy_task.TASK.name)
+    assert len(built) == 1
+    assert not offered()
 
 
 # --- the terminal ------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
     assert out.lost is None
 
 
-@pytest.mark.parametrize("moment", ["load_commands", "offer_task_options"])
+@pytest.mark.parametrize("moment", ["load_commands", "task_options"])
 def test_ctrl_c_while_a_command_is_loaded_is_no_traceback(
     moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,12 +14,15 @@ what it needs inside its function.
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from typer.main import get_command
 
 from ensue.cli.app import app, say
 from ensue.cli.commands import load_commands
 from ensue.cli.streams import exit_code, steady_streams
-from ensue.cli.task_options import offer_task_options
+from ensue.cli.task_options import offer_task_options, task_options
 from ensue.cli.usage import HELP, UsageError, usage_message
 from ensue.errors import DataError, EnsueError, Undecided, enough_memory
 from ensue.escape import in_shell, printable_lines
@@ -47,7 +50,6 @@ def _ended(words: Sequence[str], debug: bool) -> int:
     """Loads and runs a command; the exit code of whatever it ended with."""
     try:
         load_commands(words)
-        offer_task_options()
         with enough_memory():
             return _ran(words)
     except EnsueError as problem:
@@ -68,10 +70,19 @@ def _ended(words: Sequence[str], debug: bool) -> int:
         return code
 
 
+@lru_cache(maxsize=1)
+def _parser(commands: tuple[object, ...], options: tuple[object, ...]) -> Callable[..., int | None]:
+    """What reads the words of a command. Building it takes longer than many a command, so a process
+    that runs several builds it anew only where there are other commands or options."""
+    offer_task_options()
+    return get_command(app)
+
+
 def _ran(words: Sequence[str]) -> int:
     """Runs a command; the exit code that it asks for."""
     try:
-        return app(words, prog_name="ensue", standalone_mode=False) or 0
+        parser = _parser(app.every_command_below(), task_options())
+        return parser(words, prog_name="ensue", standalone_mode=False) or 0
     except UsageError as problem:
         raise usage_message(problem, words) from None
     except Undecided as problem:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,12 @@ class App(typer.Typer):
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
         """examples: a command and what it does on each line, two spaces between them."""
         return super().command(name, cls=cls, epilog=examples)
+
+    def every_command_below(self) -> tuple[object, ...]:
+        """Those that hang on it now, and those of its groups."""
+        groups = [own.typer_instance for own in self.registered_groups]
+        inside = [own.registered_commands for own in groups if own is not None]
+        return (*self.registered_commands, *chain.from_iterable(inside))
 
 
 app = App("Neural sequence models: train, test and use them.", EPILOG)

@@ -58,6 +58,11 @@ def options_by_task(verb: str) -> dict[Option, list[str]]:
     return found
 
 
+def task_options() -> tuple[tuple[Option, str], ...]:
+    """Every option of every verb with a task that has it."""
+    return tuple((option, name) for name in TASKS for option in TASKS.options(name))
+
+
 def with_task_options(verb: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The command with the tasks' options after its own: what was given of them is its last
     argument, `given`, by option."""
