@@ -38,6 +38,7 @@ from ensue.runs.messages import Message
 from ensue.study.selection import Selection, select_among
 
 SURE, FLOOR, FAVOURITES = 0.975, 1e-6, 2
+FEWEST = 3  # data sets that are compared over; fewer are selected on, and no more
 
 
 # --- what is compared ----------------------------------------------------------------------------
@@ -122,6 +123,9 @@ STUDIES: dict[str, Study] = {
             "model:train.schedule=linear",
             "model:train.averaging=0.99",
             "model:hidden=[128, 128],dropout_layers=0.2",
+            "model:train.weight_decay=0.01",
+            "model:dropout_layers=0.2,train.weight_decay=0.005",
+            "model:hidden=[128, 128],dropout_layers=0.2,train.weight_decay=0.005",
         ),
         "csv",
         write_rows,
@@ -280,6 +284,8 @@ def main() -> None:
     study = STUDIES[task]
     torch.set_num_threads(1)
     found = {name: selected(study, task, name) for name in sys.argv[2:] or study.sets}
+    if len(found) < FEWEST:
+        return
     table = np.array([gains(own, study) for own in found.values()])
     report(study, list(found), table)
     k = proposed(table)

@@ -96,7 +96,7 @@ def test_every_candidate_is_in_the_space_of_its_task(finding: Any) -> None:
 # --- what the page says --------------------------------------------------------------------------
 
 SMALL_FILES = {
-    "table": ("rows.csv", "x,target\n" + "".join(f"{k}.5,{'ab'[k % 2]}\n" for k in range(60))),
+    "table": ("rows.csv", "x,target\n" + "".join(f"{k % 7}.5,{'ab'[k % 2]}\n" for k in range(60))),
     "classify": (
         "rows.csv",
         "text,label\n" + "".join(f"a fine film {k},{'ab'[k % 2]}\n" for k in range(60)),
@@ -123,8 +123,7 @@ def _value(text: str) -> Any:
 def test_the_defaults_that_the_page_states_are_those_of_the_code(task: str, tmp_path: Path) -> None:
     name, text = SMALL_FILES[task]
     (tmp_path / name).write_text(text)
-    config, _ = infer({"train": [str(tmp_path / name)]}, None, [])
-    assert config.task == task
+    config, _ = infer({"train": [str(tmp_path / name)]}, task, [])
     flat, page = adapted(config)[0].flat(), stated(task)
     assert len(page) >= 5
     assert page == {key: flat[key] for key in page}

@@ -367,7 +367,8 @@ def test_trials_that_were_proposed_otherwise_are_refused(
             search(tables, place, SearchRequest(1))
         assert str(caught.value) == (
             f"{place / 'selection.json'}: trial 0 has other settings than those that are proposed "
-            "now, as by another version of Optuna; name another --run, or go on with that version"
+            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
+            "that version"
         )
     assert search(tables, place, SearchRequest(1)).winner is not None
 
