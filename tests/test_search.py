@@ -326,9 +326,13 @@ def pool_that(dies: Here) -> Callable[[int], Any]:
     return pool
 
 
-def test_the_same_table_after_interruptions(tables: RunConfig, tmp_path: Path) -> None:
+def test_the_same_table_after_interruptions(
+    tables: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Interrupted between trials and inside of them, continued, and asked for again: the same
-    trials, scores and winner; the test part is opened once."""
+    trials, scores and winner; the test part is opened once. Without favourites one of the
+    six is stopped."""
+    monkeypatch.setattr(type(tables.description), "favourites", ())
     whole = search(tables, tmp_path / "whole", SearchRequest(6))
     assert any(row.stopped for row in whole.rows)  # so that bars count
     place = tmp_path / "s"
@@ -367,7 +371,8 @@ def test_trials_that_were_proposed_otherwise_are_refused(
             search(tables, place, SearchRequest(1))
         assert str(caught.value) == (
             f"{place / 'selection.json'}: trial 0 has other settings than those that are proposed "
-            "now, as by another version of Optuna; name another --run, or go on with that version"
+            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
+            "that version"
         )
     assert search(tables, place, SearchRequest(1)).winner is not None
 

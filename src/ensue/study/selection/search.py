@@ -233,7 +233,8 @@ def _refuse_others(own: Search, number: int, settings: Settings) -> None:
     if dict(own.entries[number].settings) != dict(settings):
         raise RunError(
             f"{own.place / FILE}: trial {number} has other settings than those that are proposed "
-            "now, as by another version of Optuna; name another --run, or go on with that version"
+            "now, as by another version of Ensue or of Optuna; name another --run, or go on with "
+            "that version"
         )
 
 

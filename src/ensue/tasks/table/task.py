@@ -64,6 +64,11 @@ class Tabular(RowTask[TableSettings, LearnedTable]):
         "model.dropout_layers": Searched(Between(0.0, 0.5)),
         "train.weight_decay": Searched(Between(0.0, 0.01)),
     }
+    # Often better, by benchmarks/find_defaults.py (docs/defaults.md).
+    favourites: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"model.dropout_layers": 0.2, "train.weight_decay": 0.005},
+        {"model.activations": ["prelu"]},
+    )
     columns: ClassVar[Mapping[str, str]] = {"target": "data.label", "label": "data.label"}
     estimators = ("TableClassifier", "TableRegressor")
     adapts = True
