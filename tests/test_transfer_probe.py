@@ -136,6 +136,18 @@ def test_what_a_person_says_is_not_asked(
         assert (model.base.recipe, model.base.rate_decay) == (recipe, 2.6)
 
 
+def test_words_that_the_network_does_not_see_tell_nothing(
+    bases: dict[tuple[str, str], Path],
+) -> None:
+    said = list[str]()
+    far = [(f"so1 so2 so3 {text}", label) for text, label in rows_of("classify", 120, 1)]
+    seen = {"min_count": 1, "max_length": 3}
+    model = Classifier(base=bases["classify", "noise"], text=seen, model=SMALL, train=QUICK)
+    model.fit(far, far[:8], watchers=[lines_to(said)])
+    (line,) = [own for own in said if own.startswith("base.recipe: gradual")]
+    assert re.search(TOLD, line).groups() == ("0", "0")  # type: ignore[union-attr]
+
+
 def test_few_rows_tell_nothing(
     bases: dict[tuple[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import encoder_of
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.part import Part, shortened
 from ensue.tasks.rows.source import in_batches
 from ensue.tasks.rows.words import texts_of
 from ensue.tasks.transfer.ability import EncoderNames
@@ -65,16 +66,18 @@ def told_by(found: Probe) -> Unfreezing:
 
 def probe(model: Model[Any, Any, Any], train: Part, goals: NDArray[Any]) -> Probe:
     """Of a model whose settings are those of its base. goals (rows, k): what is to be told."""
-    rows = probed_rows(train, model.train.seed)
-    some, wanted = train.take(rows), torch.from_numpy(np.asarray(goals[rows], np.float64))
+    cut = shortened(train.inputs, model.text.max_length, model.text.cut)  # as networks see them
+    rows = probed_rows(cut.lengths, model.train.seed)
+    some = replace(train.take(rows), inputs=cut.take(rows))
+    wanted = torch.from_numpy(np.asarray(goals[rows], np.float64))
     states = _states(model, some)
     return Probe(explained(states @ states.T, wanted), explained(_word_products(some), wanted))
 
 
-def probed_rows(train: Part, seed: int) -> NDArray[np.int64]:
-    """The numbers of a few rows, drawn by the seed."""
-    drawn = np.random.default_rng(seed).permutation(len(train))[:ROWS]
-    steps = np.cumsum(train.inputs.lengths[drawn])
+def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """The numbers of a few rows of these lengths, drawn by the seed."""
+    drawn = np.random.default_rng(seed).permutation(len(lengths))[:ROWS]
+    steps = np.cumsum(lengths[drawn])
     return np.sort(drawn[: max(int((steps <= TOKENS).sum()), 1)])
 
 
