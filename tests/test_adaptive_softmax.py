@@ -145,7 +145,9 @@ def test_a_word_that_is_dropped_is_zero_wherever_it_stands() -> None:
 
 @pytest.mark.parametrize("cuts", [(0,), (40,), (20, 7), (7, 7), (50,)])
 def test_cuts_outside_the_vocabulary_are_refused(cuts: tuple[int, ...]) -> None:
-    with pytest.raises(OptionError, match="softmax_cuts: expected rising numbers from 1 to 39"):
+    with pytest.raises(
+        OptionError, match=r"^model\.softmax_cuts: expected rising numbers from 1 to 39"
+    ):
         ClusteredTable(WORDS, WIDTH, cuts, small)
 
 

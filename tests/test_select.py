@@ -492,3 +492,10 @@ def test_files_must_be_named(ensue: Ensue) -> None:
     assert err.splitlines()[-1] == (
         "OptionError: select: name the files to learn from: `ensue select FILE --run run`"
     )
+
+
+def test_a_number_of_trials_that_cannot_be_is_refused_before_files_are_read(ensue: Ensue) -> None:
+    Path("unreadable.csv").write_bytes(b"text,label\n\xff\xff,a\n")
+    code, _, err = ensue("select", "unreadable.csv", "--trials", "0")
+    assert code == 2
+    assert err.splitlines()[-1] == "OptionError: --trials: expected a whole number ≥ 1, got 0"

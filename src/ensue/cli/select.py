@@ -27,6 +27,7 @@ from ensue.escape import in_shell
 if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
     from ensue.study.selection.entries import Selection
+    from ensue.study.selection.search import SearchRequest
     from ensue.training import Watcher
 
 Models = Annotated[
@@ -139,8 +140,9 @@ def select_command(wanted: SelectOptions, said: Said) -> None:
     )  # torch takes seconds to load
     from ensue.study.selection.kept import FILE, PICTURE
 
+    request = _request(wanted, began)  # refused before any file is read
     config = configured(wanted, said, teller(wanted.quiet))
-    found = _compared(wanted, config) if wanted.models else _searched(wanted, config, began)
+    found = _compared(wanted, config) if wanted.models else _searched(wanted, config, request)
     answer(as_json_text(found.as_json()) if wanted.as_json else str(found))
     tell(f"wrote {wanted.run / FILE}, {wanted.run / PICTURE}")
     if wanted.picture is not None and found.winner:
@@ -160,12 +162,17 @@ def _compared(wanted: SelectOptions, config: "RunConfig") -> "Selection":
     return select_among(config, wanted.models, wanted.run, teller(wanted.quiet), watchers)
 
 
-def _searched(wanted: SelectOptions, config: "RunConfig", began: float) -> "Selection":
-    """The task's search space."""
-    from ensue.study.selection.search import TRIALS, SearchRequest, search
+def _request(wanted: SelectOptions, began: float) -> "SearchRequest":
+    from ensue.study.selection.search import TRIALS, SearchRequest
 
     trials = TRIALS if wanted.trials is None else wanted.trials
-    request = SearchRequest(
+    return SearchRequest(
         trials, wanted.workers, wanted.minutes, wanted.storage, wanted.together, wanted.on, began
     )
+
+
+def _searched(wanted: SelectOptions, config: "RunConfig", request: "SearchRequest") -> "Selection":
+    """The task's search space."""
+    from ensue.study.selection.search import search
+
     return search(config, wanted.run, request, teller(wanted.quiet))

@@ -14,7 +14,7 @@ from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.transfer.settings import BaseSettings
-from ensue.tasks.transfer.takeover import taken_over
+from ensue.tasks.transfer.takeover import settled_recipe, taken_over, told_of_base
 from ensue.training import ALL_LEARN, LayerRates, RunSettings, TrainSettings
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Settled:
 def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, but for what a person
     gave; the next fit begins without them. say: told what was chosen, and why."""
-    recipe = model.task.fitted_settings(train, model)
+    recipe, told = model.task.fitted_settings(train, model), told_of_base(model)
     tables: dict[str, Given] = {
         name: new
         for name, own in recipe.tables.items()
@@ -155,4 +155,10 @@ def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Ta
         model.settled.take(model, tables)
         if recipe.why:
             say(recipe.why)
+    layers = settled_recipe(model, train, told)
+    if layers.settings:
+        model.settled.take(model, {"base": layers.settings})
+        tables["base"] = {**tables["base"], **layers.settings}
+    if layers.why:
+        say(layers.why)
     return tables

@@ -39,8 +39,8 @@ def cluster_bounds(words: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
     edges = [0, *cuts, words]
     if any(low >= high for low, high in pairwise(edges)):
         raise OptionError(
-            f"softmax_cuts: expected rising numbers from 1 to {words - 1:,}, below the vocabulary "
-            f"of {words:,} words, got {', '.join(map(str, cuts))}"
+            f"model.softmax_cuts: expected rising numbers from 1 to {words - 1:,}, below the "
+            f"vocabulary of {words:,} words, got {', '.join(map(str, cuts))}"
         )
     return list(pairwise(edges))
 

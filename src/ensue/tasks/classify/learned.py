@@ -197,3 +197,10 @@ def class_targets(part: Part, labels: tuple[str, ...], several: bool) -> NDArray
     found = np.zeros((len(part), len(labels)), np.int64)
     found[np.repeat(np.arange(len(part)), lengths), values] = 1
     return found
+
+
+def class_indicators(train: Part, model: ClassifierSettings) -> NDArray[np.int64]:
+    """(rows, labels) zeros and ones, of one label for each row as of several."""
+    labels = learned_labels(train).tokens
+    found = class_targets(train, labels, model.several)
+    return found if model.several else np.eye(len(labels), dtype=np.int64)[found]

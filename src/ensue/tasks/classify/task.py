@@ -22,7 +22,7 @@ from ensue.tasks.classify.averaging import ClassAverages, class_scores
 from ensue.tasks.classify.evaluation import evaluated
 from ensue.tasks.classify.explain import ExplainClass, run_network
 from ensue.tasks.classify.exported import exported
-from ensue.tasks.classify.learned import LearnedClasses
+from ensue.tasks.classify.learned import LearnedClasses, class_indicators
 from ensue.tasks.classify.options import OPTIONS
 from ensue.tasks.classify.own_labels import OwnLabels
 from ensue.tasks.classify.scoring import (
@@ -76,7 +76,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     adapts = True
     explains = ExplainClass()
     heads = EncoderHeads(run_network)
-    transfers = RowTransfers(pooled=True)
+    transfers = RowTransfers(pooled=True, goals=class_indicators)
     averages = ClassAverages()
     unlabelled = OwnLabels()
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -51,6 +52,7 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.texts import DROPPED_OUT, LEVEL, MIN_COUNT
 from ensue.tasks.targets.answers import Estimated
+from ensue.tasks.targets.numbers import label_values
 from ensue.tasks.targets.target import TargetOutputs
 from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
 from ensue.tasks.transfer.rows import RowTransfers
@@ -73,7 +75,9 @@ class Regress(RowTask[RegressorSettings, LearnedNumber]):
     adapts = True
     explains = ExplainNumber()
     heads = EncoderHeads(run_network)
-    transfers = RowTransfers(pooled=True)
+    transfers = RowTransfers(
+        pooled=True, goals=lambda train, model: label_values(train)[:, np.newaxis]
+    )
     averages = NumberAverages()
 
     # ------------------------------------------------------------- recognised

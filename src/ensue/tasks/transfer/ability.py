@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.transfer.unfreezing import FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -60,6 +61,11 @@ class Transfers(ABC):
     ) -> Mapping[str, Mapping[str, Any]]:
         """Defaults by table and key for a training of so many rows that begins from a base."""
         return {}
+
+    def unfreezing(self, model: Model[Any, Any, Any], train: Any) -> Unfreezing:
+        """What `base.recipe = auto` is for a training part, with the settings of a base taken
+        over."""
+        return FROM_THE_TOP
 
     @abstractmethod
     def names(self, network: nn.Module) -> EncoderNames:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +37,9 @@ class Pretrained:
     that has the vectors of words, of so many numbers, where these are not known yet. context: a
     character language model whose states stand beside the words of the task; then there is nothing
     else to take over. language, whole: of a language model, the settings of [model] that its
-    network follows from, and all weights of it by their names there, for another language model."""
+    network follows from, and all weights of it by their names there, for another language model.
+    settled: of the copy in a run's folder, the settings of [base] that `base.recipe = auto` was
+    settled to, {} where it was not asked; None of a base that no run has begun from yet."""
 
     called: str
     digest: str
@@ -58,6 +60,7 @@ class Pretrained:
     context: Pretrained | None = None
     language: Mapping[str, Any] = field(default_factory=dict)
     whole: Mapping[str, Tensor] = field(default_factory=dict)
+    settled: Mapping[str, Any] | None = None
 
     @property
     def layers(self) -> int:
@@ -89,12 +92,13 @@ class Beginning(NamedTuple):
 
 
 PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width")
-LATER = ("direction", "language")  # which copies of older versions do not have
+LATER = ("direction", "language", "settled")  # which copies of older versions do not have
 ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
 
 
 def write_copy(folder: Path, own: Pretrained) -> None:
     """All of it, as a folder that can be checked: the base itself is not needed any more."""
+    own = replace(own, settled=own.settled or {})
     facts = {name: _plain(getattr(own, name)) for name in (*PLAIN, *LATER)}
     facts["tokeniser"] = None if own.tokeniser is None else own.tokeniser.to_dict()
     words = {} if own.words is None else {"words": own.words.to_dict()}
@@ -117,7 +121,7 @@ def read_copy(folder: Path) -> Pretrained:
         (weights,) = saved.networks
         return Pretrained(
             **{name: saved.facts[name] for name in PLAIN},
-            **{name: saved.facts[name] for name in LATER if name in saved.facts},
+            **{"settled": {}, **{name: saved.facts[name] for name in LATER if name in saved.facts}},
             tokeniser=None if cut is None else Tokeniser.from_dict(cut),
             words=None if known is None else Vocabulary.from_dict(known),
             table=weights.get("table"),

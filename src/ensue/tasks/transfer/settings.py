@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ensue.settings import NoneWord, OneOf, Size, Table
 from ensue.tasks.transfer.new_words import STARTS
-from ensue.tasks.transfer.unfreezing import RECIPES
+from ensue.tasks.transfer.unfreezing import AUTO, RECIPES
 
 ALL = NoneWord("all")
 
@@ -17,7 +17,7 @@ class BaseSettings(Table):
     """What a training begins from. Nothing of it is said without `path`.
 
     >>> BaseSettings(path=["lm"]).recipe
-    'gradual'
+    'auto'
     """
 
     path: list[str] = Field(
@@ -30,10 +30,11 @@ class BaseSettings(Table):
         None, description="Lower layers that are taken over; those above are dropped."
     )
     added: int = Field(0, ge=0, description="Fresh layers on top of those that are taken over.")
-    recipe: Annotated[str, OneOf(lambda: RECIPES)] = Field(
-        "gradual",
+    recipe: Annotated[str, OneOf(lambda: (AUTO, *RECIPES))] = Field(
+        AUTO,
         description="How the layers of the base learn: gradual, one after another from the top; "
-        "whole, all from the start; frozen, never.",
+        "whole, all from the start; frozen, never; auto: gradual, or whole with rate_decay 1 where "
+        "the layers tell much less of the labels than the words do, before they have learned.",
     )
     unfreeze_every: float = Field(
         1.0, gt=0, description="Epochs until the next layer learns too, with recipe gradual."

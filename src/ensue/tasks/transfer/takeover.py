@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ensue.errors import OptionError
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
+from ensue.tasks.transfer.unfreezing import AUTO, FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
@@ -49,12 +51,33 @@ def taken_over(model: Model[Any, Any, Any], rows: int) -> dict[str, dict[str, An
             + "\n  ".join(wrong)
         )
     recipe = model.task.transfers.recipe(own, model, rows)
-    told = {**model.told, "base": frozenset(model.base.model_fields_set)}
+    told = {**model.told, "base": told_of_base(model)}
     for table, keys in recipe.items():
         for key, value in keys.items():
             if key not in told[table] and key not in fixed.get(table, {}):
                 fixed.setdefault(table, {})[key] = value
     return {**fixed, "base": {**fixed.get("base", {}), "digest": own.digest}}
+
+
+def told_of_base(model: Model[Any, Any, Any]) -> frozenset[str]:
+    """The settings of [base] that a person gave; auto leaves the recipe open."""
+    left_open = {"recipe"} if model.base.recipe == AUTO else set()
+    return frozenset(model.base.model_fields_set - left_open)
+
+
+def settled_recipe(model: Model[Any, Any, Any], train: Any, told: frozenset[str]) -> Unfreezing:
+    """What `base.recipe = auto` is, with the settings of the base taken over: what it was when the
+    run began (gradual in the runs of older versions), else what the task finds. It is kept with
+    the base, so that nothing is measured again when the run goes on. told: as `told_of_base`."""
+    own = model.pretrained
+    if own is None or model.base.recipe != AUTO:
+        return Unfreezing({})
+    if own.settled is not None:
+        return Unfreezing(own.settled or FROM_THE_TOP.settings)
+    found = model.task.transfers.unfreezing(model, train)
+    settings = {key: value for key, value in found.settings.items() if key not in told}
+    model.pretrained = replace(own, settled=settings)
+    return Unfreezing(settings, found.why)
 
 
 def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensue.errors import OptionError
 from ensue.training.layer_rates import LayerGroup, LayerRates
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ensue.tasks.transfer.settings import BaseSettings
 
 HEAD = "head"  # all that the base does not have
+AUTO = "auto"  # the recipe that is settled before training begins
 
 # After how many epochs a layer learns that is so deep below the head, the one right below it being
 # 1, by the value of `base.recipe`; None: never. A new recipe is a row here, and nothing else.
@@ -20,6 +21,17 @@ RECIPES: dict[str, Callable[[int, BaseSettings], float | None]] = {
     "whole": lambda depth, settings: 0.0,
     "frozen": lambda depth, settings: None,
 }
+
+
+class Unfreezing(NamedTuple):
+    """What `auto` was settled to. settings: of [base]; why: the reason, with its figures, "" where
+    nothing was measured."""
+
+    settings: Mapping[str, Any]
+    why: str = ""
+
+
+FROM_THE_TOP = Unfreezing({"recipe": "gradual"})
 
 
 def layer_rates(
