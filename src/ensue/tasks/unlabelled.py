@@ -34,7 +34,7 @@ def unlabelled_in_files(
     return _part(task, model, asked_rows(content, data, data.unlabelled, on_bad_row), train, FILES)
 
 
-def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Part) -> Part | None:
+def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Any) -> Part | None:
     """The same of what `fit` was given: inputs in memory, a data frame, or a file by its name,
     whose columns are called as those of the training rows."""
     if inputs is None:

@@ -113,4 +113,4 @@ def _costs(
 def surely_higher(after: Tensor, before: Tensor) -> bool:
     """Whether the mean of paired costs has risen by more than its standard error."""
     rise = after - before
-    return float(rise.mean()) > float(rise.std(correction=0)) / len(rise) ** 0.5
+    return float(rise.mean()) > float(rise.std(correction=0)) / math.sqrt(len(rise))
