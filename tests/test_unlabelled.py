@@ -22,7 +22,7 @@ from ensue.runs.config import RunConfig
 from ensue.tasks.baselines import text_linear
 from ensue.tasks.baselines.text_features import WORDS, Texts
 from ensue.tasks.baselines.text_linear import fit_with_own_labels
-from ensue.tasks.classify.own_labels import surely_higher
+from ensue.tasks.classify.own_labels import surely_lower
 
 SMALL: dict[str, Any] = {
     "model": {"hidden_size": 4, "embedding_size": 4},
@@ -133,19 +133,19 @@ def test_held_scores_come_from_models_that_never_saw_those_labels(
     assert numbers != others
 
 
-def test_answers_that_are_surely_worse_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_do_not_surely_help_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     low, noise = torch.full((50,), 0.3), torch.linspace(-0.1, 0.1, 50)
-    assert surely_higher(low + 0.2 + noise, low)
-    assert not surely_higher(low + noise, low)
-    assert not surely_higher(low - 0.2 + noise, low)
+    assert surely_lower(low - 0.2 + noise, low)
+    assert not surely_lower(low + noise, low)
+    assert not surely_lower(low + 0.2 + noise, low)
     said: list[str] = []
-    name = "ensue.tasks.classify.own_labels.surely_higher"
-    monkeypatch.setattr(name, lambda after, before: True)
+    name = "ensue.tasks.classify.own_labels.surely_lower"
+    monkeypatch.setattr(name, lambda after, before: False)
     watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
     found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
     assert right(found) < 0.7
     assert "300 rows without labels" in said[-1]
-    assert said[-1].endswith("they are left out")
+    assert said[-1].endswith("with them: not surely better, so they are left out")
 
 
 # --- as a command ---------------------------------------------------------------------------------

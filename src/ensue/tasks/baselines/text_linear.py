@@ -37,7 +37,6 @@ PENALTIES = (10.0, 3.0, 1.0, 0.3)  # of a number that is predicted
 SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
 FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
 FOLDS, SEED = 5, 1
-ROUNDS = 2  # that rows without labels are labelled anew
 TRUE_LABEL = 3.0  # what a row with a label counts for beside one without
 TELLING = 50  # n-grams that are kept as words
 WORSE = 1.01  # a path ends where the cost is so much above its lowest
@@ -126,9 +125,8 @@ def fit_with_own_labels(
 ) -> FittedLinear:
     """From rows without labels as well. texts: of the training rows, the validation rows and those
     without labels, which number words alike; targets: of the first two; label: the labels of the
-    others, from scores of theirs and of the validation rows (rows, k); kinds: of n-grams. A model
-    of the rows with labels is the first that is asked, and then one that has learned from its
-    answers; none of them from the validation rows, but for the last."""
+    others, from scores of theirs and of the validation rows (rows, k) by a model of the training
+    rows alone; kinds: of n-grams. The last model learns from all rows."""
     features, own = TextFeatures.learn(joined(joined(texts[0], texts[1]), texts[2]), kinds)
     x = with_columns(own, beside)
     first, known, rows = len(texts[0].rows), len(targets), len(x)
@@ -136,18 +134,15 @@ def fit_with_own_labels(
     filled = np.concatenate([targets, np.zeros((len(others), *targets.shape[1:]), np.int64)])
     counts = torch.ones(rows, 1)
     counts[:known] = TRUE_LABEL
-    learned = train
-    for _ in range(ROUNDS + 1):
-        problem = _Classes(torch.from_numpy(filled), classes, counts)
-        found = _best_on_held(x, problem, learned, held)
-        filled[known:] = label(found.scores(x.take(others)), found.scores(x.take(held)))
-        learned = np.concatenate([train, others])
-    of_held = found.scores(x.take(held))
+    of_labels = _best_on_held(x, _Classes(torch.from_numpy(filled), classes), train, held)
+    filled[known:] = label(of_labels.scores(x.take(others)), of_labels.scores(x.take(held)))
     problem = _Classes(torch.from_numpy(filled), classes, counts)
-    (whole,) = problem.path(x, np.arange(rows), [found.strength])
+    chosen = _best_on_held(x, problem, np.concatenate([train, others]), held)
+    (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
     whole = problem.expanded(whole)
-    weights, bias = found.scale * whole.weights, found.scale * whole.bias
-    return FittedLinear(TextLinear(features, weights.numpy(), bias.numpy()), of_held)
+    weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
+    model = TextLinear(features, weights.numpy(), bias.numpy())
+    return FittedLinear(model, chosen.scores(x.take(held)))
 
 
 def fit_text_ridge(

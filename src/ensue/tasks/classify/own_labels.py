@@ -39,8 +39,8 @@ class OwnLabels:
     def learned(
         self, unlabelled: Part, train: Part, validation: Part, model: ClassifierModel
     ) -> tuple[LearnedClasses, str]:
-        """With the linear model and the mixture learned anew; as before where the answers to the
-        validation part would be surely worse."""
+        """With the linear model and the mixture learned anew, if that makes the answers to the
+        validation part surely better; else as before."""
         learned, several = model.learned, model.model.several
         assert learned.text_linear is not None
         assert learned.held is not None
@@ -71,8 +71,8 @@ class OwnLabels:
             f"{len(unlabelled):,} rows without labels: cost of the answers to the validation part "
             f"{float(before.mean()):.4f}, {float(after.mean()):.4f} with them"
         )
-        if surely_higher(after, before):
-            return learned, f"{told}; they are left out"
+        if not surely_lower(after, before):
+            return learned, f"{told}: not surely better, so they are left out"
         found = replace(
             learned,
             text_linear=fitted.model,
@@ -110,7 +110,7 @@ def _costs(
     return (math.log(len(networks)) - right.logsumexp(0)).sum(1)
 
 
-def surely_higher(after: Tensor, before: Tensor) -> bool:
-    """Whether the mean of paired costs has risen by more than its standard error."""
-    rise = after - before
-    return float(rise.mean()) > float(rise.std(correction=0)) / math.sqrt(len(rise))
+def surely_lower(after: Tensor, before: Tensor) -> bool:
+    """Whether the mean of paired costs has fallen by more than its standard error."""
+    fall = before - after
+    return float(fall.mean()) > float(fall.std(correction=0)) / math.sqrt(len(fall))
