@@ -15,6 +15,7 @@ ELSEWHERE: dict[str, str] = {
     "xcode-select --install": MISSING,
     "--force-reinstall torch": MISSING,
     "ensue itself is not installed": MISSING,
+    "a linear model that answers beside": "of texts without labels: test_unlabelled.py has it",
     "so the exported": MISSING,
     "read them with --decimal": "the row of decimal commas has its beginning, and follows it",
     "learn the text itself with --task language": "the row of missing labels follows it",

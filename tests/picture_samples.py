@@ -105,7 +105,7 @@ def selection() -> Selection:
         Entry("ngram", "ngram", "order 5", None, 41_000_000, 140.5, 0, 2.5),
         Entry("rnn", "rnn", failure="no memory"),
     )
-    test = WinnerVerdict("lstm", "perplexity", 900, 87.1, 85.0, 89.4, {"3-grams": 139.0}, 1)
+    test = WinnerVerdict("lstm", "perplexity", 900, 87.1, 85.0, 89.4, {"3-grams": 139.0}, 1, False)
     return Selection("language", "perplexity", "0", rows, test)
 
 

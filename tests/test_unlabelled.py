@@ -80,10 +80,28 @@ def test_frames_files_and_lists_are_learned_from_alike(model: Classifier, tmp_pa
     asked, roles = [text for text, _ in TEST], {"text": "review", "label": "stars"}
     own = pd.DataFrame({"review": MORE})
     (tmp_path / "more.txt").write_text("\n".join(MORE) + "\n")
-    for given in (own, str(tmp_path / "more.txt")):
+    halves = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    own[:100].to_csv(halves[0], index=False)
+    own[100:].to_csv(halves[1], index=False)
+    for given in (own, str(tmp_path / "more.txt"), halves):
         found = Classifier(**SMALL).fit(frame, held, unlabelled=given, **roles)
         pairs = zip(found.predict(asked), model.predict(asked), strict=True)
         assert all(abs(a.probability - b.probability) < 1e-6 for a, b in pairs)
+
+
+def test_a_file_of_one_column_goes_with_rows_in_memory(model: Classifier, tmp_path: Path) -> None:
+    pd.DataFrame({"any": MORE}).to_csv(tmp_path / "more.csv", index=False)
+    found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=tmp_path / "more.csv")
+    assert right(found) == right(model)
+
+
+def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
+    """What is compared is the same procedure with them and without."""
+    said: list[str] = []
+    watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
+    for nothing in ([""] * 2, ["zzz qqq xxx vvv"]):
+        Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=nothing, watchers=watchers)
+        assert said[-1].endswith("not surely better, so they are left out"), said[-1]
 
 
 def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> None:
@@ -125,7 +143,7 @@ def test_held_scores_come_from_models_that_never_saw_those_labels(
         return np.asarray((own[:, 1] > own[:, 0]).long())
 
     found = [
-        fit_with_own_labels(parts, np.array(own), 2, label, [WORDS]).held
+        fit_with_own_labels(parts, np.array(own), 2, label, [WORDS]).fitted.held
         for own in (numbers, others)
     ]
     one, other = (own[:, 1] / own[:, 1].norm() for own in found)
@@ -179,7 +197,13 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
     one, two = (tmp_path / run / "model/arrays.safetensors" for run in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
     assert right(package.load(tmp_path / "one")) > 0.95
+    (tmp_path / "moved").mkdir()
+    for name in ("few.csv", "held.csv", "test.csv", "more.csv"):
+        (tmp_path / "moved" / name).write_bytes((tmp_path / name).read_bytes())
+    (tmp_path / "two").rename(tmp_path / "moved/two")
     (tmp_path / "more.csv").write_text("review\nanother text\n")
+    code, _, err = ensue("train", "--run", "moved/two")
+    assert code == 0, err
     code, _, err = ensue("train", "--run", "one")
     assert code != 0
     assert "more.csv: changed since one was trained on it" in err
@@ -212,10 +236,14 @@ def test_what_cannot_be_learned_from_is_refused(
 def test_python_refuses_it_too() -> None:
     with pytest.raises(OptionError, match="unlabelled=: a regress model learns from rows with"):
         Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
-    with pytest.raises(
-        OptionError, match=r"expected a list of texts, got one text; write \[text\]"
-    ):
-        Classifier(**SMALL).fit(LABELLED, HELD, unlabelled="a text")
+    refused = {
+        "a text": r"or a file that is there, got 'a text'; one text alone is \[text\]",
+        3: "expected a list of texts, got 3",
+        tuple(LABELLED): r"got pairs such as .*; leave out the labels: \[text for text, label in",
+    }
+    for given, told in refused.items():
+        with pytest.raises(OptionError, match=told):
+            Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=given)
     with pytest.raises(DataError, match="expected rows without labels, got none"):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=[])
     with pytest.raises(ConfigError, match=r"data\.unlabelled: learned from by classify; expected"):

@@ -34,7 +34,7 @@ from ensue.tasks.model import Model
 from ensue.tasks.options import DECISIONS, EVALUATE
 from ensue.training import RunFolder
 
-HELD_OUT = PARTS[1:]  # parts that can be evaluated
+HELD_OUT = ("validation", "test")  # parts that can be evaluated
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _warn(
     split_off = not (data.validation if request.part == "validation" else data.test)
     if split_off and (warning := split_still_holds(folder, config)):
         say(Message(warning, warning=True))
-    learned = resolved([*config.data.train, *config.data.validation])
+    learned = resolved([*config.data.train, *config.data.validation, *config.data.unlabelled])
     for path in request.test:
         if learned & resolved([path]):
             told = f"{path}: this run was trained with this file: the scores will be too good"

@@ -12,7 +12,7 @@ from ensue.errors import DataError
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Say, rejected_message
 from ensue.tasks.model import Model
-from ensue.tasks.unlabelled import unlabelled_in_files
+from ensue.tasks.rows.unlabelled import unlabelled_in_files
 
 
 def drawn(train: Any, data: DataSettings) -> Any:

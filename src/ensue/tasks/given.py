@@ -298,7 +298,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
             raise OptionError(f"predict: {', '.join(columns)}: inputs in a list have no columns")
         listed = _listed(inputs)
         return Answers.of(answers_of(model, task.asked(listed, model, words), words), listed)
-    roles = _question_roles(model, given, columns)
+    roles = question_roles(model, given, columns)
     found: Answers[Any] = Answers()
     of_rows = task.needs_input
     if given.frame is not None and of_rows and not len(given.frame):
@@ -312,7 +312,7 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
     return answer_frame(given.frame, found, model, roles.get("sequence", "") or None, of_rows)
 
 
-def _question_roles(
+def question_roles(
     model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The columns that questions are read from: as fit was told, or the only one there is."""

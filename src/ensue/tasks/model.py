@@ -51,6 +51,7 @@ from ensue.tasks.model_settings import (
     told_keys,
 )
 from ensue.tasks.recipes import with_recipe
+from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Asked, L, P, S, Task
@@ -58,7 +59,6 @@ from ensue.tasks.transfer.layers import begin_network, rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained
 from ensue.tasks.unfinished import write_finished
-from ensue.tasks.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.training import (
     Outcome,
     RateCurve,

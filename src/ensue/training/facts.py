@@ -23,7 +23,7 @@ MACHINE = ("engine", "compiler", "flags", "cpu")
 # A change of these is told and accepted: the results differ in their last bits only.
 NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", *MACHINE)
 # Where files are is not what they hold, which `data`, `validation` and `base.digest` tell.
-PATHS = ("data.train", "data.validation", "data.test", "base.path")
+PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.path")
 
 
 @dataclass(frozen=True)

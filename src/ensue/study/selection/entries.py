@@ -72,7 +72,8 @@ class Entry:
 @dataclass(frozen=True)
 class WinnerVerdict:
     """The winner on the test part, with the 95 % interval, beside what it must beat; opened: how
-    often this test part has been looked at by any run of this selection."""
+    often this test part has been looked at by any run of this selection; higher_is_better: of the
+    measure, which need not be the one that models are ranked by."""
 
     name: str
     measure: str
@@ -82,6 +83,7 @@ class WinnerVerdict:
     high: float
     baselines: Mapping[str, float]
     opened: int
+    higher_is_better: bool
 
 
 @dataclass(frozen=True)

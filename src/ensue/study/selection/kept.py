@@ -14,6 +14,7 @@ from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
 from ensue.files.opening import read_plain
+from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say
 from ensue.study.selection.entries import SEALED, Entry, Selection, WinnerVerdict
@@ -67,6 +68,7 @@ def tested(
         main.high,
         dict(found.baselines),
         opened.by_all,
+        found.higher_is_better,
     )
 
 
@@ -132,4 +134,7 @@ def _verdict(facts: Mapping[str, Any]) -> WinnerVerdict:
     """A number that JSON has not got, null, is infinite."""
     numbers = {name: or_infinite(facts[name]) for name in ("value", "low", "high")}
     baselines = {name: or_infinite(value) for name, value in facts["baselines"].items()}
-    return WinnerVerdict(**{**facts, **numbers, "baselines": baselines})
+    metric = METRICS.get(facts["measure"])  # of selections before its direction was kept
+    higher = metric is None or metric.higher_is_better
+    kept = {"higher_is_better": higher, **facts, **numbers, "baselines": baselines}
+    return WinnerVerdict(**kept)

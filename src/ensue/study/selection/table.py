@@ -24,7 +24,7 @@ def as_text(selection: Selection) -> str:
     lines += [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
     lines += _search_lines(selection)
     if selection.test:
-        lines += ["", *_tested(selection.test, selection.higher_is_better)]
+        lines += ["", *_tested(selection.test)]
     return "\n".join(lines)
 
 
@@ -56,7 +56,7 @@ def _told(settings: Mapping[str, Any]) -> str:
     return said or "the default settings"
 
 
-def _tested(test: WinnerVerdict, higher_is_better: bool) -> list[str]:
+def _tested(test: WinnerVerdict) -> list[str]:
     """The winner's score, what it must beat, and whether it does."""
     times = "once" if test.opened == 1 else f"{test.opened} times"
     lines = [
@@ -66,7 +66,7 @@ def _tested(test: WinnerVerdict, higher_is_better: bool) -> list[str]:
     if test.baselines:
         others = ", ".join(f"{name} {score_text(v)}" for name, v in test.baselines.items())
         lines.append(f"for comparison, {test.measure}: {others}")
-    sign = 1 if higher_is_better else -1
+    sign = 1 if test.higher_is_better else -1
     better = [name for name, v in test.baselines.items() if sign * v >= sign * test.value]
     if better:
         lines.append(f"The winner does not beat the {', nor the '.join(better)}.")

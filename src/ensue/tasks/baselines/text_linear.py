@@ -91,6 +91,14 @@ class FittedLinear(NamedTuple):
     held: Tensor
 
 
+class FittedBoth(NamedTuple):
+    """Learned from rows without labels as well; alone: scores of the validation rows by the model
+    of the training rows alone, whose strength and scale were chosen in the same way."""
+
+    fitted: FittedLinear
+    alone: Tensor
+
+
 def with_columns(x: SparseMatrix, beside: SparseMatrix | None) -> SparseMatrix:
     return x if beside is None else side_by_side([x, beside])
 
@@ -122,7 +130,7 @@ def fit_with_own_labels(
     label: Callable[[Tensor, Tensor], NDArray[np.int64]],
     kinds: Sequence[str],
     beside: SparseMatrix | None = None,
-) -> FittedLinear:
+) -> FittedBoth:
     """From rows without labels as well. texts: of the training rows, the validation rows and those
     without labels, which number words alike; targets: of the first two; label: the labels of the
     others, from scores of theirs and of the validation rows (rows, k) by a model of the training
@@ -142,7 +150,8 @@ def fit_with_own_labels(
     whole = problem.expanded(whole)
     weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
     model = TextLinear(features, weights.numpy(), bias.numpy())
-    return FittedLinear(model, chosen.scores(x.take(held)))
+    outside = x.take(held)
+    return FittedBoth(FittedLinear(model, chosen.scores(outside)), of_labels.scores(outside))
 
 
 def fit_text_ridge(

@@ -43,8 +43,6 @@ class OwnLabels:
         validation part surely better; else as before."""
         learned, several = model.learned, model.model.several
         assert learned.text_linear is not None
-        assert learned.held is not None
-        assert learned.mixture is not None
         parts = (train, validation)
         known = [class_targets(part, learned.labels.tokens, several) for part in parts]
         targets = torch.from_numpy(known[1])
@@ -56,7 +54,7 @@ class OwnLabels:
             return decided_of(_probabilities(mixture, own, linear, several), model)
 
         texts = shared_texts(train, validation, unlabelled)
-        fitted = fit_with_own_labels(
+        fitted, alone = fit_with_own_labels(
             texts,
             np.concatenate(known),
             len(learned.labels),
@@ -65,11 +63,12 @@ class OwnLabels:
             None if learned.beside is None else learned.beside.matrix(*parts, unlabelled),
         )
         mixture = fitted_mixture(held, fitted.held, targets)
-        before = _costs(learned.mixture, held, learned.held, targets)
+        before = _costs(fitted_mixture(held, alone, targets), held, alone, targets)
         after = _costs(mixture, held, fitted.held, targets)
         told = (
-            f"{len(unlabelled):,} rows without labels: cost of the answers to the validation part "
-            f"{float(before.mean()):.4f}, {float(after.mean()):.4f} with them"
+            f"{len(unlabelled):,} row{'s' * (len(unlabelled) > 1)} without labels: cost of the "
+            f"answers to the validation part {float(before.mean()):.4f} where the linear model "
+            f"learns from the training part alone, {float(after.mean()):.4f} with them"
         )
         if not surely_lower(after, before):
             return learned, f"{told}: not surely better, so they are left out"
@@ -100,14 +99,14 @@ def _probabilities(
 def _costs(
     mixture: BaselineMixture, networks: list[Tensor], linear: Tensor, targets: Tensor
 ) -> Tensor:
-    """−log p of each row."""
+    """−log p of each row; the mean over several labels."""
     several = targets.ndim == 2
     mixed = torch.stack([mixture.scores(z, linear, several) for z in networks])
     if several:
         right = logsigmoid(mixed * (2 * targets - 1))  # (members, rows, labels)
     else:
         right = mixed[:, torch.arange(len(targets)), targets][:, :, None]
-    return (math.log(len(networks)) - right.logsumexp(0)).sum(1)
+    return (math.log(len(networks)) - right.logsumexp(0)).mean(1)
 
 
 def surely_lower(after: Tensor, before: Tensor) -> bool:

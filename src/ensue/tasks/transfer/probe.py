@@ -56,10 +56,9 @@ def told_by(found: Probe) -> Unfreezing:
     and all learn at once."""
     weak = found.words >= LEAST_TOLD and found.layers < SHARE * found.words
     chosen = ALL_AT_ONCE if weak else FROM_THE_TOP.settings
-    named = ", ".join(f"base.{key}: {value}" for key, value in chosen.items())
     return Unfreezing(
         chosen,
-        f"{named} (of the variance of the labels the layers of the base explain "
+        f"(of the variance of the labels the layers of the base explain "
         f"{max(found.layers, 0):.0%} before they learn, the words alone {max(found.words, 0):.0%})",
     )
 

@@ -77,7 +77,8 @@ def settled_recipe(model: Model[Any, Any, Any], train: Any, told: frozenset[str]
     found = model.task.transfers.unfreezing(model, train)
     settings = {key: value for key, value in found.settings.items() if key not in told}
     model.pretrained = replace(own, settled=settings)
-    return Unfreezing(settings, found.why)
+    named = ", ".join(f"base.{key}: {value}" for key, value in settings.items())
+    return Unfreezing(settings, f"{named} {found.why}" if found.why else "")
 
 
 def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.given import TableGiven
 from ensue.tasks.rows.reading import asked_rows
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from ensue.tasks.rows.part import Part
     from ensue.tasks.rows.task import RowTask
 
-FILES = "--unlabelled"
+FILES, GIVEN = "--unlabelled", "unlabelled="
+SHOWN = 40  # characters of what was given
 
 
 def unlabelled_in_files(
@@ -35,20 +37,57 @@ def unlabelled_in_files(
 
 
 def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Any) -> Part | None:
-    """The same of what `fit` was given: inputs in memory, a data frame, or a file by its name,
+    """The same of what `fit` was given: inputs in memory, a data frame, or files by their names,
     whose columns are called as those of the training rows."""
     if inputs is None:
         return None
-    told = "unlabelled="
-    task = _able(model, told)
-    given = TableGiven.of(inputs, task)
-    if given is None:
-        if isinstance(inputs, str):
-            raise OptionError(f"{told}: expected a list of texts, got one text; write [text]")
-        return _part(task, model, task.questions(inputs), train, told)
-    data = given.settings(model.roles)
-    rows = asked_rows(task.asked_content(data, model), data, [given.name], None, given.origin)
-    return _part(task, model, rows, train, told)
+    from ensue.tasks.given import TableGiven  # loaded by then: models import it
+
+    task = _able(model, GIVEN)
+    rows: Iterable[Example]
+    if _file_names(inputs):
+        rows = chain.from_iterable(_rows_of_table(task, model, path) for path in inputs)
+    elif TableGiven.of(inputs, task) is not None:
+        rows = _rows_of_table(task, model, inputs)
+    else:
+        rows = task.questions(_inputs_alone(inputs))
+    return _part(task, model, rows, train, GIVEN)
+
+
+def _rows_of_table(
+    task: RowTask[Any, Any], model: Model[Any, Any, Any], table: Any
+) -> Iterator[Example]:
+    """Of a data frame, or of a file by its name."""
+    from ensue.tasks.given import TableGiven, question_roles
+
+    given = TableGiven.of(table, task)
+    assert given is not None
+    data = given.settings(question_roles(model, given, {}))
+    return asked_rows(task.asked_content(data, model), data, [given.name], None, given.origin)
+
+
+def _file_names(inputs: Any) -> bool:
+    listed = isinstance(inputs, list | tuple) and bool(inputs)
+    return listed and all(isinstance(p, str | Path) and Path(p).is_file() for p in inputs)
+
+
+def _inputs_alone(inputs: Any) -> list[Any]:
+    """Inputs in a list, none of them with its label."""
+    if isinstance(inputs, str | Path):
+        raise OptionError(
+            f"{GIVEN}: expected a list of texts, a data frame, or a file that is there, got "
+            f"{str(inputs)[:SHOWN]!r}; one text alone is [text]"
+        )
+    if not isinstance(inputs, Iterable):
+        raise OptionError(f"{GIVEN}: expected a list of texts, got {inputs!r}")
+    found = list(inputs)
+    if any(isinstance(own, tuple) for own in found):
+        raise OptionError(
+            f"{GIVEN}: expected texts, or lists of tokens, got pairs such as "
+            f"{repr(next(own for own in found if isinstance(own, tuple)))[:SHOWN]}; leave out the "
+            "labels: [text for text, label in rows]"
+        )
+    return found
 
 
 def learned_with_unlabelled(
@@ -59,7 +98,7 @@ def learned_with_unlabelled(
     if how.unlabelled is None:
         return model.learned
     ability = cast("Unlabelled", model.task.unlabelled)
-    how.show(f"labelling {len(how.unlabelled):,} rows, and learning from them")
+    how.show(f"rows without labels to label and learn from: {len(how.unlabelled):,}")
     found, told = ability.learned(how.unlabelled, train, validation, model)
     how.say(told)
     return found
@@ -82,8 +121,7 @@ def _part(
     train: Part,
     told: str,
 ) -> Part:
-    once: Iterator[Example] = iter(rows)
-    found = task.collected(lambda: once, model, train)
+    found = task.collected(lambda: rows, model, train)
     if not len(found):
         raise DataError(f"{told}: expected rows without labels, got none; leave it out")
     return found
