@@ -95,6 +95,11 @@ def test_a_file_of_one_column_goes_with_rows_in_memory(model: Classifier, tmp_pa
     assert right(found) == right(model)
 
 
+def test_long_texts_are_no_names_of_files() -> None:
+    long = [f"{text} \0 " * 400 for text in MORE[:20]]
+    Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=long)
+
+
 def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
     """What is compared is the same procedure with them and without."""
     said: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -68,7 +69,7 @@ def _rows_of_table(
 
 def _file_names(inputs: Any) -> bool:
     listed = isinstance(inputs, list | tuple) and bool(inputs)
-    return listed and all(isinstance(p, str | Path) and Path(p).is_file() for p in inputs)
+    return listed and all(isinstance(p, str | Path) and isfile(p) for p in inputs)
 
 
 def _inputs_alone(inputs: Any) -> list[Any]:
