@@ -378,7 +378,7 @@ def test_the_best_comes_first(measure: str, first: str) -> None:
 
 def test_the_table() -> None:
     test = WinnerVerdict(
-        "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2
+        "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2, False
     )
     assert as_text(made(A, B, FAILED, test=test)).splitlines() == [
         "   model  validation perplexity  parameters    size  epochs  time in all  tokens/s",
