@@ -259,7 +259,12 @@ MOODS = Data(
     _with_size,
     altered=_other("good", "bad"),
     words=("--text", "text", "--label", "label"),
-    said={"--columns": "size", "--threshold": "good=0.7", "--abstain-below": "0.6"},
+    said={
+        "--columns": "size",
+        "--unlabelled": "asked.csv",
+        "--threshold": "good=0.7",
+        "--abstain-below": "0.6",
+    },
 )
 REVIEWS = Data(
     _reviews,

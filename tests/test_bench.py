@@ -258,7 +258,9 @@ def tiny() -> Report:
     """All kinds of cases, measured."""
     if NO_NATIVE:
         pytest.skip(NO_NATIVE)
-    return run_bench(TINY, {name: make() for name, make in CELLS.items()}, OPTIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", "c++")  # as users have it, not with the flags of quick tests
+        return run_bench(TINY, {name: make() for name, make in CELLS.items()}, OPTIONS)
 
 
 def test_every_kind_is_measured(tiny: Report) -> None:
