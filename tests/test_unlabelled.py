@@ -97,7 +97,7 @@ def test_a_file_of_one_column_goes_with_rows_in_memory(model: Classifier, tmp_pa
 
 def test_long_texts_are_no_names_of_files() -> None:
     long = [f"{text} \0 " * 400 for text in MORE[:20]]
-    Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=long)
+    assert Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=long).fitted
 
 
 def test_texts_that_tell_nothing_are_not_said_to_help() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -251,6 +251,25 @@ class _Candidate(NamedTuple):
     scores: Tensor
 
 
+class _Tried(Protocol):
+    @property
+    def cost(self) -> float: ...
+
+
+C = TypeVar("C", bound=_Tried)
+
+
+def _cheapest(path: Iterator[C]) -> C:
+    """The one of the lowest cost; a path is left where it has risen clearly."""
+    best = next(path)
+    for own in path:
+        if own.cost < best.cost:
+            best = own
+        elif own.cost > WORSE * best.cost:
+            break
+    return best
+
+
 def _fitted(
     train: Texts, held: Texts, problem: _Classes | _Numbers, beside: SparseMatrix | None
 ) -> FittedLinear:
@@ -287,21 +306,18 @@ def _best_of_path(
     strengths = problem.strengths[1::2] if quick else problem.strengths
     paths = [problem.path(x, rows, strengths) for rows, _ in folds]
     outside = [x.take(own) for _, own in folds]
-    best: _Candidate | None = None
-    for strength, *found in zip(strengths, *paths, strict=True):
-        models = [problem.expanded(own) for own in found]
-        scores = torch.cat([m.scores(own) for m, own in zip(models, outside, strict=True)])
-        cost, scale = problem.scaled(scores, out)
-        if best is None or cost < best.cost:
-            best = _Candidate(cost, scale, strength, scores)
-        elif cost > WORSE * best.cost:
-            break
-    assert best is not None
-    return best
+
+    def tried() -> Iterator[_Candidate]:
+        for strength, *found in zip(strengths, *paths, strict=True):
+            models = [problem.expanded(own) for own in found]
+            scores = torch.cat([m.scores(own) for m, own in zip(models, outside, strict=True)])
+            cost, scale = problem.scaled(scores, out)
+            yield _Candidate(cost, scale, strength, scores)
+
+    return _cheapest(tried())
 
 
-@dataclass(frozen=True)
-class _Scaled:
+class _Scaled(NamedTuple):
     """The best of a path, by the cost of rows that it did not learn from."""
 
     cost: float
@@ -314,18 +330,15 @@ class _Scaled:
 
 
 def _best_on_held(x: SparseMatrix, problem: _Classes, rows: Whole, held: Whole) -> _Scaled:
-    outside = x.take(held)
-    best: _Scaled | None = None
-    strengths = problem.strengths
-    for strength, found in zip(strengths, problem.path(x, rows, strengths), strict=True):
-        model = problem.expanded(found)
-        cost, scale = problem.scaled(model.scores(outside), held)
-        if best is None or cost < best.cost:
-            best = _Scaled(cost, scale, strength, model)
-        elif cost > WORSE * best.cost:
-            break
-    assert best is not None
-    return best
+    outside, strengths = x.take(held), problem.strengths
+
+    def tried() -> Iterator[_Scaled]:
+        for strength, found in zip(strengths, problem.path(x, rows, strengths), strict=True):
+            model = problem.expanded(found)
+            cost, scale = problem.scaled(model.scores(outside), held)
+            yield _Scaled(cost, scale, strength, model)
+
+    return _cheapest(tried())
 
 
 def _kinds(texts: Texts) -> list[tuple[str, ...]]:
