@@ -7,18 +7,21 @@ import random
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from commands import commands_in
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.testing import assert_close
 
 from ensue import Classifier, Regressor, load
 from ensue.data.ragged import Ragged
-from ensue.tasks.baselines import text_features
+from ensue.tasks.baselines import margin, sparse, text_features, text_linear
 from ensue.tasks.baselines.margin import along_strengths
+from ensue.tasks.baselines.margin_newton import RowWeights, solve_by_rows
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures, Texts
 from ensue.tasks.baselines.text_linear import fit_text_linear, fit_text_ridge, most_telling
@@ -123,25 +126,6 @@ def test_products_are_those_of_the_dense_matrix() -> None:
     np.testing.assert_array_equal(dense(both.take(rows)), dense(both)[rows])
 
 
-# --- solver --------------------------------------------------------------------------------------
-
-
-def test_margins_are_the_minimum_of_their_cost() -> None:
-    """The gradient of ½‖w‖² + C·Σ max(0, 1 − y·f)², by autograd in float64, is nearly zero."""
-    x = drawn(3, 40, 12)
-    signs = torch.from_numpy(np.random.default_rng(4).choice([-1.0, 1.0], (40, 2))).float()
-    for strength, found in zip((0.1, 1.0), along_strengths(x, signs, (0.1, 1.0)), strict=True):
-        w = found.weights.double().requires_grad_()
-        b = found.bias.double().requires_grad_()
-        f = torch.from_numpy(dense(x)) @ w + b
-        cost = 0.5 * (w * w).sum() + strength * (1 - signs * f).clamp(min=0).square().sum()
-        for slope in torch.autograd.grad(cost, [w, b]):
-            assert float(slope.abs().max()) < 0.02
-
-
-# --- the whole -----------------------------------------------------------------------------------
-
-
 def planted(count: int, seed: int = 1) -> tuple[list[str], NDArray[np.int64]]:
     """Of each class a few words speak, among many that say nothing."""
     chance = random.Random(seed)
@@ -156,14 +140,99 @@ def planted(count: int, seed: int = 1) -> tuple[list[str], NDArray[np.int64]]:
     return rows, np.array(classes)
 
 
-@pytest.mark.parametrize(("train", "held"), [(150, 30), (400, 100), (3000, 300)])
-def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, held: int) -> None:
+def planted_parts(train: int, held: int) -> tuple[Texts, Texts, NDArray[np.int64]]:
+    """Rows to learn from and to validate on, and the classes of both."""
     rows, classes = planted(train + held)
     whole = texts(rows)
-    parts = (
-        Texts(whole.words, whole.rows.take(np.arange(train))),
-        Texts(whole.words, whole.rows.take(np.arange(train, train + held))),
-    )
+    first, second = np.arange(train), np.arange(train, train + held)
+    cut = [Texts(whole.words, whole.rows.take(own)) for own in (first, second)]
+    return cut[0], cut[1], classes
+
+
+# --- solver --------------------------------------------------------------------------------------
+
+
+STRENGTHS = (0.1, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("by_rows", [False, True], ids=["over columns", "over rows"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_margins_are_the_minimum_of_their_cost(by_rows: bool, weighted: bool) -> None:
+    """The gradient of ½‖w‖² + C·Σ g·max(0, 1 − y·f)², by autograd in float64, is nearly zero; over
+    rows it is that of rounding the weights to float32."""
+    x, chance = drawn(3, 40, 12), np.random.default_rng(4)
+    signs = torch.from_numpy(chance.choice([-1.0, 1.0], (40, 3))).float()
+    counts = torch.from_numpy(chance.choice([1.0, 3.0], (40, 1))).float() if weighted else None
+    products = x.row_products if by_rows else None
+    path = along_strengths(x, signs, STRENGTHS, weights=counts, products=products)
+    for strength, found in zip(STRENGTHS, path, strict=True):
+        w = found.weights.double().requires_grad_()
+        b = found.bias.double().requires_grad_()
+        f = torch.from_numpy(dense(x)) @ w + b
+        short = (1 - signs * f).clamp(min=0).square()
+        if counts is not None:
+            short = counts * short
+        cost = 0.5 * (w * w).sum() + strength * short.sum()
+        least = 5e-3 if by_rows else 0.02
+        for slope in torch.autograd.grad(cost, [w, b]):
+            assert float(slope.abs().max()) < least * max(1, strength)
+
+
+def test_products_of_rows_are_those_of_the_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse, "PIECE", 3)
+    x = drawn(5, 7, 6)
+    np.testing.assert_allclose(x.row_products, dense(x) @ dense(x).T, atol=1e-5)
+
+
+@pytest.mark.parametrize("signs", [[1.0] * 6, [1.0] * 5 + [-1.0]], ids=["one class", "one row"])
+def test_margins_over_rows_of_classes_that_hardly_differ(signs: list[float]) -> None:
+    """Where no row is inside of the margin, the shortest weights answer: none at all."""
+    x = drawn(6, 6, 4)
+    y = torch.tensor(signs)[:, None]
+    for found in along_strengths(x, y, (0.1, 1e4), products=x.row_products):
+        assert bool(found.weights.isfinite().all())
+        if len(set(signs)) == 1:
+            assert_close(found.weights, torch.zeros(4, 1))
+            assert_close(found.bias, torch.ones(1))
+
+
+def test_a_step_over_rows_never_raises_the_cost() -> None:
+    """From a bad start, with rows that are nearly alike: where the margin's rows change much."""
+    chance = torch.Generator().manual_seed(3)
+    wide = torch.randn(30, 4, dtype=torch.float64, generator=chance) + 5
+    products, signs = wide @ wide.T, torch.randn(30, 2, generator=chance).sign().double()
+    scale = torch.full((30, 1), 1e3, dtype=torch.float64)
+    zero = RowWeights(torch.zeros_like(signs), signs.new_zeros(2))
+    far = RowWeights(10 * torch.randn(30, 2, dtype=torch.float64, generator=chance), zero.bias)
+    best = solve_by_rows(products, signs, scale, zero).scores(products)
+    assert_close(solve_by_rows(products, signs, scale, far).scores(products), best)
+
+
+def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quick way ran, and answers as the other one."""
+    train, held, classes = planted_parts(220, 40)
+    ran: list[int] = []
+
+    def solved(products: Tensor, *given: Any) -> RowWeights:
+        ran.append(len(products))
+        return solve_by_rows(products, *given)
+
+    monkeypatch.setattr(margin, "solve_by_rows", solved)
+    quick = fit_text_linear(train, held, classes, 3).held
+    assert ran
+    ran.clear()
+    monkeypatch.setattr(text_linear, "BY_ROWS", 0)
+    slow = fit_text_linear(train, held, classes, 3).held
+    assert not ran
+    assert_close(quick.softmax(1), slow.softmax(1), atol=5e-3, rtol=0)
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("train", "held"), [(150, 30), (400, 100), (3000, 300)])
+def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, held: int) -> None:
+    *parts, classes = planted_parts(train, held)
     fitted = fit_text_linear(*parts, classes, 3)
     assert fitted.held.shape == (held, 3)
     right = (fitted.held.argmax(1).numpy() == classes[train:]).mean()
@@ -178,12 +247,8 @@ def test_planted_words_are_found_and_probabilities_keep_their_word(train: int, h
 
 
 def test_a_number_is_found_too() -> None:
-    rows, classes = planted(500)
-    whole, values = texts(rows), (classes - 1.0) * 1.2
-    parts = (
-        Texts(whole.words, whole.rows.take(np.arange(400))),
-        Texts(whole.words, whole.rows.take(np.arange(400, 500))),
-    )
+    *parts, classes = planted_parts(400, 100)
+    values = (classes - 1.0) * 1.2
     fitted = fit_text_ridge(*parts, values)
     wrong = fitted.held[:, 0].numpy() - values[400:]
     assert np.mean(wrong**2) < 0.3 * values.var()

@@ -1,8 +1,8 @@
 """Linear models with a margin: what a support-vector machine is, for any number of classes.
 
-f = X·(r∘w) + b, and w, b minimise ½·Σ w² + C·Σ_i g_i·max(0, 1 − y_ik·f_ik)² for each class k by
-itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once. r: 1, or the
-naive-Bayes log-count ratios of the columns (Wang & Manning 2012).
+f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i g_i·max(0, 1 − y_ik·f_ik)² for each class k by
+itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once, or where the products
+of all rows are at hand by Newton's method (margin_newton.py).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ensue.tasks.baselines.margin_newton import RowWeights, solve_by_rows
 from ensue.tasks.baselines.sparse import SparseMatrix
 from ensue.training.torch_optimisers import LBFGS
 
@@ -22,7 +23,7 @@ TOLERANCE = 1e-3  # of the gradient's norm, as a share of what it was at the sta
 
 @dataclass(frozen=True)
 class Margins:
-    """weights (columns, k), ratios included, and bias (k,)."""
+    """weights (columns, k) and bias (k,)."""
 
     weights: Tensor
     bias: Tensor
@@ -37,17 +38,35 @@ def along_strengths(
     signs: Tensor,
     strengths: Sequence[float],
     *,
-    ratios: Tensor | None = None,
     weights: Tensor | None = None,
+    products: Tensor | None = None,
 ) -> Iterator[Margins]:
     """The solution for each strength C, in rising order, each begun from the one before.
 
-    signs (rows, k): ±1; ratios (columns, k); weights (rows, k): what a row counts for."""
+    signs (rows, k): ±1; weights (rows, 1): what a row counts for; products: X·Xᵀ (rows, rows)."""
+    if products is not None:
+        yield from _by_rows(x, signs, strengths, weights, products)
+        return
     k = signs.shape[1]
     w, b = torch.zeros(x.width, k), torch.zeros(k)
     for strength in strengths:
-        w, b = _solved(x, signs, strength, (w, b), ratios, weights)
-        yield Margins(w if ratios is None else ratios * w, b)
+        w, b = _solved(x, signs, strength, (w, b), weights)
+        yield Margins(w, b)
+
+
+def _by_rows(
+    x: SparseMatrix,
+    signs: Tensor,
+    strengths: Sequence[float],
+    weights: Tensor | None,
+    products: Tensor,
+) -> Iterator[Margins]:
+    signs, products = signs.double(), products.double()
+    counts = signs.new_ones(len(x), 1) if weights is None else weights.double()
+    found = RowWeights(torch.zeros_like(signs), signs.new_zeros(signs.shape[1]))
+    for strength in strengths:
+        found = solve_by_rows(products, signs, strength * counts, found)
+        yield Margins(x.transposed_times(found.beta.float()), found.bias.float())
 
 
 def _solved(
@@ -55,17 +74,15 @@ def _solved(
     signs: Tensor,
     strength: float,
     start: tuple[Tensor, Tensor],
-    ratios: Tensor | None,
     weights: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     w, b = (own.clone() for own in start)
     scale = strength if weights is None else strength * weights
 
     def closure() -> Tensor:
-        short = (1 - signs * (x.times(w if ratios is None else ratios * w) + b)).clamp_(min=0)
+        short = (1 - signs * (x.times(w) + b)).clamp_(min=0)
         slope = -2 * scale * signs * short
-        grad = x.transposed_times(slope)
-        w.grad = (grad if ratios is None else ratios * grad) + w
+        w.grad = x.transposed_times(slope) + w
         b.grad = slope.sum(0)
         return (scale * short * short).sum() + 0.5 * (w * w).sum()
 

@@ -14,6 +14,8 @@ from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
 
+PIECE = 128  # rows that are dense at a time
+
 
 class _Bags(NamedTuple):
     """Lines of a matrix: places of their entries in the other factor, where each line begins, and
@@ -66,6 +68,18 @@ class SparseMatrix:
     def transposed_times(self, dense: Tensor) -> Tensor:
         """Xᵀ·dense: (rows, k) → (width, k)."""
         return self._by_column.times(dense)
+
+    @cached_property
+    def row_products(self) -> Tensor:
+        """X·Xᵀ (rows, rows), float64."""
+        found = torch.empty(len(self), len(self), dtype=torch.float64)
+        for start in range(0, len(self), PIECE):
+            piece = self.take(np.arange(start, min(start + PIECE, len(self))))
+            dense = torch.zeros(self.width, len(piece))
+            places = torch.from_numpy(piece.columns.values.astype(np.int64))
+            dense[places, torch.from_numpy(piece.rows)] = torch.from_numpy(piece.values)
+            found[:, start : start + PIECE] = self.times(dense).double()
+        return found
 
     def take(self, rows: NDArray[np.int64]) -> SparseMatrix:
         """The rows of these numbers."""
