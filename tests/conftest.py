@@ -11,6 +11,8 @@ import pytest
 from hypothesis import settings
 from warm import Warm, unsynced
 
+from ensue.engine.machine import WITHOUT_TILES, why_no_bfloat16
+
 # Kernels are compiled quickly rather than well, and linked without the library of C++, of which
 # they use nothing: a quarter of the time. `make test-optimised` runs them as users do.
 QUICK_LINK = "c++ -fno-exceptions -nostdlib -Wl,--no-as-needed -lm -lc"
@@ -18,6 +20,9 @@ if os.environ.setdefault("ENSUE_OPTIMISE", "g") == "g" and (
     sys.platform == "linux" and shutil.which("c++")
 ):
     os.environ.setdefault("CXX", QUICK_LINK)
+if why_no_bfloat16():  # tests of bfloat16 run without the instructions that this machine refuses
+    os.environ.setdefault(*WITHOUT_TILES.split("="))
+    why_no_bfloat16.cache_clear()
 os.fsync = unsynced  # else every other second of training is spent waiting for the disk
 settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ensue")

@@ -41,7 +41,16 @@ def named(findings: list[MachineFact], name: str) -> MachineFact:
 def test_everything_is_examined_and_whatever_is_not_ok_has_advice() -> None:
     findings = doctor.examine()
     names = [one.name for one in findings]
-    for name in ("ensue", "python", "torch", "numpy", "processor", "threads", "accelerator"):
+    for name in (
+        "ensue",
+        "python",
+        "torch",
+        "numpy",
+        "processor",
+        "threads",
+        "accelerator",
+        "bfloat16",
+    ):
         assert name in names
     assert {"compiler", "cache", "data", "extra dev"} <= set(names)
     assert [one for one in findings if one.state != "ok" and not one.advice] == []

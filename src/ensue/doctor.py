@@ -114,6 +114,15 @@ def accelerator(torch: ModuleType) -> MachineFact:
     )
 
 
+def bfloat16() -> MachineFact:
+    """Whether the processor computes in bfloat16 as it says."""
+    from ensue.engine.machine import why_no_bfloat16
+
+    if why := why_no_bfloat16():
+        return MachineFact("bfloat16", "warning", *why.split("; ", 1))
+    return MachineFact("bfloat16", "ok", "products can be computed")
+
+
 def about_torch() -> Iterator[MachineFact]:
     """What only torch itself knows; a torch that cannot be loaded is the finding then."""
     try:
@@ -125,6 +134,7 @@ def about_torch() -> Iterator[MachineFact]:
         return
     yield threads(torch)
     yield accelerator(torch)
+    yield bfloat16()
 
 
 def compiler_version(command: list[str]) -> str | None:

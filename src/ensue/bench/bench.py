@@ -19,6 +19,7 @@ from ensue.bench.report import Report, Result, environment, work_of
 from ensue.bench.timing import GEMM_SIZES, WARM_UP, gemm_rates, local, measure, timing
 from ensue.cells import CELLS, Cell
 from ensue.cells.load import load_cell
+from ensue.engine.machine import why_no_bfloat16
 from ensue.engine.native import why_not_native
 from ensue.errors import EnsueError, OptionError, unknown
 
@@ -159,6 +160,8 @@ class Bench:
         cell = self.cells[case.cell]
         if case.kind == "compile":
             return Result(case, {"native": timing([compile_once(cell, case.hidden)])})
+        if case.kind == "bf16" and (why := why_no_bfloat16()):
+            raise OptionError(f"{case.name}: {why}")
         against = self.options.opponents(case)
         contest = make_contest(case, cell, against)
         runners = {name: local(work) for name, work in contest.works.items()}
@@ -179,7 +182,7 @@ class Bench:
         kinds = {case.kind for case in cases}
         if kinds - {"step", "compile"}:
             self.report.add_rates("float32", gemm_rates(torch.float32, self.options.gemm_sizes))
-        if "bf16" in kinds:
+        if "bf16" in kinds and not why_no_bfloat16():
             self.report.add_rates("bfloat16", gemm_rates(torch.bfloat16, self.options.gemm_sizes))
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import platform
+import signal
+import subprocess
+import sys
+from functools import cache
 from hashlib import sha256
 
 import torch
@@ -11,6 +15,9 @@ from ensue.engine.native.cache import NoCompiler, compiler_version, flags, proce
 from ensue.engine.native.native import why_not_native
 
 CPU = torch.device("cpu")
+TILES = "amx_bf16"  # as /proc/cpuinfo calls them
+NARROW_PRODUCT = "import torch; a = torch.ones(256, 256, dtype=torch.bfloat16); torch.mm(a, a)"
+WITHOUT_TILES = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 
 
 def machine_facts() -> dict[str, str]:
@@ -31,3 +38,21 @@ def _cpu() -> str:
     names = [line.partition(":")[2].strip() for line in told.splitlines() if "model name" in line]
     name = names[0] if names else platform.machine()
     return f"{name} ({sha256(told.encode()).hexdigest()[:8]})"
+
+
+@cache
+def why_no_bfloat16() -> str:
+    """What ends a process that multiplies in bfloat16 on this CPU, and what helps; "" where nothing
+    does. Some virtual machines name tiles (AMX) among the processor's instructions and refuse them:
+    whether they work is tried in a process of its own."""
+    if TILES not in processor():
+        return ""
+    tried = subprocess.run(
+        [sys.executable, "-c", NARROW_PRODUCT], stdin=subprocess.DEVNULL, capture_output=True
+    )
+    if tried.returncode >= 0:
+        return ""
+    return (
+        "the processor names AMX among its instructions, and a product of bfloat16 ends with "
+        f"{signal.Signals(-tried.returncode).name}; set {WITHOUT_TILES} to compute without it"
+    )

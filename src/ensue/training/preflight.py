@@ -11,7 +11,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ensue.errors import RunError, TrainingError, no_memory
+from ensue.engine.machine import why_no_bfloat16
+from ensue.errors import ConfigError, RunError, TrainingError, no_memory
 from ensue.files.disk import free_bytes
 from ensue.files.unfinished import sweep, unfinished
 from ensue.training import checkpoint, gradients
@@ -39,6 +40,7 @@ def rehearse(
 ) -> None:
     """Disk space, the largest batches, an evaluation, a checkpoint written and read. Model and
     random state are afterwards as before."""
+    check_precision(trainee, settings)
     if checkpoints is not None and team().first:
         check_space(trainee, settings, checkpoints)
     with _unchanged(trainee), seeded(settings.seed, at.update, REHEARSAL):
@@ -64,6 +66,16 @@ def _unchanged(trainee: Trainee) -> Iterator[None]:
         trainee.load_state_dict(own)
         for _, parameter in trainee.named_parameters():
             parameter.grad = None
+
+
+def check_precision(trainee: Trainee, settings: TrainSettings) -> None:
+    """A processor that does not do what it says would end the process without a word."""
+    if settings.precision != "bfloat16" or device_of_weights(trainee).type != "cpu":
+        return
+    if why := why_no_bfloat16():
+        raise ConfigError(
+            f"train.precision: expected float32, got bfloat16, which fails on this machine: {why}"
+        )
 
 
 def check_space(trainee: Trainee, settings: TrainSettings, checkpoints: Path) -> None:
