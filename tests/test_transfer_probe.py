@@ -11,17 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from commands import commands_in
 
 from ensue import Classifier, Regressor, load
-from ensue.data.ragged import Ragged
 from ensue.tasks import TASKS
 from ensue.tasks.baselines import left_out
-from ensue.tasks.baselines.left_out import explained, sparse_products
-from ensue.tasks.baselines.sparse import SparseMatrix
+from ensue.tasks.baselines.left_out import explained
 from ensue.tasks.transfer import pretrained, rows
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP
 from ensue.training import Said, Stopped, Update
@@ -153,8 +150,9 @@ def test_few_rows_tell_nothing(
 ) -> None:
     monkeypatch.setattr(rows, "probe", never)
     model = Classifier(base=bases["classify", "noise"], model=SMALL, train=QUICK)
-    few = rows_of("classify", 60, 1)
-    assert model.fit(few, few[:8], watchers=[]).base.recipe == "gradual"
+    few, said = rows_of("classify", 60, 1), list[str]()
+    assert model.fit(few, few[:8], watchers=[lines_to(said)]).base.recipe == "gradual"
+    assert "base.recipe: gradual" in said
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name not in KINDS])
@@ -258,16 +256,6 @@ def _error_without(row: int | None, x: torch.Tensor, y: torch.Tensor, strength: 
         a.T @ a + strength * torch.eye(x.shape[1], dtype=x.dtype), a.T @ (y[others] - level)
     )
     return float((y[row] - level - (x[row] - mean) @ weights).square().sum())
-
-
-def test_products_of_sparse_rows_are_those_of_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(left_out, "BLOCK", 3)
-    dense = np.random.default_rng(1).normal(size=(7, 9)).astype(np.float32)
-    dense[np.abs(dense) < 0.7] = 0
-    at = [np.flatnonzero(own).astype(np.int32) for own in dense]
-    columns = Ragged(np.concatenate(at), np.cumsum([0, *map(len, at)]))
-    x = SparseMatrix(columns, dense[dense != 0], 9)
-    assert np.allclose(sparse_products(x).numpy(), dense @ dense.T, atol=1e-5)
 
 
 def test_targets_that_nothing_tells_of_are_not_explained() -> None:

@@ -226,12 +226,25 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
         ),
         (("few.csv", "--unlabelled", "empty.csv"), "empty.csv:1: the file has no rows"),
         (("few.csv", "--unlabelled", "test.csv", "--text", "text"), "text"),
+        (
+            ("few.csv", "--unlabelled", "other.csv"),
+            "--unlabelled: texts stand in the column of the same name as in training, or a line "
+            "each in a .txt file",
+        ),
+        (
+            ("table.csv", "--unlabelled", "more.csv"),
+            "--unlabelled: an option of classify alone, so these files were read for that task; "
+            "without it the task is inferred",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(
     ensue: Ensue, tmp_path: Path, said: tuple[str, ...], told: str
 ) -> None:
     (tmp_path / "empty.csv").write_text("review\n")
+    (tmp_path / "other.csv").write_text("words\na fine film\n")
+    table = [f"{20 + k},{1000 + 7 * k},{'yes' if k % 3 else 'no'}\n" for k in range(60)]
+    (tmp_path / "table.csv").write_text("age,income,bought\n" + "".join(table))
     code, _, err = ensue("train", *said, *TINY, "--run", "r")
     assert code != 0
     assert told in err

@@ -15,7 +15,7 @@ from ensue.cli.grouped import grouped, names_of
 from ensue.cli.help import DATA, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
 from ensue.cli.words import refuse_clashes, with_words
-from ensue.errors import OptionError
+from ensue.errors import EnsueError, OptionError
 from ensue.escape import in_shell
 from ensue.runs.known_settings import known_settings
 from ensue.setting_words import Words
@@ -228,6 +228,7 @@ def _keys(wanted: Request, said: Said) -> dict[str, str]:
 def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False) -> "RunConfig":
     """What the command says, or what the folder holds if it names no files. say: is told what was
     found out from the data; trust_cell: the file of a cell that the folder names may run."""
+    from ensue.files.attempt import add_note
     from ensue.files.run_folder import RunFolder
     from ensue.runs.config import RunConfig, refuse_cell_files
     from ensue.runs.infer import infer
@@ -243,9 +244,20 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
     task = task_of(said.options, TRAIN, wanted.task)
     data = {**wanted.keys(), **_resolved(wanted)}
     settings = [*as_settings(said.options), *_own_settings(wanted), *(wanted.settings or [])]
-    config, messages = infer(data, task or None, settings, said.words, wanted.recipe)
+    implied = bool(task and not wanted.task)  # nobody has named it but the options
+    flags = ", ".join(own.flag for own in said.options)
+    try:
+        config, messages = infer(data, task or None, settings, said.words, wanted.recipe)
+    except EnsueError as problem:
+        if implied:
+            add_note(
+                problem,
+                f"{flags}: an option of {task} alone, so these files were read for that task; "
+                "without it the task is inferred",
+            )
+        raise
     check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
-    for message in messages:
+    for message in [*[Message(f"task: {task} ({flags})")] * implied, *messages]:
         say(message)
     return config
 

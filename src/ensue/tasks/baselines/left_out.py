@@ -10,10 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ensue.tasks.baselines.sparse import SparseMatrix
-
 STRENGTHS = tuple(10.0 ** (k / 2) for k in range(-6, 5))  # as shares of the mean of K's diagonal
-BLOCK = 200  # rows of a sparse matrix that are multiplied with all others at once
 LEAST = 1e-9  # of what is divided by
 
 
@@ -38,13 +35,3 @@ def explained(products: Tensor, targets: Tensor) -> float:
         left_out = wrong / (1 - diagonal).clamp(min=LEAST)[:, None]
         errors.append(float(left_out.square().sum()))
     return 1 - min(errors) / max(usual, LEAST)
-
-
-def sparse_products(x: SparseMatrix) -> Tensor:
-    """X·Xᵀ (rows, rows)."""
-    found = torch.zeros(len(x), len(x))
-    one = torch.eye(len(x))
-    for first in range(0, len(x), BLOCK):
-        some = one[:, first : first + BLOCK].contiguous()
-        found[:, first : first + BLOCK] = x.times(x.transposed_times(some))
-    return found

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError, OptionError, UnknownColumn
+from ensue.files.attempt import add_note
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.rows.reading import asked_rows
 
@@ -34,7 +35,16 @@ def unlabelled_in_files(
         return None
     task = _able(model, FILES)
     content = task.asked_content(data, model)
-    return _part(task, model, asked_rows(content, data, data.unlabelled, on_bad_row), train, FILES)
+    rows = asked_rows(content, data, data.unlabelled, on_bad_row)
+    try:
+        return _part(task, model, rows, train, FILES)
+    except UnknownColumn as problem:
+        add_note(
+            problem,
+            f"{FILES}: texts stand in the column of the same name as in training, or a line each "
+            "in a .txt file",
+        )
+        raise
 
 
 def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Any) -> Part | None:

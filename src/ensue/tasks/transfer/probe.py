@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.tasks.baselines.left_out import explained, sparse_products
+from ensue.tasks.baselines.left_out import explained
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import encoder_of
@@ -108,4 +108,4 @@ def _word_products(part: Part) -> Tensor:
     characters."""
     kind = LETTERS if part.tokenisers.input.name == "characters" else WORDS
     _, x = TextFeatures.learn(texts_of(part), [kind])
-    return sparse_products(x)
+    return x.row_products

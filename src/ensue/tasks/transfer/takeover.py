@@ -78,7 +78,7 @@ def settled_recipe(model: Model[Any, Any, Any], train: Any, told: frozenset[str]
     settings = {key: value for key, value in found.settings.items() if key not in told}
     model.pretrained = replace(own, settled=settings)
     named = ", ".join(f"base.{key}: {value}" for key, value in settings.items())
-    return Unfreezing(settings, f"{named} {found.why}" if found.why else "")
+    return Unfreezing(settings, f"{named} {found.why}".strip() if named else "")
 
 
 def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:
