@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ from torch.testing import assert_close
 
 from ensue import Classifier, Regressor, load
 from ensue.data.ragged import Ragged
-from ensue.tasks.baselines import margin, sparse, text_features, text_linear
-from ensue.tasks.baselines.margin import along_strengths
-from ensue.tasks.baselines.margin_newton import RowWeights, solve_by_rows
+from ensue.tasks.baselines import margin_newton, sparse, text_features, text_linear
+from ensue.tasks.baselines.margin import Margins, along_strengths
+from ensue.tasks.baselines.margin_newton import RowWeights, row_weights_along, solve_by_rows
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures, Texts
 from ensue.tasks.baselines.text_linear import fit_text_linear, fit_text_ridge, most_telling
@@ -155,16 +156,23 @@ def planted_parts(train: int, held: int) -> tuple[Texts, Texts, NDArray[np.int64
 STRENGTHS = (0.1, 1.0, 3.0)
 
 
-@pytest.mark.parametrize("by_rows", [False, True], ids=["over columns", "over rows"])
+def over_rows(
+    x: SparseMatrix, signs: Tensor, strengths: tuple[float, ...], weights: Tensor | None = None
+) -> Iterator[Margins]:
+    for found in row_weights_along(x.row_products, signs, strengths, weights):
+        yield Margins(x.transposed_times(found.beta.float()), found.bias.float())
+
+
+@pytest.mark.parametrize(("solve", "least"), [(along_strengths, 0.02), (over_rows, 5e-3)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_margins_are_the_minimum_of_their_cost(by_rows: bool, weighted: bool) -> None:
-    """The gradient of ½‖w‖² + C·Σ g·max(0, 1 − y·f)², by autograd in float64, is nearly zero; over
-    rows it is that of rounding the weights to float32."""
+def test_margins_are_the_minimum_of_their_cost(
+    solve: Callable[..., Iterator[Margins]], least: float, weighted: bool
+) -> None:
+    """The gradient of ½‖w‖² + C·Σ g·max(0, 1 − y·f)², by autograd in float64, is nearly zero."""
     x, chance = drawn(3, 40, 12), np.random.default_rng(4)
     signs = torch.from_numpy(chance.choice([-1.0, 1.0], (40, 3))).float()
     counts = torch.from_numpy(chance.choice([1.0, 3.0], (40, 1))).float() if weighted else None
-    products = x.row_products if by_rows else None
-    path = along_strengths(x, signs, STRENGTHS, weights=counts, products=products)
+    path = solve(x, signs, STRENGTHS, weights=counts)
     for strength, found in zip(STRENGTHS, path, strict=True):
         w = found.weights.double().requires_grad_()
         b = found.bias.double().requires_grad_()
@@ -173,7 +181,6 @@ def test_margins_are_the_minimum_of_their_cost(by_rows: bool, weighted: bool) ->
         if counts is not None:
             short = counts * short
         cost = 0.5 * (w * w).sum() + strength * short.sum()
-        least = 5e-3 if by_rows else 0.02
         for slope in torch.autograd.grad(cost, [w, b]):
             assert float(slope.abs().max()) < least * max(1, strength)
 
@@ -189,7 +196,7 @@ def test_margins_over_rows_of_classes_that_hardly_differ(signs: list[float]) -> 
     """Where no row is inside of the margin, the shortest weights answer: none at all."""
     x = drawn(6, 6, 4)
     y = torch.tensor(signs)[:, None]
-    for found in along_strengths(x, y, (0.1, 1e4), products=x.row_products):
+    for found in over_rows(x, y, (0.1, 1e4)):
         assert bool(found.weights.isfinite().all())
         if len(set(signs)) == 1:
             assert_close(found.weights, torch.zeros(4, 1))
@@ -217,7 +224,7 @@ def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         ran.append(len(products))
         return solve_by_rows(products, *given)
 
-    monkeypatch.setattr(margin, "solve_by_rows", solved)
+    monkeypatch.setattr(margin_newton, "solve_by_rows", solved)
     quick = fit_text_linear(train, held, classes, 3).held
     assert ran
     ran.clear()

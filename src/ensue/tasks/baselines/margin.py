@@ -1,8 +1,8 @@
 """Linear models with a margin: what a support-vector machine is, for any number of classes.
 
 f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i g_i·max(0, 1 − y_ik·f_ik)² for each class k by
-itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once, or where the products
-of all rows are at hand by Newton's method (margin_newton.py).
+itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once. Of few rows
+margin_newton.py solves the same.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ensue.tasks.baselines.margin_newton import RowWeights, solve_by_rows
 from ensue.tasks.baselines.sparse import SparseMatrix
 from ensue.training.torch_optimisers import LBFGS
 
@@ -39,34 +38,15 @@ def along_strengths(
     strengths: Sequence[float],
     *,
     weights: Tensor | None = None,
-    products: Tensor | None = None,
 ) -> Iterator[Margins]:
     """The solution for each strength C, in rising order, each begun from the one before.
 
-    signs (rows, k): ±1; weights (rows, 1): what a row counts for; products: X·Xᵀ (rows, rows)."""
-    if products is not None:
-        yield from _by_rows(x, signs, strengths, weights, products)
-        return
+    signs (rows, k): ±1; weights (rows, 1): what a row counts for."""
     k = signs.shape[1]
     w, b = torch.zeros(x.width, k), torch.zeros(k)
     for strength in strengths:
         w, b = _solved(x, signs, strength, (w, b), weights)
         yield Margins(w, b)
-
-
-def _by_rows(
-    x: SparseMatrix,
-    signs: Tensor,
-    strengths: Sequence[float],
-    weights: Tensor | None,
-    products: Tensor,
-) -> Iterator[Margins]:
-    signs, products = signs.double(), products.double()
-    counts = signs.new_ones(len(x), 1) if weights is None else weights.double()
-    found = RowWeights(torch.zeros_like(signs), signs.new_zeros(signs.shape[1]))
-    for strength in strengths:
-        found = solve_by_rows(products, signs, strength * counts, found)
-        yield Margins(x.transposed_times(found.beta.float()), found.bias.float())
 
 
 def _solved(

@@ -11,6 +11,7 @@ solution is exact (Chapelle 2007). A step that does not lower the cost is halved
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -26,7 +27,7 @@ class RowWeights(NamedTuple):
     bias: Tensor
 
     def scores(self, products: Tensor) -> Tensor:
-        """f (rows, k)."""
+        """f (others, k). products (others, rows): of these rows with others, or with themselves."""
         return products @ self.beta + self.bias
 
     def towards(self, other: RowWeights, share: Tensor) -> RowWeights:
@@ -34,6 +35,20 @@ class RowWeights(NamedTuple):
         return RowWeights(
             *(own + share * (end - own) for own, end in zip(self, other, strict=True))
         )
+
+
+def row_weights_along(
+    products: Tensor, signs: Tensor, strengths: Sequence[float], weights: Tensor | None = None
+) -> Iterator[RowWeights]:
+    """The solution for each strength C, in rising order, each begun from the one before.
+
+    products (rows, rows): G; signs (rows, k): ±1; weights (rows, 1): what a row counts for."""
+    signs = signs.double()
+    counts = signs.new_ones(len(signs), 1) if weights is None else weights.double()
+    found = RowWeights(torch.zeros_like(signs), signs.new_zeros(signs.shape[1]))
+    for strength in strengths:
+        found = solve_by_rows(products, signs, strength * counts, found)
+        yield found
 
 
 def solve_by_rows(products: Tensor, signs: Tensor, scale: Tensor, start: RowWeights) -> RowWeights:

@@ -21,6 +21,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.split import by_share, equal_shares
 from ensue.tasks import checks
 from ensue.tasks.baselines.margin import Margins, along_strengths
+from ensue.tasks.baselines.margin_newton import RowWeights, row_weights_along
 from ensue.tasks.baselines.ridge import solved_ridge
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import (
@@ -148,7 +149,6 @@ def fit_with_own_labels(
     problem = _Classes(torch.from_numpy(filled), classes, counts)
     chosen = _best_on_held(x, problem, np.concatenate([train, others]), held)
     (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
-    whole = problem.expanded(whole)
     weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
     model = TextLinear(features, weights.numpy(), bias.numpy())
     outside = x.take(held)
@@ -194,21 +194,42 @@ class _Classes:
     strengths = STRENGTHS
 
     def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
-        own = torch.from_numpy(rows)
-        counts = None if self.counts is None else self.counts[own]
-        products = None
-        if len(x) <= BY_ROWS:
-            products = x.row_products.index_select(0, own).index_select(1, own)
-        return along_strengths(
-            x.take(rows), self.signs[own], strengths, weights=counts, products=products
-        )
+        """Models of these rows, with a column for each class."""
+        if len(x) > BY_ROWS:
+            found = along_strengths(
+                x.take(rows), self.signs[rows], strengths, weights=self._counts_of(rows)
+            )
+        else:
+            own = x.take(rows)
+            found = (
+                Margins(own.transposed_times(solved.beta.float()), solved.bias.float())
+                for solved in self._over_rows(x, rows, strengths)
+            )
+        return (Margins(self._each_class(own.weights), self._each_class(own.bias)) for own in found)
 
-    def expanded(self, found: Margins) -> Margins:
-        """With a column for each class: z for class 1 and −z for class 0 of two."""
-        if not self.two:
-            return found
-        w, b = found.weights / 2, found.bias / 2
-        return Margins(torch.cat([-w, w], 1), torch.cat([-b, b]))
+    def scores_along(
+        self, x: SparseMatrix, rows: Whole, out: Whole, strengths: Sequence[float]
+    ) -> Iterator[Tensor]:
+        """Of the rows `out` by models of these rows (out, classes)."""
+        if len(x) > BY_ROWS:
+            outside = x.take(out)
+            return (own.scores(outside) for own in self.path(x, rows, strengths))
+        across = _part_of(x.row_products, out, rows)
+        found = self._over_rows(x, rows, strengths)
+        return (self._each_class(own.scores(across)).float() for own in found)
+
+    def _over_rows(
+        self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]
+    ) -> Iterator[RowWeights]:
+        products = _part_of(x.row_products, rows, rows)
+        return row_weights_along(products, self.signs[rows], strengths, self._counts_of(rows))
+
+    def _counts_of(self, rows: Whole) -> Tensor | None:
+        return None if self.counts is None else self.counts[rows]
+
+    def _each_class(self, own: Tensor) -> Tensor:
+        """(…, k) with a column for each class: z/2 for class 1 and −z/2 for class 0 of two."""
+        return torch.cat([-own / 2, own / 2], -1) if self.two else own
 
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
         """The lowest mean cost of the scores times a number, and that number."""
@@ -237,12 +258,20 @@ class _Numbers:
         for strength in strengths:
             yield Margins(solved_ridge(own, values - mean, strength), mean)
 
-    def expanded(self, found: Margins) -> Margins:
-        return found
+    def scores_along(
+        self, x: SparseMatrix, rows: Whole, out: Whole, strengths: Sequence[float]
+    ) -> Iterator[Tensor]:
+        outside = x.take(out)
+        return (own.scores(outside) for own in self.path(x, rows, strengths))
 
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
         wrong = scores - self.values[torch.from_numpy(rows)]
         return float(wrong.square().mean()), 1.0
+
+
+def _part_of(products: Tensor, one: Whole, other: Whole) -> Tensor:
+    """(one, other)"""
+    return products.index_select(0, torch.from_numpy(one)).index_select(1, torch.from_numpy(other))
 
 
 # --- how it is chosen ----------------------------------------------------------------------------
@@ -293,7 +322,6 @@ def _fitted(
     assert best is not None
     chosen, features, x = best
     (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
-    whole = problem.expanded(whole)
     weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
     model = TextLinear(features, weights.numpy(), bias.numpy())
     order = np.argsort(out, kind="stable")
@@ -310,13 +338,11 @@ def _best_of_path(
 ) -> _Candidate:
     """The strength whose models have the lowest cost on the rows that they did not learn from."""
     strengths = problem.strengths[1::2] if quick else problem.strengths
-    paths = [problem.path(x, rows, strengths) for rows, _ in folds]
-    outside = [x.take(own) for _, own in folds]
+    paths = [problem.scores_along(x, rows, own, strengths) for rows, own in folds]
 
     def tried() -> Iterator[_Candidate]:
         for strength, *found in zip(strengths, *paths, strict=True):
-            models = [problem.expanded(own) for own in found]
-            scores = torch.cat([m.scores(own) for m, own in zip(models, outside, strict=True)])
+            scores = torch.cat(found)
             cost, scale = problem.scaled(scores, out)
             yield _Candidate(cost, scale, strength, scores)
 
@@ -339,8 +365,7 @@ def _best_on_held(x: SparseMatrix, problem: _Classes, rows: Whole, held: Whole) 
     outside, strengths = x.take(held), problem.strengths
 
     def tried() -> Iterator[_Scaled]:
-        for strength, found in zip(strengths, problem.path(x, rows, strengths), strict=True):
-            model = problem.expanded(found)
+        for strength, model in zip(strengths, problem.path(x, rows, strengths), strict=True):
             cost, scale = problem.scaled(model.scores(outside), held)
             yield _Scaled(cost, scale, strength, model)
 
