@@ -387,6 +387,11 @@ def test_trials_follow_from_the_same_seed_and_space(tables: RunConfig, tmp_path:
         f"{place / 'selection.json'}: this selection was begun with seed 1, now 2; trials must "
         "follow from the same: undo the change, or name another --run"
     )
+    longer = tables.train.model_copy(update={"epochs": tables.train.epochs + 1})
+    with pytest.raises(RunError) as caught:
+        search(replace(tables, train=longer), place, SearchRequest(1))
+    was = tables.train.epochs
+    assert f"this selection was begun with train.epochs {was}, now {was + 1};" in str(caught.value)
     with pytest.raises(OptionError, match="this is the folder of one run"):
         search(tables, place / "trial-000", SearchRequest(1))
 

@@ -30,6 +30,7 @@ SMALL: dict[str, Any] = {
 }
 TOLD = {"good": ["fine", "warm", "witty"], "bad": ["dull", "cold", "bland"]}  # with labels
 UNTOLD = {"good": ["superb", "tender", "bright"], "bad": ["dreary", "clumsy", "stale"]}
+HINTED = {"good": ["lively", "moving"], "bad": ["tired", "hollow"]}  # validation has them as well
 REST = ["film", "cast", "plot", "scene", "a", "the", "of", "with"]
 
 
@@ -45,8 +46,10 @@ def texts(words: Sequence[dict[str, list[str]]], count: int, seed: int) -> list[
 
 
 LABELLED = texts([TOLD], 60, 1)
-HELD = texts([TOLD], 20, 2)
-MORE = [text for text, _ in texts([TOLD, UNTOLD], 300, 3)]  # what goes with the words that are told
+HELD = [*texts([TOLD], 10, 2), *texts([HINTED], 10, 2)]
+MORE = [  # what goes with the words that are told
+    text for words in (UNTOLD, HINTED) for text, _ in texts([TOLD, words], 150, 3)
+]
 TEST = texts([UNTOLD], 200, 4)
 
 
@@ -109,6 +112,20 @@ def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
         assert said[-1].endswith("not surely better, so they are left out"), said[-1]
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_few_validation_rows_that_are_all_right_make_no_answer_too_sure(several: bool) -> None:
+    """Of 20 rows that are all answered rightly, the scores of a linear model are not scaled up
+    until nothing is in doubt: its answers to other rows are as sure as they are right."""
+    draw = np.random.default_rng(1)
+    targets = torch.from_numpy(draw.integers(0, 2, (20, 3) if several else 20))
+    problem = text_linear._Classes(targets, 3 if several else 2)
+    sign = 2 * targets.double() - 1
+    scores = sign * 0.5 if several else torch.stack([-sign / 4, sign / 4], 1)
+    _, scale = problem.scaled(scores, np.arange(20))
+    sure = torch.sigmoid(torch.tensor(scale * 0.5))
+    assert 0.9 < float(sure) < 0.97  # 21 of 22
+
+
 def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> None:
     several = [(text, [label]) for text, label in LABELLED]
     kept: dict[str, Any] = {**SMALL, "model": {**SMALL["model"], "several": True}}
@@ -119,8 +136,9 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
     rows = [{"review": text, "stars": label, "price": 1.0} for text, label in LABELLED]
     more = [{"review": text, "price": 2.0} for text in MORE]
     roles = {"text": "review", "label": "stars", "columns": "price"}
+    held_rows = [{"review": text, "stars": label, "price": 1.0} for text, label in HELD]
     framed = Classifier(**SMALL).fit(
-        pd.DataFrame(rows), pd.DataFrame(rows[:20]), unlabelled=pd.DataFrame(more), **roles
+        pd.DataFrame(rows), pd.DataFrame(held_rows), unlabelled=pd.DataFrame(more), **roles
     )
     asked = pd.DataFrame([{"review": text, "price": 1.5} for text, _ in TEST])
     assert (framed.predict(asked)["label"] == [label for _, label in TEST]).mean() > 0.9
@@ -160,6 +178,7 @@ def test_texts_that_do_not_surely_help_are_left_out(monkeypatch: pytest.MonkeyPa
     low, noise = torch.full((50,), 0.3), torch.linspace(-0.1, 0.1, 50)
     assert surely_lower(low - 0.2 + noise, low)
     assert not surely_lower(low + noise, low)
+    assert not surely_lower(low - 0.001, low)  # all alike, and next to nothing
     assert not surely_lower(low + 0.2 + noise, low)
     said: list[str] = []
     name = "ensue.tasks.classify.own_labels.surely_lower"
@@ -218,7 +237,11 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
     ("said", "told"),
     [
         (("few.csv", "--unlabelled", "none.csv"), "none.csv"),
-        (("few.csv", "--unlabelled", "few.csv"), "given twice (train and --unlabelled)"),
+        (
+            ("few.csv", "--unlabelled", "few.csv"),
+            "given twice (train and --unlabelled): rows that have labels are learned from or kept "
+            "to validate and test",
+        ),
         (("few.csv", "--unlabelled", "more.csv", "--task", "label"), "expected a run to classify"),
         (
             ("few.csv", "--unlabelled", "more.csv", "--set", "model.linear=alone"),

@@ -96,6 +96,11 @@ class Vocabulary:
         tokens = (*specials, *kept)
         own = {token: counts.get(token, 0) for token in tokens}
         if specials:
+            if not counts:
+                raise DataError(
+                    "expected texts to learn words from, got none with a word in it: is this the "
+                    "right column?"
+                )
             if not kept:
                 raise DataError(
                     f"no token is seen {min_count} times or more: "

@@ -186,11 +186,19 @@ def _refuse_twice(data: DataSettings) -> None:
         for path in (side for both in paths for side in sides_of(both)):
             full = Path(path).resolve()
             if full in seen:
-                why = ": rows that a model learned from cannot test it" * (seen[full] != part)
+                why = _why_not_both(seen[full], part)
                 raise OptionError(
                     f"{path}: given twice ({seen[full]} and {part}){why}. Give each file once"
                 )
             seen[full] = part
+
+
+def _why_not_both(one: str, other: str) -> str:
+    if one == other:
+        return ""
+    if "--unlabelled" in (one, other):
+        return ": rows that have labels are learned from or kept to validate and test"
+    return ": rows that a model learned from cannot test it"
 
 
 def _told(value: Any) -> str:

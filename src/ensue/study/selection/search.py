@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.data.layout import score_text
-from ensue.errors import ConfigError, OptionError, RunError
+from ensue.errors import ConfigError, EnsueError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, nobody
@@ -82,12 +82,28 @@ class Search:
         for name in SAME:
             was, now = before.search.get(name), self.found.search[name]
             if was != now:
-                told = "models that were named" if was is None else f"{name} {was}, now {now}"
+                told = "models that were named" if was is None else self._changed(name, was)
                 raise RunError(
                     f"{self.place / FILE}: this selection was begun with {told}; trials must "
                     "follow from the same: undo the change, or name another --run"
                 )
         return before
+
+    def _changed(self, name: str, was: object) -> str:
+        """What an earlier call had otherwise: the seed, or settings of the default, its trial 0."""
+        if name == "seed":
+            return f"seed {was}, now {self.config.train.seed}"
+        now = self.space.configured(self.space.usual()).flat()
+        try:
+            before = RunConfig.read(RunFolder(self.place / trial_name(0)).config).flat()
+        except EnsueError:
+            before = now
+        told = [
+            f"{key} {before.get(key)!r}, now {now.get(key)!r}"
+            for key in dict.fromkeys([*before, *now])
+            if before.get(key) != now.get(key)
+        ]
+        return "; ".join(told) or "other settings to search, or by another version"
 
     def done(self, numbers: Sequence[int]) -> list[Entry]:
         return [self.entries[number] for number in numbers if number in self.entries]
