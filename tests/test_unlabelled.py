@@ -20,9 +20,11 @@ from ensue.data.ragged import Ragged
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.runs.config import RunConfig
 from ensue.tasks.baselines import text_linear
-from ensue.tasks.baselines.text_features import WORDS, Texts
-from ensue.tasks.baselines.text_linear import fit_with_own_labels
-from ensue.tasks.classify.own_labels import surely_lower
+from ensue.tasks.baselines.margin import Margins
+from ensue.tasks.baselines.sparse import SparseMatrix
+from ensue.tasks.baselines.text_features import LETTERS, WORDS, Texts, joined
+from ensue.tasks.baselines.text_linear import fit_with_topics
+from ensue.tasks.baselines.topics import common_words, topics
 
 SMALL: dict[str, Any] = {
     "model": {"hidden_size": 4, "embedding_size": 4},
@@ -104,12 +106,11 @@ def test_long_texts_are_no_names_of_files() -> None:
 
 
 def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
-    """What is compared is the same procedure with them and without."""
     said: list[str] = []
     watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
     for nothing in ([""] * 2, ["zzz qqq xxx vvv"]):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=nothing, watchers=watchers)
-        assert said[-1].endswith("not surely better, so they are left out"), said[-1]
+        assert said[-1].endswith("no lower with them, so they are left out"), said[-1]
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -144,50 +145,97 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
     assert (framed.predict(asked)["label"] == [label for _, label in TEST]).mean() > 0.9
 
 
+# --- topics ---------------------------------------------------------------------------------------
+
+
 def words(rows: Iterable[str]) -> Texts:
-    known = sorted({word for own in [*LABELLED, *HELD] for word in own[0].split()} | {*"xyz"})
-    cut = [[known.index(word) if word in known else 0 for word in row.split()] for row in rows]
+    known = sorted({word for own in (*LABELLED, *HELD) for word in own[0].split()} | {*UNSEEN})
+    cut = [[known.index(word) for word in row.split()] for row in rows]
     starts = np.cumsum([0, *map(len, cut)])
     return Texts(known, Ragged(np.concatenate(cut).astype(np.int32), starts))
 
 
-def test_held_scores_come_from_models_that_never_saw_those_labels(
+UNSEEN = {word for text in MORE for word in text.split()}
+PARTS = [words(text for text, _ in own) for own in (LABELLED, HELD)] + [words(MORE)]
+CLASSES = np.array([int(label == "good") for _, label in (*LABELLED, *HELD)])
+
+
+def test_topics_are_the_directions_of_the_largest_singular_values() -> None:
+    draw = np.random.default_rng(2)
+    dense = draw.normal(size=(80, 4)) @ draw.normal(size=(4, 30)) + 0.01 * draw.normal(
+        size=(80, 30)
+    )
+    x = SparseMatrix.of_dense(torch.from_numpy(dense))
+    found = topics(x).double().numpy()
+    wanted = np.linalg.svd(dense)[2][:4].T
+    assert found.shape == (30, 4)
+    np.testing.assert_allclose(found.T @ found, np.eye(4), atol=1e-4)
+    np.testing.assert_allclose(found @ found.T, wanted @ wanted.T, atol=1e-3)
+
+
+def test_matrices_without_rank_have_fewer_topics() -> None:
+    one = SparseMatrix.of_dense(torch.ones(60, 5))
+    assert topics(one).shape == (5, 1)
+    assert bool(topics(SparseMatrix.of_dense(torch.zeros(60, 5))).isfinite().all())
+
+
+def test_words_are_kept_that_have_labels_or_are_not_rare() -> None:
+    few, others = words(["film cast"]), words(["superb film"] * 5 + ["dreary plot"])
+    block, x = common_words(few, others)
+    assert (len(x), x.width) == (7, len(block.hashes))
+    assert x.width == 5  # film, cast, film cast; superb, superb film; not what stands once
+
+
+@pytest.mark.parametrize("by_rows", [0, 1_200], ids=["over columns", "over rows"])
+def test_weights_of_topics_are_weights_of_words(
+    by_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scores of the words alone are those of words and topics side by side."""
+    monkeypatch.setattr(text_linear, "BY_ROWS", by_rows)
+    monkeypatch.setattr(text_linear, "SHARES", (0.0, 4.0))
+    seen: list[Margins] = []
+    path = text_linear._Classes.path
+
+    def watched(self: Any, x: SparseMatrix, *given: Any) -> Iterable[Margins]:
+        for own in path(self, x, *given):
+            seen.append(Margins(x.times(own.weights) + own.bias, own.bias))
+            yield own
+
+    monkeypatch.setattr(text_linear._Classes, "path", watched)
+    found = fit_with_topics(*PARTS, CLASSES, 2, [WORDS, LETTERS])
+    assert found.share == 4.0
+    assert found.best < found.without
+    scores = found.linear.model.scores(joined(PARTS[0], PARTS[1])).float()
+    both = seen[-1].weights  # of all rows, by the last model
+    scale = float(scores.norm() / both.norm())
+    torch.testing.assert_close(scores, scale * both, atol=2e-3 * scale, rtol=0)
+
+
+def test_a_row_is_scored_by_models_that_never_saw_its_label(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Other labels of the validation rows change the scale of their scores, and nothing else."""
-    monkeypatch.setattr(text_linear, "STRENGTHS", (0.3,))
-    monkeypatch.setattr(text_linear._Classes, "strengths", (0.3,))
-    parts = [words(text for text, _ in own) for own in (LABELLED, HELD)] + [words(MORE)]
-    numbers = [int(label == "good") for _, label in (*LABELLED, *HELD)]
-    draw = np.random.default_rng(0)
-    others = [*numbers[: len(LABELLED)], *draw.permutation(numbers[len(LABELLED) :])]
-
-    def label(own: torch.Tensor, held: torch.Tensor) -> np.ndarray[Any, Any]:
-        return np.asarray((own[:, 1] > own[:, 0]).long())
-
-    found = [
-        fit_with_own_labels(parts, np.array(own), 2, label, [WORDS]).fitted.held
-        for own in (numbers, others)
-    ]
-    one, other = (own[:, 1] / own[:, 1].norm() for own in found)
-    assert (one - other).abs().max() < 1e-6
-    assert numbers != others
+    """Another label of a validation row changes nothing of its own score."""
+    monkeypatch.setattr(text_linear, "SCALES", (1.0,))
+    monkeypatch.setattr(text_linear, "WORSE", 0.0)
+    monkeypatch.setattr(text_linear, "SHARES", (4.0,))
+    monkeypatch.setattr(text_linear._Classes, "strengths", (0.03, 0.3))
+    for row in (0, len(HELD) - 1):
+        other = CLASSES.copy()
+        other[len(LABELLED) + row] ^= 1
+        one, two = (
+            fit_with_topics(*PARTS, own, 2, [WORDS]).linear.held[row] for own in (CLASSES, other)
+        )
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
 
 
-def test_texts_that_do_not_surely_help_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    low, noise = torch.full((50,), 0.3), torch.linspace(-0.1, 0.1, 50)
-    assert surely_lower(low - 0.2 + noise, low)
-    assert not surely_lower(low + noise, low)
-    assert not surely_lower(low - 0.001, low)  # all alike, and next to nothing
-    assert not surely_lower(low + 0.2 + noise, low)
+def test_topics_without_a_clear_gain_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_linear, "WORSE", 1e9)
     said: list[str] = []
-    name = "ensue.tasks.classify.own_labels.surely_lower"
-    monkeypatch.setattr(name, lambda after, before: False)
     watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
     found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
     assert right(found) < 0.7
     assert "300 rows without labels" in said[-1]
-    assert said[-1].endswith("with them: not surely better, so they are left out")
+    assert said[-1].endswith("no lower with them, so they are left out")
 
 
 # --- as a command ---------------------------------------------------------------------------------
@@ -214,7 +262,7 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
     for run in ("one", "two"):
         code, _, err = ensue("train", *SAID, *TINY, "--run", run)
         assert code == 0, err
-        assert "300 rows without labels: cost of the answers" in err
+        assert "300 rows without labels: cost of the linear model" in err
     config = RunConfig.read(tmp_path / "one/config.toml")
     assert config.data.unlabelled == [str(tmp_path / "more.csv")]
     assert "20 to validate, 300 without labels" in (tmp_path / "one/card.md").read_text()

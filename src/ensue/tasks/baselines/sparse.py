@@ -39,6 +39,14 @@ class SparseMatrix:
     values: NDArray[np.float32]
     width: int
 
+    @classmethod
+    def of_dense(cls, values: Tensor) -> SparseMatrix:
+        """(rows, width), all of them entries."""
+        rows, width = values.shape
+        columns = np.tile(np.arange(width, dtype=np.int32), rows)
+        starts = width * np.arange(rows + 1)
+        return cls(Ragged(columns, starts), values.float().reshape(-1).numpy(), width)
+
     def __len__(self) -> int:
         return len(self.columns)
 

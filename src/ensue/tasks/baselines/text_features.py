@@ -37,6 +37,13 @@ class Texts:
     rows: Ragged
 
 
+def joined(train: Texts, held: Texts) -> Texts:
+    """The rows of both, which number words alike."""
+    values = np.concatenate([train.rows.values, held.rows.values])
+    starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + held.rows.starts[1:]])
+    return Texts(held.words, Ragged(values, starts))
+
+
 @dataclass(frozen=True)
 class Block:
     """The n-grams of one kind that were seen. hashes: rising; idf: one for each."""
@@ -63,6 +70,10 @@ class Block:
             known, in_rows = known[often], in_rows[often]
         found = cls(kind, known, (1 + np.log((1 + many) / (1 + in_rows))).astype(np.float32))
         return found, found._weighted(rows, numbers, counts, many)
+
+    def take(self, columns: Whole) -> Block:
+        """The n-grams of these columns, rising."""
+        return Block(self.kind, self.hashes[columns], self.idf[columns])
 
     def matrix(self, texts: Texts) -> SparseMatrix:
         rows, hashes, counts = _NGRAMS[self.kind](texts)

@@ -7,9 +7,9 @@ their softmax (or σ, of several labels) are probabilities. In the end it learns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy, softplus
 
-from ensue.data.ragged import Ragged
 from ensue.data.split import by_share, equal_shares
 from ensue.tasks import checks
 from ensue.tasks.baselines.margin import Margins, along_strengths
@@ -27,11 +26,14 @@ from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import (
     LETTERS,
     WORDS,
+    Block,
     TextFeatures,
     Texts,
     few_enough,
+    joined,
     spelled_ngrams,
 )
+from ensue.tasks.baselines.topics import common_words, topics
 
 STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 PENALTIES = (10.0, 3.0, 1.0, 0.3)  # of a number that is predicted
@@ -39,11 +41,13 @@ SCALES = tuple(np.exp(np.linspace(np.log(0.3), np.log(20), 40)))
 FEW_ROWS, HARDLY_ANY = 3_000, 200  # below, folds; below, fewer of them and no choice of n-grams
 BY_ROWS = 1_200  # rows up to which solving over rows is quicker than over columns
 FOLDS, SEED = 5, 1
-TRUE_LABEL = 3.0  # what a row with a label counts for beside one without
+SHARES = (0.0, 1.0, 4.0, 16.0)  # of topics, beside n-grams of size 1
+LEAST_SIZE = 1e-6  # that topics are divided by
 TELLING = 50  # n-grams that are kept as words
 WORSE = 1.01  # a path ends where the cost is so much above its lowest
 
 Whole = NDArray[np.int64]
+Folds = Sequence[tuple[Whole, Whole]]  # rows to learn from, and rows to score
 
 
 @dataclass(frozen=True)
@@ -93,23 +97,18 @@ class FittedLinear(NamedTuple):
     held: Tensor
 
 
-class FittedBoth(NamedTuple):
-    """Learned from rows without labels as well; alone: scores of the validation rows by the model
-    of the training rows alone, whose strength and scale were chosen in the same way."""
+class FittedTopics(NamedTuple):
+    """share: what topics count for beside the n-grams, 0 where they do not help; without, best: the
+    mean costs of rows that were not learned from, without topics and at that share."""
 
-    fitted: FittedLinear
-    alone: Tensor
+    linear: FittedLinear
+    share: float
+    without: float
+    best: float
 
 
 def with_columns(x: SparseMatrix, beside: SparseMatrix | None) -> SparseMatrix:
     return x if beside is None else side_by_side([x, beside])
-
-
-def joined(train: Texts, held: Texts) -> Texts:
-    """The rows of both, which number words alike."""
-    values = np.concatenate([train.rows.values, held.rows.values])
-    starts = np.concatenate([train.rows.starts, train.rows.starts[-1] + held.rows.starts[1:]])
-    return Texts(held.words, Ragged(values, starts))
 
 
 def fit_text_linear(
@@ -125,34 +124,47 @@ def fit_text_linear(
     return _fitted(train, held, problem, beside)
 
 
-def fit_with_own_labels(
-    texts: Sequence[Texts],
+def fit_with_topics(
+    train: Texts,
+    held: Texts,
+    others: Texts,
     targets: NDArray[Any],
     classes: int,
-    label: Callable[[Tensor, Tensor], NDArray[np.int64]],
     kinds: Sequence[str],
     beside: SparseMatrix | None = None,
-) -> FittedBoth:
-    """From rows without labels as well. texts: of the training rows, the validation rows and those
-    without labels, which number words alike; targets: of the first two; label: the labels of the
-    others, from scores of theirs and of the validation rows (rows, k) by a model of the training
-    rows alone; kinds: of n-grams. The last model learns from all rows."""
-    features, own = TextFeatures.learn(joined(joined(texts[0], texts[1]), texts[2]), kinds)
-    x = with_columns(own, beside)
-    first, known, rows = len(texts[0].rows), len(targets), len(x)
-    train, held, others = np.arange(first), np.arange(first, known), np.arange(known, rows)
-    filled = np.concatenate([targets, np.zeros((len(others), *targets.shape[1:]), np.int64)])
-    counts = torch.ones(rows, 1)
-    counts[:known] = TRUE_LABEL
-    of_labels = _best_on_held(x, _Classes(torch.from_numpy(filled), classes), train, held)
-    filled[known:] = label(of_labels.scores(x.take(others)), of_labels.scores(x.take(held)))
-    problem = _Classes(torch.from_numpy(filled), classes, counts)
-    chosen = _best_on_held(x, problem, np.concatenate([train, others]), held)
-    (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
-    weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
-    model = TextLinear(features, weights.numpy(), bias.numpy())
-    outside = x.take(held)
-    return FittedBoth(FittedLinear(model, chosen.scores(outside)), of_labels.scores(outside))
+) -> FittedTopics:
+    """With what texts without labels tell of words: a row's topics stand beside its n-grams, and
+    how much they count is chosen as the strength is. Topics are sums over words: in the end each
+    word has a weight, as in any other model. texts number words alike; targets: of the training
+    rows and then the validation rows; kinds: of n-grams; beside: other columns of these rows."""
+    problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
+    labelled = joined(train, held)
+    rows = len(labelled.rows)
+    words, every = common_words(labelled, others)
+    known = every.take(np.arange(rows))
+    blocks, parts = [words], [known]
+    if LETTERS in kinds:
+        letters, own = Block.learn(LETTERS, labelled)
+        blocks, parts = [words, letters], [known, own]
+    x = with_columns(side_by_side(parts), beside)
+    directions = topics(every)
+    place = known.times(directions)
+    size = place.square().sum(1).mean().sqrt().clamp(min=LEAST_SIZE)
+    folds = _folds(len(train.rows), rows)
+    tried = []
+    for share in SHARES:
+        own = side_by_side([x, SparseMatrix.of_dense(share**0.5 / size * place)]) if share else x
+        tried.append((_best_of_path(own, problem, folds, rows < HARDLY_ANY), share, own))
+    without = tried[0][0].cost
+    best, share, x = min(tried, key=lambda own: own[0].cost)
+    if WORSE * best.cost > without:  # no clear gain
+        best, share, x = tried[0]
+    weights, bias, of_held = _solved_whole(x, problem, best, folds, len(held.rows))
+    if share:
+        of_topics, weights = weights[-len(directions.T) :], weights[: -len(directions.T)]
+        weights[: known.width] += share**0.5 / size * directions @ of_topics
+    model = TextLinear(TextFeatures(tuple(blocks)), weights.numpy(), bias.numpy())
+    return FittedTopics(FittedLinear(model, of_held), share, without, best.cost)
 
 
 def fit_text_ridge(
@@ -183,10 +195,10 @@ def most_telling(model: TextLinear, texts: Texts, labels: Sequence[str]) -> dict
 
 
 class _Classes:
-    """One class of many, or several labels. counts (rows, 1): what each row counts for."""
+    """One class of many, or several labels."""
 
-    def __init__(self, targets: Tensor, classes: int, counts: Tensor | None = None) -> None:
-        self.targets, self.several, self.counts = targets, targets.ndim == 2, counts
+    def __init__(self, targets: Tensor, classes: int) -> None:
+        self.targets, self.several = targets, targets.ndim == 2
         goal = targets if self.several else torch.nn.functional.one_hot(targets, classes)
         self.two = classes == 2 and not self.several
         self.signs = (2 * goal - 1).float()[:, 1:] if self.two else (2 * goal - 1).float()
@@ -196,9 +208,7 @@ class _Classes:
     def path(self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]) -> Iterator[Margins]:
         """Models of these rows, with a column for each class."""
         if len(x) > BY_ROWS:
-            found = along_strengths(
-                x.take(rows), self.signs[rows], strengths, weights=self._counts_of(rows)
-            )
+            found = along_strengths(x.take(rows), self.signs[rows], strengths)
         else:
             own = x.take(rows)
             found = (
@@ -222,10 +232,7 @@ class _Classes:
         self, x: SparseMatrix, rows: Whole, strengths: Sequence[float]
     ) -> Iterator[RowWeights]:
         products = _part_of(x.row_products, rows, rows)
-        return row_weights_along(products, self.signs[rows], strengths, self._counts_of(rows))
-
-    def _counts_of(self, rows: Whole) -> Tensor | None:
-        return None if self.counts is None else self.counts[rows]
+        return row_weights_along(products, self.signs[rows], strengths)
 
     def _each_class(self, own: Tensor) -> Tensor:
         """(…, k) with a column for each class: z/2 for class 1 and −z/2 for class 0 of two."""
@@ -291,15 +298,7 @@ class _Candidate(NamedTuple):
     scores: Tensor
 
 
-class _Tried(Protocol):
-    @property
-    def cost(self) -> float: ...
-
-
-C = TypeVar("C", bound=_Tried)
-
-
-def _cheapest(path: Iterator[C]) -> C:
+def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
     """The one of the lowest cost; a path is left where it has risen clearly."""
     best = next(path)
     for own in path:
@@ -314,65 +313,44 @@ def _fitted(
     train: Texts, held: Texts, problem: _Classes | _Numbers, beside: SparseMatrix | None
 ) -> FittedLinear:
     texts = joined(train, held)
-    rows, tried = len(texts.rows), _kinds(texts)
-    folds = _folds(len(train.rows), rows)
-    out = np.concatenate([own for _, own in folds])
+    rows, folds = len(texts.rows), _folds(len(train.rows), len(texts.rows))
     best: tuple[_Candidate, TextFeatures, SparseMatrix] | None = None
-    for kinds in tried:
+    for kinds in _kinds(texts):
         features, own = TextFeatures.learn(texts, kinds)
         x = with_columns(own, beside)
-        found = _best_of_path(x, problem, folds, out, rows < HARDLY_ANY)
+        found = _best_of_path(x, problem, folds, rows < HARDLY_ANY)
         if best is None or found.cost < best[0].cost:
             best = found, features, x
     assert best is not None
     chosen, features, x = best
-    (whole,) = problem.path(x, np.arange(rows), [chosen.strength])
-    weights, bias = chosen.scale * whole.weights, chosen.scale * whole.bias
-    model = TextLinear(features, weights.numpy(), bias.numpy())
-    order = np.argsort(out, kind="stable")
-    found_held = chosen.scale * chosen.scores[torch.from_numpy(order)][-len(held.rows) :]
-    return FittedLinear(model, found_held.double())
+    weights, bias, of_held = _solved_whole(x, problem, chosen, folds, len(held.rows))
+    return FittedLinear(TextLinear(features, weights.numpy(), bias.numpy()), of_held)
+
+
+def _solved_whole(
+    x: SparseMatrix, problem: _Classes | _Numbers, chosen: _Candidate, folds: Folds, held: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights and bias by all rows, and the scores of the last rows, so many as are held, by models
+    that did not learn from them."""
+    (whole,) = problem.path(x, np.arange(len(x)), [chosen.strength])
+    order = np.argsort(np.concatenate([own for _, own in folds]), kind="stable")
+    of_held = chosen.scale * chosen.scores[torch.from_numpy(order)][-held:]
+    return chosen.scale * whole.weights, chosen.scale * whole.bias, of_held.double()
 
 
 def _best_of_path(
-    x: SparseMatrix,
-    problem: _Classes | _Numbers,
-    folds: Sequence[tuple[Whole, Whole]],
-    out: Whole,
-    quick: bool,
+    x: SparseMatrix, problem: _Classes | _Numbers, folds: Folds, quick: bool
 ) -> _Candidate:
     """The strength whose models have the lowest cost on the rows that they did not learn from."""
     strengths = problem.strengths[1::2] if quick else problem.strengths
     paths = [problem.scores_along(x, rows, own, strengths) for rows, own in folds]
+    out = np.concatenate([own for _, own in folds])
 
     def tried() -> Iterator[_Candidate]:
         for strength, *found in zip(strengths, *paths, strict=True):
             scores = torch.cat(found)
             cost, scale = problem.scaled(scores, out)
             yield _Candidate(cost, scale, strength, scores)
-
-    return _cheapest(tried())
-
-
-class _Scaled(NamedTuple):
-    """The best of a path, by the cost of rows that it did not learn from."""
-
-    cost: float
-    scale: float
-    strength: float
-    model: Margins
-
-    def scores(self, x: SparseMatrix) -> Tensor:
-        return (self.scale * self.model.scores(x)).double()
-
-
-def _best_on_held(x: SparseMatrix, problem: _Classes, rows: Whole, held: Whole) -> _Scaled:
-    outside, strengths = x.take(held), problem.strengths
-
-    def tried() -> Iterator[_Scaled]:
-        for strength, model in zip(strengths, problem.path(x, rows, strengths), strict=True):
-            cost, scale = problem.scaled(model.scores(outside), held)
-            yield _Scaled(cost, scale, strength, model)
 
     return _cheapest(tried())
 

@@ -24,7 +24,6 @@ from ensue.tasks.classify.explain import ExplainClass, run_network
 from ensue.tasks.classify.exported import exported
 from ensue.tasks.classify.learned import LearnedClasses, class_indicators
 from ensue.tasks.classify.options import OPTIONS
-from ensue.tasks.classify.own_labels import OwnLabels
 from ensue.tasks.classify.scoring import (
     ClassifierModel,
     columns_of,
@@ -34,6 +33,7 @@ from ensue.tasks.classify.scoring import (
     probabilities_of,
 )
 from ensue.tasks.classify.settings import ClassifierSettings
+from ensue.tasks.classify.word_topics import WordTopics
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.attribution import Attributions
 from ensue.tasks.explaining.encoder_heads import EncoderHeads
@@ -78,7 +78,7 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
     heads = EncoderHeads(run_network)
     transfers = RowTransfers(pooled=True, goals=class_indicators)
     averages = ClassAverages()
-    unlabelled = OwnLabels()
+    unlabelled = WordTopics()
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
