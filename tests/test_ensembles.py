@@ -166,7 +166,8 @@ def test_several_trials_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     again = package.select(rows, "s", together=True, **given)
     assert again.test == found.test
     assert len((tmp_path / "s" / OPENINGS).read_text().splitlines()) == 1
-    assert "together" in str(found)
+    assert f"together: {first.what}" in str(found)
+    assert "together: the default" not in str(found)
 
 
 def test_answers_that_have_no_mean_are_refused_by_name(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ class DataSettings(Table):
     test: list[str] = Field([], description="Test files; [] splits them off.")
     unlabelled: list[str] = Field(
         [],
-        description="Files of texts without labels, which the trained networks label: the linear "
-        "model beside them learns from these texts, too.",
+        description="Files of texts without labels: the linear model beside the networks learns "
+        "from them which words go together.",
     )
     format: Annotated[str, Expected(", ".join(["auto", *format_names()]))] = Field(
         "auto", description="File format; auto: by the ending of the file's name."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ensue.data.layout import score_text, size_text, time_text
 from ensue.escape import in_shell
+from ensue.study.selection.entries import TOGETHER
 
 if TYPE_CHECKING:
     from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
@@ -45,9 +46,12 @@ def _search_lines(selection: Selection) -> list[str]:
     """Of a search, how many trials were stopped, and which settings the winner has."""
     if not selection.search or selection.winner is None:
         return []
-    stopped = sum(bool(row.stopped) for row in selection.rows)
-    lines = [f"{stopped} of {len(selection.rows)} trials were stopped early"] if stopped else []
-    return [*lines, "", f"{selection.winner.name}: {_told(selection.changed(selection.winner))}"]
+    winner, trials = selection.winner, [own for own in selection.rows if own.name != TOGETHER]
+    stopped = sum(bool(own.stopped) for own in trials)
+    verb = "was" if stopped == 1 else "were"
+    lines = [f"{stopped} of {len(trials)} trials {verb} stopped early"] if stopped else []
+    told = winner.what if winner.name == TOGETHER else _told(selection.changed(winner))
+    return [*lines, "", f"{winner.name}: {told}"]
 
 
 def _told(settings: Mapping[str, Any]) -> str:
