@@ -31,7 +31,7 @@ from ensue.runs.messages import Message, Say
 from ensue.runs.train import adapted, train_run
 from ensue.study.selection import search as searching
 from ensue.study.selection import trial
-from ensue.study.selection.budget import Clock
+from ensue.study.selection.budget import Clock, alike
 from ensue.study.selection.entries import Entry, Selection
 from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
 from ensue.study.selection.job import TrialJob
@@ -514,15 +514,33 @@ def postgresql(folder: Path) -> Iterator[str]:
 def test_time_is_kept_back_for_the_end() -> None:
     """For the test, and before it for closing one that may be the best."""
     clock = Clock(1000.0, 600.0, ends=20.0)
-    assert (clock.last([]), clock.stops([])) == (1600 - 26, 1600 - 26 - 60)  # nothing is known yet
-    one = [Entry("a", "a", around=50.0, after=10.0)]
-    assert (clock.last(one), clock.stops(one)) == (1600 - 39, 1600 - 39 - 65)
-    long = [Entry("a", "a", around=900.0, after=300.0)]
-    assert (clock.last(long), clock.stops(long)) == (1600 - 180, 1600 - 180 - 180)
-    failed = [Entry("a", "a", around=900.0, failure="no")]
-    assert clock.stops(failed) == clock.stops([])
-    assert Clock(1000.0, 60.0).last([]) == 1060 - 2
-    assert Clock(1000.0, 600.0).last([]) == 1600 - 12
+    assert clock.last(None) == 1600 - 26
+    assert clock.stops(None, []) == 1600 - 26 - 60  # nothing is known yet
+    one = Entry("a", "a", around=50.0, after=10.0)
+    assert (clock.last(one), clock.stops(one, [one])) == (1600 - 39, 1600 - 39 - 65)
+    long = Entry("a", "a", around=900.0, after=300.0)
+    assert (clock.last(long), clock.stops(long, [long])) == (1600 - 180, 1600 - 180 - 180)
+    failed = Entry("a", "a", around=900.0, failure="no")
+    assert clock.stops(None, [failed]) == clock.stops(None, [])
+    assert Clock(1000.0, 60.0).last(None) == 1060 - 2
+    assert Clock(1000.0, 600.0).last(None) == 1600 - 12
+
+
+def test_one_slow_kind_does_not_end_a_search() -> None:
+    """As of forecasts step by step, whose answers took five minutes: the test of another winner,
+    and trials of other kinds, take what they took."""
+    quick = Entry("a", "a", score=0.5, around=50.0, after=20.0, settings={"model.family": "mixed"})
+    slow = Entry("b", "b", score=0.7, around=290.0, after=280.0, settings={"model.family": "steps"})
+    entries = [quick, slow]
+    clock = Clock(time.time() - 500.0, 1200.0)
+    assert clock.last(quick) == clock.over - 26
+    assert clock.room(quick, entries)
+    assert not Clock(time.time() - 1100.0, 1200.0).room(quick, entries)
+    assert alike(entries, {"model.family": "mixed"}) == [quick]
+    assert alike(entries, {"model.family": "steps"}) == [slow]
+    assert alike(entries, {"model.family": "other"}) == entries
+    of_quick, of_slow = (clock.stops(quick, [own]) for own in entries)
+    assert of_quick - of_slow == pytest.approx(360 - 65)
 
 
 def test_a_time_that_is_too_little_is_refused() -> None:

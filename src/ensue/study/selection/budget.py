@@ -10,12 +10,14 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from ensue.errors import OptionError
 from ensue.study.selection.entries import Entry
 from ensue.study.selection.halving import bars_of
 from ensue.study.selection.job import TrialJob
+from ensue.study.selection.space import KINDS, Settings
 
 if TYPE_CHECKING:
     from ensue.study.selection.pool import TrialPool
@@ -41,24 +43,25 @@ class Clock:
     def over(self) -> float:
         return self.began + self.seconds
 
-    def last(self, entries: Sequence[Entry]) -> float:
-        """When trials that cannot win are stopped: what is left is the test, which reads files
-        and answers them, as the end of a trial does."""
-        after = max((own.after for own in entries), default=0.0)
+    def last(self, leader: Entry | None) -> float:
+        """When trials that cannot win are stopped: what is left is the test of the winner, which
+        reads files and answers them, as the end of its trial did. leader: the best so far."""
+        after = 0.0 if leader is None else leader.after
         least = max(LEAST * self.seconds, LEAST_SECONDS)
         return self.over - min(max(SLACK * (self.ends + after), least), MOST * self.seconds)
 
-    def stops(self, entries: Sequence[Entry]) -> float:
+    def stops(self, leader: Entry | None, alike: Sequence[Entry]) -> float:
         """When the others are stopped: what surrounds the updates of a trial is needed once more,
-        to close it."""
-        known = [own.around for own in entries if not own.failure]
+        to close it. alike: trials of the same kind, or all where none was."""
+        known = _around(alike)
         kept = SLACK * max(known) if known else UNKNOWN * self.seconds
-        return self.last(entries) - min(kept, MOST * self.seconds)
+        return self.last(leader) - min(kept, MOST * self.seconds)
 
-    def room(self, entries: Sequence[Entry]) -> bool:
-        """Whether another trial can make any updates before it is stopped."""
-        known = [own.around for own in entries if not own.failure]
-        return time.time() + SLACK * max(known, default=0.0) < self.last(entries)
+    def room(self, leader: Entry | None, entries: Sequence[Entry]) -> bool:
+        """Whether another trial can make any updates before it is stopped: half of those that there
+        were could. One kind that takes long before or after its updates does not end the search."""
+        usual = median(_around(entries) or [0.0])
+        return time.time() + SLACK * usual < self.last(leader)
 
     def refuse_too_little(self) -> None:
         """An error where preparing alone has taken more than half of the time."""
@@ -71,19 +74,31 @@ class Clock:
             )
 
 
+def _around(entries: Sequence[Entry]) -> list[float]:
+    return [own.around for own in entries if not own.failure]
+
+
+def alike(entries: Sequence[Entry], settings: Settings) -> Sequence[Entry]:
+    """The trials of the same kind of network; all where there was none."""
+    kind = [settings.get(key) for key in KINDS]
+    same = [own for own in entries if [own.settings.get(key) for key in KINDS] == kind]
+    return same or entries
+
+
 def spend(own: Search, pool: TrialPool, clock: Clock) -> None:
     """Trials until the time is over; of those that it has stopped, the ones that may be the best
     are closed: their training ends where it is."""
     running: dict[int, TrialJob] = {}
     stopped: dict[int, TrialJob] = {}
     while True:
-        known = own.trials()
-        while len(running) < pool.workers and not stopped and clock.room(known):
+        known, leader = own.trials(), own.leader()
+        while len(running) < pool.workers and not stopped and clock.room(leader, known):
             number = own.free_number(running)
             settings = own.proposer.next(known, [job.settings for job in running.values()])
             job = own.job(number, settings, bars_of(known, own.found.measure))
             if job is not None:
-                until, last, best = clock.stops(known), clock.last(known), own.best_network()
+                until, last = clock.stops(leader, alike(known, settings)), clock.last(leader)
+                best = own.best_network()
                 running[number] = replace(job, until=until, last=last, best=best)
                 pool.begin(number, running[number])
         if not running:

@@ -128,6 +128,10 @@ class Search:
         there = [int(own.name.removeprefix(TRIAL)) for own in self.place.glob(f"{TRIAL}*")]
         return max([-1, *self.entries, *running, *there]) + 1
 
+    def leader(self) -> Entry | None:
+        """The best so far."""
+        return self.found.ranked(self.trials()).winner
+
     def best_network(self) -> float | None:
         """The best score of the networks of trials that came to their end."""
         ended = [own for own in self.trials() if not own.stopped]
