@@ -14,7 +14,10 @@ from ensue import Classifier
 from ensue.errors import ConfigError
 from ensue.tasks.baselines.mixture import (
     EQUAL,
+    FEW_TEXTS,
+    FIRST,
     BaselineMixture,
+    FirstGuess,
     fitted_mixture,
     fitted_numbers,
 )
@@ -78,6 +81,34 @@ def test_few_rows_move_it_little() -> None:
     few = fitted_mixture([9 * z[:4]], z[:4], targets[:4])
     many = fitted_mixture([9 * z], z, targets)
     assert abs(np.log(2 * few.network)) < abs(np.log(2 * many.network))
+
+
+def test_without_evidence_the_first_guess_stays_and_many_rows_overrule_it() -> None:
+    z, targets = draws()
+    none = fitted_mixture([0 * z[:4]], 0 * z[:4], targets[:4], FEW_TEXTS)
+    assert none == pytest.approx(FEW_TEXTS.weights)
+    equal, leaning = (fitted_mixture([z], 0 * z, targets, own) for own in (FIRST, FEW_TEXTS))
+    assert equal.network == pytest.approx(leaning.network, rel=0.15)
+
+
+def test_a_network_that_only_its_own_stop_flatters_counts_for_little() -> None:
+    """Of 100 rows that chose it among many, a network of chance alone looks as if it knew; new
+    rows are answered better by weights that begin near the linear model."""
+    draw = torch.Generator().manual_seed(1)
+    classes = torch.randint(0, 2, (4100,), generator=draw)
+    sign = 2.0 * classes - 1
+    told = sign + 1.2 * torch.randn(4100, generator=draw)
+    linear = torch.stack([-told, told], 1).double()
+    tries = [2 * torch.randn(4100, 2, generator=draw).double() for _ in range(20)]
+    held, new = slice(0, 100), slice(100, None)
+    network = max(tries, key=lambda z: int((z[held].argmax(1) == classes[held]).sum()))
+
+    def cost(first: FirstGuess) -> float:
+        found = fitted_mixture([network[held]], linear[held], classes[held], first)
+        p = found.logs(network[new], linear[new], False)
+        return float(-p[torch.arange(4000), classes[new]].mean())
+
+    assert cost(FEW_TEXTS) < cost(FIRST)
 
 
 def test_of_several_labels_each_is_weighed_by_itself() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ensue.metrics.table import CLASS_METRICS
-from ensue.tasks.baselines.mixture import fitted_mixture
+from ensue.tasks.baselines.mixture import FEW_TEXTS, fitted_mixture
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, balanced
@@ -156,8 +156,11 @@ class Classify(RowTask[ClassifierSettings, LearnedClasses]):
         columns = columns_of(validation, model)
         assert isinstance(columns.targets, np.ndarray)
         scores = [network_scores(network, columns, model) for network in model.networks]
-        linear = linear_scores(columns, model) if learned.held is None else learned.held
-        fitted = fitted_mixture(scores, linear, torch.from_numpy(columns.targets))
+        targets = torch.from_numpy(columns.targets)
+        if learned.held is None:
+            fitted = fitted_mixture(scores, linear_scores(columns, model), targets)
+        else:
+            fitted = fitted_mixture(scores, learned.held, targets, FEW_TEXTS)
         return replace(learned, mixture=fitted)
 
     # ------------------------------------------------------------- asked

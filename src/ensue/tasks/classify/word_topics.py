@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ensue.tasks.baselines.mixture import fitted_mixture
+from ensue.tasks.baselines.mixture import FEW_TEXTS, fitted_mixture
 from ensue.tasks.baselines.text_features import joined
 from ensue.tasks.baselines.text_linear import fit_with_topics, most_telling
 from ensue.tasks.classify.learned import LearnedClasses, class_targets
@@ -65,7 +65,7 @@ class WordTopics:
             learned,
             text_linear=fitted.model,
             held=fitted.held,
-            mixture=fitted_mixture(scores, fitted.held, torch.from_numpy(known[1])),
+            mixture=fitted_mixture(scores, fitted.held, torch.from_numpy(known[1]), FEW_TEXTS),
             telling=most_telling(fitted.model, joined(first, others), learned.labels.tokens),
         )
         return new, f"{told}, {found.best:.4f} with them"
