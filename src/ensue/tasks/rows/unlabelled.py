@@ -109,7 +109,7 @@ def learned_with_unlabelled(
     if how.unlabelled is None:
         return model.learned
     ability = cast("Unlabelled", model.task.unlabelled)
-    how.show(f"rows without labels to label and learn from: {len(how.unlabelled):,}")
+    how.show(f"rows without labels to learn from: {len(how.unlabelled):,}")
     found, told = ability.learned(how.unlabelled, train, validation, model)
     how.say(told)
     return found
