@@ -1,8 +1,7 @@
 """Linear models with a margin: what a support-vector machine is, for any number of classes.
 
-f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i g_i·max(0, 1 − y_ik·f_ik)² for each class k by
-itself, y = ±1, g the weights of the rows; by L-BFGS for all classes at once. Of few rows
-margin_newton.py solves the same.
+f = X·w + b, and w, b minimise ½·Σ w² + C·Σ_i max(0, 1 − y_ik·f_ik)² for each class k by itself,
+y = ±1; by L-BFGS for all classes at once. Of few rows margin_newton.py solves the same.
 """
 
 from __future__ import annotations
@@ -33,38 +32,29 @@ class Margins:
 
 
 def along_strengths(
-    x: SparseMatrix,
-    signs: Tensor,
-    strengths: Sequence[float],
-    *,
-    weights: Tensor | None = None,
+    x: SparseMatrix, signs: Tensor, strengths: Sequence[float]
 ) -> Iterator[Margins]:
     """The solution for each strength C, in rising order, each begun from the one before.
 
-    signs (rows, k): ±1; weights (rows, 1): what a row counts for."""
+    signs (rows, k): ±1."""
     k = signs.shape[1]
     w, b = torch.zeros(x.width, k), torch.zeros(k)
     for strength in strengths:
-        w, b = _solved(x, signs, strength, (w, b), weights)
+        w, b = _solved(x, signs, strength, (w, b))
         yield Margins(w, b)
 
 
 def _solved(
-    x: SparseMatrix,
-    signs: Tensor,
-    strength: float,
-    start: tuple[Tensor, Tensor],
-    weights: Tensor | None,
+    x: SparseMatrix, signs: Tensor, strength: float, start: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     w, b = (own.clone() for own in start)
-    scale = strength if weights is None else strength * weights
 
     def closure() -> Tensor:
         short = (1 - signs * (x.times(w) + b)).clamp_(min=0)
-        slope = -2 * scale * signs * short
+        slope = -2 * strength * signs * short
         w.grad = x.transposed_times(slope) + w
         b.grad = slope.sum(0)
-        return (scale * short * short).sum() + 0.5 * (w * w).sum()
+        return (strength * short * short).sum() + 0.5 * (w * w).sum()
 
     closure()
     assert w.grad is not None
