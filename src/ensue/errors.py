@@ -37,10 +37,6 @@ class DataError(EnsueError, ValueError):
     """Data that cannot be read, or cannot be learned from."""
 
 
-class UnknownColumn(DataError):
-    """A file lacks columns that are to be read."""
-
-
 class Undecided(DataError):
     """Data that can be read in several ways, and nobody said which. choices: the words that choose
     each, by what it is; on the command line they follow those of the command."""

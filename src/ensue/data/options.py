@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ensue.data.formats import format_names
 from ensue.data.rows import Place
 from ensue.data.stream import PIECE
-from ensue.errors import OptionError, UnknownColumn, unknown
+from ensue.errors import DataError, OptionError, unknown
 
 ALL = ("*",)
 DECIMALS = (".", ",")
@@ -134,7 +134,7 @@ def require(
     missing = [name for name in dict.fromkeys(needed) if name not in names]
     if missing:
         lines = [f"{place}: {unknown('column', name, names)}" for name in missing]
-        raise UnknownColumn("\n".join([*lines, hint] if hint else lines))
+        raise DataError("\n".join([*lines, hint] if hint else lines))
 
 
 def needed_columns(options: ReadOptions) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, OptionError, UnknownColumn
+from ensue.errors import DataError, OptionError
 from ensue.files.attempt import add_note
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.rows.reading import asked_rows
@@ -38,7 +38,7 @@ def unlabelled_in_files(
     rows = asked_rows(content, data, data.unlabelled, on_bad_row)
     try:
         return _part(task, model, rows, train, FILES)
-    except UnknownColumn as problem:
+    except DataError as problem:
         add_note(
             problem,
             f"{FILES}: texts stand in the column of the same name as in training, or a line each "
