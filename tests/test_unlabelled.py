@@ -22,9 +22,9 @@ from ensue.runs.config import RunConfig
 from ensue.tasks.baselines import text_linear
 from ensue.tasks.baselines.margin import Margins
 from ensue.tasks.baselines.sparse import SparseMatrix
-from ensue.tasks.baselines.text_features import LETTERS, WORDS, Texts, joined
+from ensue.tasks.baselines.text_features import LETTERS, WORDS, Texts, joined, spelled_ngrams
 from ensue.tasks.baselines.text_linear import fit_with_topics
-from ensue.tasks.baselines.topics import common_words, topics
+from ensue.tasks.baselines.topics import agreement, common_words, halves, topics
 
 SMALL: dict[str, Any] = {
     "model": {"hidden_size": 4, "embedding_size": 4},
@@ -160,29 +160,65 @@ PARTS = [words(text for text, _ in own) for own in (LABELLED, HELD)] + [words(MO
 CLASSES = np.array([int(label == "good") for _, label in (*LABELLED, *HELD)])
 
 
-def test_topics_are_the_directions_of_the_largest_singular_values() -> None:
+def test_topics_are_what_both_halves_of_a_text_have_in_common() -> None:
+    """The eigenvectors of M = Σ (a·bᵀ + b·aᵀ)/2 with the largest eigenvalues, a and b less their
+    means; what each half has by itself is as large, and is not among them."""
     draw = np.random.default_rng(2)
-    dense = draw.normal(size=(80, 4)) @ draw.normal(size=(4, 30)) + 0.01 * draw.normal(
-        size=(80, 30)
-    )
-    x = SparseMatrix.of_dense(torch.from_numpy(dense))
-    found = topics(x).double().numpy()
-    wanted = np.linalg.svd(dense)[2][:4].T
-    assert found.shape == (30, 4)
-    np.testing.assert_allclose(found.T @ found, np.eye(4), atol=1e-4)
-    np.testing.assert_allclose(found @ found.T, wanted @ wanted.T, atol=1e-3)
+    both, apart = draw.normal(size=(400, 4)), draw.normal(size=(2, 400, 4))
+    shown, hidden = draw.normal(size=(2, 4, 30))
+    dense = [3 + both @ shown + own @ hidden for own in apart]
+    values, found = agreement(*(SparseMatrix.of_dense(torch.from_numpy(own)) for own in dense))
+    one, other = (own - own.mean(0) for own in dense)
+    true, vectors = np.linalg.eigh((one.T @ other + other.T @ one) / 2)
+    np.testing.assert_allclose(values[:4], true[::-1][:4], rtol=1e-3)
+    wanted, own = vectors[:, ::-1][:, :4], found[:, :4].double().numpy()
+    np.testing.assert_allclose(own @ own.T, wanted @ wanted.T, atol=1e-2)
+    assert float(values[4]) < 0.3 * float(values[3])
 
 
 def test_matrices_without_rank_have_fewer_topics() -> None:
-    one = SparseMatrix.of_dense(torch.ones(60, 5))
-    assert topics(one).shape == (5, 1)
-    assert bool(topics(SparseMatrix.of_dense(torch.zeros(60, 5))).isfinite().all())
+    rows = torch.tensor([[1.0], [2.0]]).repeat(30, 5)
+    values, found = agreement(*[SparseMatrix.of_dense(rows)] * 2)
+    assert (values.shape, found.shape) == ((1,), (5, 1))
+    for same in (torch.zeros(60, 5), torch.ones(60, 5)):
+        values, found = agreement(*[SparseMatrix.of_dense(same)] * 2)
+        assert bool(values.isfinite().all() & found.isfinite().all())
+    few = words(["film cast"])
+    assert bool(topics(common_words(few, few)[0], few).isfinite().all())
+
+
+def test_a_text_is_cut_in_the_middle() -> None:
+    given = ["a film with the cast", "film", "cast plot"]
+    texts = words([*given, ""])
+    first, second = (
+        [[h.words[n] for n in row] for row in map(h.rows.row, range(4))] for h in halves(texts)
+    )
+    assert first == [["a", "film"], [], ["cast"], []]
+    assert second == [["with", "the", "cast"], ["film"], ["plot"], []]
+
+
+def test_topics_tell_words_apart_that_go_on_with_each_other() -> None:
+    """Words of like tone stand in both halves of a text: the first topic has one sign for each."""
+    block, _ = common_words(PARTS[0], PARTS[2])
+    found = topics(block, joined(PARTS[0], PARTS[2]))[:, 0]
+    spelled = spelled_ngrams(PARTS[2], block.hashes)
+    weight = {
+        spelled[int(own)]: float(w)
+        for own, w in zip(block.hashes, found, strict=True)
+        if int(own) in spelled
+    }
+    tones = [
+        np.mean([weight[word] for told in (UNTOLD, HINTED) for word in told[label]])
+        for label in TOLD
+    ]
+    assert tones[0] * tones[1] < 0
+    assert min(map(abs, tones)) > 3 * max(abs(weight[word]) for word in REST)
 
 
 def test_words_are_kept_that_have_labels_or_are_not_rare() -> None:
     few, others = words(["film cast"]), words(["superb film"] * 5 + ["dreary plot"])
     block, x = common_words(few, others)
-    assert (len(x), x.width) == (7, len(block.hashes))
+    assert (len(x), x.width) == (1, len(block.hashes))
     assert x.width == 5  # film, cast, film cast; superb, superb film; not what stands once
 
 

@@ -140,16 +140,15 @@ def fit_with_topics(
     problem = _Classes(torch.from_numpy(np.asarray(targets, np.int64)), classes)
     labelled = joined(train, held)
     rows = len(labelled.rows)
-    words, every = common_words(labelled, others)
-    known = every.take(np.arange(rows))
+    words, known = common_words(labelled, others)
     blocks, parts = [words], [known]
     if LETTERS in kinds:
         letters, own = Block.learn(LETTERS, labelled)
         blocks, parts = [words, letters], [known, own]
     x = with_columns(side_by_side(parts), beside)
-    directions = topics(every)
+    directions = topics(words, joined(labelled, others))
     place = known.times(directions)
-    size = place.square().sum(1).mean().sqrt().clamp(min=LEAST_SIZE)
+    size = place.var(0, correction=0).sum().sqrt().clamp(min=LEAST_SIZE)
     folds = _folds(len(train.rows), rows)
     tried = []
     for share in SHARES:
