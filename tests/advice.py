@@ -252,6 +252,9 @@ TABLE = [
            "{typed} {0} lm"),
     Advice("expected a run, a model or a file, got {}: there is none",
            f"train films.csv --base nosuch --run m5 {DRY}", ENSUE, "{0}"),
+    Advice("a base is trained first, `ensue pretrain {} --run NAME`, and then named",
+           f"train films.csv --base films.csv --run m6 {DRY}", r"`ensue (pretrain \S+ --run) NAME`",
+           f"{{0}} base {DRY}"),
     Advice("this run has no base to compare with", "study labels run --labels 10",
            r"trained with (--base)", f"train films.csv {{0}} lm --run m3 {DRY}"),
     # --- many processes, other targets ----------------------------------------------------------

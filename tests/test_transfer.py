@@ -197,6 +197,16 @@ def test_a_base_that_is_not_there_is_named(tmp_path: Path) -> None:
         Classifier(base=tmp_path / "nowhere").fit(ROWS)
 
 
+def test_a_file_of_data_is_no_base(tmp_path: Path) -> None:
+    """It was read as word vectors, with a problem for each of its lines."""
+    (tmp_path / "few.csv").write_text("text,label\na fine film,good\n")
+    with pytest.raises(
+        OptionError,
+        match=r"base: expected a run.* got .*few\.csv, a file of data \(csv\); a base is",
+    ):
+        Classifier(base=tmp_path / "few.csv").fit(ROWS)
+
+
 # --- F3, F4: what learns, when, and at which rate ----------------------------------------------
 
 

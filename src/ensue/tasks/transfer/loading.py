@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ensue.data.formats import endings
 from ensue.errors import OptionError, RunError
 from ensue.escape import in_shell
 from ensue.files.run_folder import RunFolder
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 # How a file is read, by the end of its name; any other has word vectors.
 READERS: Mapping[str, Callable[[str], Pretrained]] = {".safetensors": weights_base}
+TEXT = "text"  # the format of data whose endings word vectors have as well
 NAME_THE_CELL = "name the cell for this training too, --set model.cell=FILE:NAME"
 
 
@@ -73,6 +75,13 @@ def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:
         )
     if place.is_dir():
         return _model(path, model)
+    data = endings().get(place.suffix, TEXT)
+    if data != TEXT:
+        raise OptionError(
+            f"base: expected a run, a model, word vectors or weights, got {path}, a file of data "
+            f"({data}); a base is trained first, `ensue pretrain {in_shell(path)} --run NAME`, and "
+            "then named"
+        )
     return READERS.get(place.suffix, vectors_base)(path)
 
 
