@@ -32,7 +32,11 @@ SMALL: dict[str, Any] = {
 }
 TOLD = {"good": ["fine", "warm", "witty"], "bad": ["dull", "cold", "bland"]}  # with labels
 UNTOLD = {"good": ["superb", "tender", "bright"], "bad": ["dreary", "clumsy", "stale"]}
-HINTED = {"good": ["lively", "moving"], "bad": ["tired", "hollow"]}  # validation has them as well
+SPELLED = random.Random(5)
+HINTED = {  # validation has them as well, each hardly ever twice
+    own: ["".join(SPELLED.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20)]
+    for own in TOLD
+}
 REST = ["film", "cast", "plot", "scene", "a", "the", "of", "with"]
 
 
@@ -48,7 +52,7 @@ def texts(words: Sequence[dict[str, list[str]]], count: int, seed: int) -> list[
 
 
 LABELLED = texts([TOLD], 60, 1)
-HELD = [*texts([TOLD], 10, 2), *texts([HINTED], 10, 2)]
+HELD = [*texts([TOLD], 10, 2), *texts([HINTED], 30, 2)]
 MORE = [  # what goes with the words that are told
     text for words in (UNTOLD, HINTED) for text, _ in texts([TOLD, words], 150, 3)
 ]
@@ -105,12 +109,20 @@ def test_long_texts_are_no_names_of_files() -> None:
     assert Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=long).fitted
 
 
+def test_halves_of_characters_are_texts_like_any_other() -> None:
+    """Halves of surrogate pairs, as JSON can have them, had been an error of the encoding."""
+    rows = [(f"{text} \ud800", label) for text, label in LABELLED]
+    found = Classifier(**SMALL).fit(rows, HELD, unlabelled=["\ud800 fine", *MORE])
+    assert right(found) > 0.9
+    assert found.predict(["\ud800 superb"])[0].label in TOLD
+
+
 def test_texts_that_tell_nothing_are_not_said_to_help() -> None:
     said: list[str] = []
     watchers: list[Any] = [lambda row: said.append(getattr(row, "text", ""))]
     for nothing in ([""] * 2, ["zzz qqq xxx vvv"]):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=nothing, watchers=watchers)
-        assert said[-1].endswith("no lower with them, so they are left out"), said[-1]
+        assert said[-1].endswith("not clearly lower with them, so they are left out"), said[-1]
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -135,7 +147,7 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
     answers = found.predict([text for text, _ in TEST])
     assert np.mean([a.labels == (own,) for a, (_, own) in zip(answers, TEST, strict=True)]) > 0.9
     rows = [{"review": text, "stars": label, "price": 1.0} for text, label in LABELLED]
-    more = [{"review": text, "price": 2.0} for text in MORE]
+    more = [{"review": text} for text in MORE]  # columns beside the text are not needed
     roles = {"text": "review", "label": "stars", "columns": "price"}
     held_rows = [{"review": text, "stars": label, "price": 1.0} for text, label in HELD]
     framed = Classifier(**SMALL).fit(
@@ -149,7 +161,12 @@ def test_several_labels_and_columns_beside_the_text_are_learned_with_them() -> N
 
 
 def words(rows: Iterable[str]) -> Texts:
-    known = sorted({word for own in (*LABELLED, *HELD) for word in own[0].split()} | {*UNSEEN})
+    return numbered(
+        rows, sorted({word for text, _ in (*LABELLED, *HELD) for word in text.split()} | {*UNSEEN})
+    )
+
+
+def numbered(rows: Iterable[str], known: list[str]) -> Texts:
     cut = [[known.index(word) for word in row.split()] for row in rows]
     starts = np.cumsum([0, *map(len, cut)])
     return Texts(known, Ragged(np.concatenate(cut).astype(np.int32), starts))
@@ -207,10 +224,7 @@ def test_topics_tell_words_apart_that_go_on_with_each_other() -> None:
         for own, w in zip(block.hashes, found, strict=True)
         if int(own) in spelled
     }
-    tones = [
-        np.mean([weight[word] for told in (UNTOLD, HINTED) for word in told[label]])
-        for label in TOLD
-    ]
+    tones = [np.mean([weight[word] for word in UNTOLD[label]]) for label in TOLD]
     assert tones[0] * tones[1] < 0
     assert min(map(abs, tones)) > 3 * max(abs(weight[word]) for word in REST)
 
@@ -264,6 +278,38 @@ def test_a_row_is_scored_by_models_that_never_saw_its_label(
         torch.testing.assert_close(one, two, atol=1e-6, rtol=0)
 
 
+def of_other_subjects(seed: int) -> list[Texts]:
+    """24, 8 and 800 texts of four subjects, which are most of what their words tell, and of two
+    tones, one for each label, which are rare where there is none."""
+    draw = random.Random(seed)
+
+    def some(count: int) -> list[str]:
+        return ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count)]
+
+    tones, rest, subjects = [some(60), some(60)], some(500), [some(60) for _ in range(4)]
+
+    def text(label: int, share: float) -> str:
+        own = draw.choice(subjects)
+        among, shares = [tones[label], own, own + rest], [share, 0.3, 0.7 - share]
+        return " ".join(draw.choice(*draw.choices(among, shares)) for _ in range(25))
+
+    parts = [[text(k % 2, 0.12) for k in range(count)] for count in (24, 8)]
+    parts.append([text(draw.randrange(2), 0.05) for _ in range(800)])
+    known = [*tones[0], *tones[1], *rest, *(word for own in subjects for word in own)]
+    return [numbered(own, known) for own in parts]
+
+
+def test_few_rows_are_not_enough_to_say_that_topics_help() -> None:
+    """Of 32 rows any two models differ by a hundredth of their cost: subjects that have nothing to
+    do with the labels had been taken in in every third case, and cost 5 to 16 points."""
+    labels = np.arange(32) % 2
+    found = [
+        fit_with_topics(*of_other_subjects(seed), labels, 2, [WORDS, LETTERS])
+        for seed in range(100, 112)
+    ]
+    assert sum(own.share > 0 for own in found) <= 2
+
+
 def test_topics_without_a_clear_gain_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_linear, "WORSE", 1e9)
     said: list[str] = []
@@ -271,7 +317,7 @@ def test_topics_without_a_clear_gain_are_left_out(monkeypatch: pytest.MonkeyPatc
     found = Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=MORE, watchers=watchers)
     assert right(found) < 0.7
     assert "300 rows without labels" in said[-1]
-    assert said[-1].endswith("no lower with them, so they are left out")
+    assert said[-1].endswith("not clearly lower with them, so they are left out")
 
 
 # --- as a command ---------------------------------------------------------------------------------
@@ -301,7 +347,7 @@ def test_a_run_keeps_its_files_and_comes_out_the_same(ensue: Ensue, tmp_path: Pa
         assert "300 rows without labels: cost of the linear model" in err
     config = RunConfig.read(tmp_path / "one/config.toml")
     assert config.data.unlabelled == [str(tmp_path / "more.csv")]
-    assert "20 to validate, 300 without labels" in (tmp_path / "one/card.md").read_text()
+    assert "40 to validate, 300 without labels" in (tmp_path / "one/card.md").read_text()
     one, two = (tmp_path / run / "model/arrays.safetensors" for run in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
     assert right(package.load(tmp_path / "one")) > 0.95
@@ -363,12 +409,16 @@ def test_python_refuses_it_too() -> None:
         Regressor(**SMALL).fit([("a", 1.0), ("b", 2.0)] * 6, unlabelled=["c"])
     refused = {
         "a text": r"or a file that is there, got 'a text'; one text alone is \[text\]",
-        3: "expected a list of texts, got 3",
+        3: "expected a list of texts, or a data frame, got 3",
+        ("nosuch.csv",): r"expected texts, or files that are there, got 'nosuch\.csv': no such",
+        (__file__, "nosuch.csv"): "got 'nosuch.csv': no such file",
         tuple(LABELLED): r"got pairs such as .*; leave out the labels: \[text for text, label in",
     }
     for given, told in refused.items():
         with pytest.raises(OptionError, match=told):
             Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=given)
+    with pytest.raises(OptionError, match=r"or a data frame, got \{'review': "):
+        Classifier(**SMALL).fit(LABELLED, HELD, unlabelled={"review": MORE})
     with pytest.raises(DataError, match="expected rows without labels, got none"):
         Classifier(**SMALL).fit(LABELLED, HELD, unlabelled=[])
     with pytest.raises(ConfigError, match=r"data\.unlabelled: learned from by classify; expected"):

@@ -179,7 +179,8 @@ def _word_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
 
 def _letter_ngrams(texts: Texts) -> tuple[Whole, Hashes, Whole]:
     """The same of letters, of each row's different words, a space at both ends of a word."""
-    codes = np.frombuffer("".join(f" {w} " for w in texts.words).encode("utf-32-le"), np.uint32)
+    spaced = "".join(f" {word} " for word in texts.words)
+    codes = np.frombuffer(spaced.encode("utf-32-le", "surrogatepass"), np.uint32)
     starts = np.cumsum([0, *(len(word) + 2 for word in texts.words)])
     sizes = enumerate(hashed_ngrams(Ragged(codes, starts), LONGEST[LETTERS]), 1)
     found = [(own, word) for n, (own, word, _) in sizes if n >= SHORTEST[LETTERS]]

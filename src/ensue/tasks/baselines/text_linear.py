@@ -44,6 +44,7 @@ FOLDS, SEED = 5, 1
 SHARES = (0.0, 1.0, 4.0, 16.0)  # of topics, beside n-grams of size 1
 LEAST_SIZE = 1e-6  # that topics are divided by
 TELLING = 50  # n-grams that are kept as words
+SURE = 2.0  # standard errors that a gain by topics is above nothing
 WORSE = 1.01  # a path ends where the cost is so much above its lowest
 
 Whole = NDArray[np.int64]
@@ -154,16 +155,16 @@ def fit_with_topics(
     for share in SHARES:
         own = side_by_side([x, SparseMatrix.of_dense(share**0.5 / size * place)]) if share else x
         tried.append((_best_of_path(own, problem, folds, rows < HARDLY_ANY), share, own))
-    without = tried[0][0].cost
+    plain = tried[0][0]
     best, share, x = min(tried, key=lambda own: own[0].cost)
-    if WORSE * best.cost > without:  # no clear gain
+    if not _clearly_lower(best, plain, problem, folds):
         best, share, x = tried[0]
     weights, bias, of_held = _solved_whole(x, problem, best, folds, len(held.rows))
     if share:
         of_topics, weights = weights[-len(directions.T) :], weights[: -len(directions.T)]
         weights[: known.width] += share**0.5 / size * directions @ of_topics
     model = TextLinear(TextFeatures(tuple(blocks)), weights.numpy(), bias.numpy())
-    return FittedTopics(FittedLinear(model, of_held), share, without, best.cost)
+    return FittedTopics(FittedLinear(model, of_held), share, plain.cost, best.cost)
 
 
 def fit_text_ridge(
@@ -240,19 +241,24 @@ class _Classes:
     def scaled(self, scores: Tensor, rows: Whole) -> tuple[float, float]:
         """The lowest mean cost of the scores times a number, and that number."""
         targets = self.targets[torch.from_numpy(rows)]
-        costs = [float(self._cost(scale * scores, targets)) for scale in SCALES]
+        costs = [float(self._costs(scale * scores, targets).mean()) for scale in SCALES]
         best = int(np.argmin(costs))
         return costs[best], float(SCALES[best])
 
-    def _cost(self, scores: Tensor, targets: Tensor) -> Tensor:
+    def row_costs(self, scores: Tensor, rows: Whole) -> Tensor:
+        """(rows,) of scores that are scaled."""
+        return self._costs(scores, self.targets[torch.from_numpy(rows)])
+
+    def _costs(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Targets of n rows and k classes are (n + 1)/(n + k) sure, so that few rows that are all
         answered rightly do not ask for ever surer answers (Platt 1999)."""
         if self.several:
             doubt = 1 / (len(targets) + 2)
             wrong, right = (softplus((1 - 2 * own) * scores) for own in (1 - targets, targets))
-            return ((1 - doubt) * right + doubt * wrong).sum(1).mean()
+            return ((1 - doubt) * right + doubt * wrong).sum(1)
         classes = scores.shape[1]
-        return cross_entropy(scores, targets, label_smoothing=classes / (len(targets) + classes))
+        doubt = classes / (len(targets) + classes)
+        return cross_entropy(scores, targets, reduction="none", label_smoothing=doubt)
 
 
 class _Numbers:
@@ -306,6 +312,16 @@ def _cheapest(path: Iterator[_Candidate]) -> _Candidate:
         elif own.cost > WORSE * best.cost:
             break
     return best
+
+
+def _clearly_lower(one: _Candidate, other: _Candidate, problem: _Classes, folds: Folds) -> bool:
+    """Whether the cost of one is lower by a hundredth, and by more than chance would have it: that
+    of few rows differs by as much between any two models."""
+    rows = np.concatenate([own for _, own in folds])
+    mine, others = (problem.row_costs(own.scale * own.scores, rows) for own in (one, other))
+    gain = others - mine
+    chance = float(gain.std()) / len(rows) ** 0.5
+    return WORSE * one.cost <= other.cost and float(gain.mean()) > SURE * chance
 
 
 def _fitted(

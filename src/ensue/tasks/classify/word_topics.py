@@ -57,7 +57,7 @@ class WordTopics:
             "topics of all texts"
         )
         if not found.share:
-            return learned, f"{told}, no lower with them, so they are left out"
+            return learned, f"{told}, not clearly lower with them, so they are left out"
         columns = columns_of(replace(validation, labels=None), model)
         scores = [network_scores(network, columns, model) for network in model.networks]
         fitted = found.linear

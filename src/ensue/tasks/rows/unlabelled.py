@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ensue.data.formats import endings
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
@@ -34,8 +35,9 @@ def unlabelled_in_files(
     if not data.unlabelled:
         return None
     task = _able(model, FILES)
-    content = task.asked_content(data, model)
-    rows = asked_rows(content, data, data.unlabelled, on_bad_row)
+    alone = _text_alone(data)
+    content = task.asked_content(alone, model)
+    rows = asked_rows(content, alone, data.unlabelled, on_bad_row)
     try:
         return _part(task, model, rows, train, FILES)
     except DataError as problem:
@@ -73,13 +75,33 @@ def _rows_of_table(
 
     given = TableGiven.of(table, task)
     assert given is not None
-    data = given.settings(question_roles(model, given, {}))
+    data = _text_alone(given.settings(question_roles(model, given, {})))
     return asked_rows(task.asked_content(data, model), data, [given.name], None, given.origin)
 
 
+def _text_alone(data: DataSettings) -> DataSettings:
+    """Columns beside the text tell nothing of words: files without labels need not have them."""
+    return data.model_copy(update={"columns": []})
+
+
 def _file_names(inputs: Any) -> bool:
-    listed = isinstance(inputs, list | tuple) and bool(inputs)
-    return listed and all(isinstance(p, str | Path) and isfile(p) for p in inputs)
+    """Whether these are names of files, all of them; one that is not there is refused."""
+    if not isinstance(inputs, list | tuple) or not inputs:
+        return False
+    known = endings()
+
+    def named(own: Any) -> bool:
+        text = str(own) if isinstance(own, str | Path) else " "
+        return isfile(text) or (" " not in text and Path(text).suffix in known)
+
+    if not all(map(named, inputs)):
+        return False
+    if missing := [str(own) for own in inputs if not isfile(own)]:
+        raise OptionError(
+            f"{GIVEN}: expected texts, or files that are there, got {missing[0][:SHOWN]!r}: no "
+            "such file"
+        )
+    return True
 
 
 def _inputs_alone(inputs: Any) -> list[Any]:
@@ -89,8 +111,10 @@ def _inputs_alone(inputs: Any) -> list[Any]:
             f"{GIVEN}: expected a list of texts, a data frame, or a file that is there, got "
             f"{str(inputs)[:SHOWN]!r}; one text alone is [text]"
         )
-    if not isinstance(inputs, Iterable):
-        raise OptionError(f"{GIVEN}: expected a list of texts, got {inputs!r}")
+    if not isinstance(inputs, Iterable) or isinstance(inputs, Mapping):
+        raise OptionError(
+            f"{GIVEN}: expected a list of texts, or a data frame, got {repr(inputs)[:SHOWN]}"
+        )
     found = list(inputs)
     if any(isinstance(own, tuple) for own in found):
         raise OptionError(
