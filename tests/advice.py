@@ -252,6 +252,8 @@ TABLE = [
            "{typed} {0} lm"),
     Advice("expected a run, a model or a file, got {}: there is none",
            f"train films.csv --base nosuch --run m5 {DRY}", ENSUE, "{0}"),
+    Advice("expected the folder of a run or of a saved model, got one of neither",
+           f"train films.csv --base . --run m7 {DRY}", ENSUE, "{0}"),
     Advice("a base is trained first, `ensue pretrain {} --run NAME`, and then named",
            f"train films.csv --base films.csv --run m6 {DRY}", r"`ensue (pretrain \S+ --run) NAME`",
            f"{{0}} base {DRY}"),

@@ -207,6 +207,15 @@ def test_a_file_of_data_is_no_base(tmp_path: Path) -> None:
         Classifier(base=tmp_path / "few.csv").fit(ROWS)
 
 
+def test_a_folder_that_is_no_model_is_no_base(tmp_path: Path) -> None:
+    """Both had been told to be trained again."""
+    with pytest.raises(RunError, match="expected the folder of a run or of a saved model"):
+        Classifier(base=tmp_path).fit(ROWS)
+    (tmp_path / "config.toml").write_text("")
+    with pytest.raises(RunError, match=r"not finished.*; `ensue train --run \S+` resumes it"):
+        Classifier(base=tmp_path).fit(ROWS)
+
+
 # --- F3, F4: what learns, when, and at which rate ----------------------------------------------
 
 

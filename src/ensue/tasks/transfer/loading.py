@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ensue.data.formats import endings
 from ensue.errors import OptionError, RunError
 from ensue.escape import in_shell
+from ensue.files.atomic_folder import MANIFEST
 from ensue.files.run_folder import RunFolder
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.cell_name import cell_references
@@ -89,6 +90,14 @@ def _model(path: str, model: Model[Any, Any, Any]) -> Pretrained:
     """The encoder of a run's model, or of a saved one."""
     run = RunFolder(path)
     run.check_weights()
+    if not run.model.is_dir() and not (run.path / MANIFEST).exists():
+        raise RunError(
+            f"{path}: this run is not finished, and has no model to begin from yet; `ensue train "
+            f"--run {in_shell(path)}` resumes it"
+            if run.config.is_file()
+            else f"{path}: expected the folder of a run or of a saved model, got one of neither; "
+            "`ensue runs` lists runs"
+        )
     saved = read_model(run.model if run.model.is_dir() else run.path)
     if saved.kind not in TASKS:
         raise RunError(f"{path}: unknown kind of model {saved.kind!r}")
