@@ -301,13 +301,13 @@ def of_other_subjects(seed: int) -> list[Texts]:
 
 def test_few_rows_are_not_enough_to_say_that_topics_help() -> None:
     """Of 32 rows any two models differ by a hundredth of their cost: subjects that have nothing to
-    do with the labels had been taken in in every third case, and cost 5 to 16 points."""
+    do with the labels had been taken in in half of these cases, and cost 5 to 16 points."""
     labels = np.arange(32) % 2
     found = [
         fit_with_topics(*of_other_subjects(seed), labels, 2, [WORDS, LETTERS])
-        for seed in range(100, 112)
+        for seed in range(100, 106)
     ]
-    assert sum(own.share > 0 for own in found) <= 2
+    assert sum(own.share > 0 for own in found) <= 1
 
 
 def test_topics_without_a_clear_gain_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
