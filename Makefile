@@ -1,11 +1,14 @@
 # Every word sets up .venv by itself, once, and again when pyproject.toml or
-# constraints.txt have changed.
+# constraints.txt have changed: `make demo` installs Ensue, the other words its tools as well.
 
 VENV := .venv
 PY := $(VENV)/bin/python
-# The stamp is named after the folder: a tree copied together with its .venv is set up anew,
-# since that .venv would run the code of the tree it came from.
-READY := $(VENV)/ready-$(shell pwd | cksum | cut -d ' ' -f 1)
+# The stamps are named after the folder: a tree copied together with its .venv is set up again,
+# since that .venv would run the code of the tree it came from. BASE: Ensue is installed and runs;
+# READY: so is all that tests, documentation and measurements need.
+FOLDER := $(shell pwd | cksum | cut -d ' ' -f 1)
+BASE := $(VENV)/base-$(FOLDER)
+READY := $(VENV)/ready-$(FOLDER)
 # Tests start hundreds of processes: the code is compiled once for all of them, wherever the
 # environment says that nothing is to be kept.
 TESTING := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1
@@ -39,7 +42,7 @@ help:
 	@echo
 	@echo 'PYTHON=...   the Python that .venv is made from (3.11 or newer; make clean first)'
 
-demo: $(READY)
+demo: $(BASE)
 	@$(VENV)/bin/ensue demo $(ARGS)
 
 test: $(READY)
@@ -127,11 +130,14 @@ bench-peers: $(READY)
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(AUDIT) build dist .hypothesis .faults .mutants .mypy_cache .pytest_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# `unfinished` stands in .venv from its first moment until all is installed; a set-up that
-# was interrupted is therefore thrown away, and a .venv that somebody else made is used.
-$(READY): pyproject.toml constraints.txt $(shell test -x $(PY) || echo again)
+# `unfinished` stands in .venv from its first moment until Ensue is installed, and again while its
+# tools are; a set-up that was interrupted is therefore thrown away and made again, and a .venv that
+# somebody else made is used.
+WHOLE := test -x $(PY) && test ! -e $(VENV)/unfinished
+
+$(BASE): pyproject.toml constraints.txt $(shell $(WHOLE) || echo again)
 	@if [ -e $(VENV)/unfinished ] || ! $(PY) -c 'import pip; $(NEW_ENOUGH)' 2>/dev/null; then \
 	    $(find-python); \
 	    echo "Making $(VENV) with $$python" >&2; \
@@ -139,9 +145,42 @@ $(READY): pyproject.toml constraints.txt $(shell test -x $(PY) || echo again)
 	    "$$python" -m venv $(VENV) || exit 1; \
 	fi
 	@touch $(VENV)/unfinished
-	@echo 'Installing Ensue and its tools; torch is the large part (minutes, once)' >&2
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' >&2
-	@rm -f $(VENV)/ready-* && mv $(VENV)/unfinished $@ && touch $@
+	@echo 'Installing Ensue; torch is the large part (about 200 MB, once)' >&2
+	@$(call install,.)
+	@rm -f $(VENV)/base-* $(VENV)/ready-* && mv $(VENV)/unfinished $@ && touch $@
+
+$(READY): $(BASE)
+	@touch $(VENV)/unfinished
+	@echo 'Installing the tools for tests, documentation and measurements (minutes, once)' >&2
+	@$(call install,.[dev])
+	@mv $(VENV)/unfinished $@ && touch $@
+
+# Installs with pip and says how far it is: by pip's own progress bar in a terminal, elsewhere by a
+# line for each package as it arrives, from an index, the cache or a folder.
+INSTALL := PYTHONUNBUFFERED=1 $(PY) -m pip install --disable-pip-version-check -c constraints.txt
+define install
+if [ -t 2 ]; then $(INSTALL) -e '$(1)' >&2; \
+else \
+    { $(INSTALL) --progress-bar off -e '$(1)' || touch $(VENV)/failed; } | { $(say-arrivals); } >&2; \
+    test ! -e $(VENV)/failed; \
+fi
+endef
+# What pip says, read line by line: awk and sed may wait for more of it.
+define say-arrivals
+count=0; \
+while read -r word file rest; do \
+    case "$$word $$file" in \
+    "Downloading "* | "Processing "*) ;; \
+    "Using cached") file=$${rest%% *}; rest=$${rest#* } ;; \
+    "Installing collected") set -- $$rest; echo "  writing $$(($$# - 1)) packages to $(VENV)" ;; \
+    *) continue ;; \
+    esac; \
+    case "$$file" in *.whl | *.tar.gz | *.zip) ;; *) continue ;; esac; \
+    count=$$((count + 1)); name=$${file##*/}; name=$${name%%-cp3*}; name=$${name%%-py[23]*}; \
+    case "$$rest" in "(from "*) rest= ;; esac; \
+    echo "  $$count. $$name$${rest:+ $$rest}"; \
+done
+endef
 
 # Leaves the first Python that is new enough and can make a venv in $python, or says why none.
 define find-python

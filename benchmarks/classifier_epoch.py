@@ -32,11 +32,12 @@ from ensue.layers import step_mask
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import RecurrentEncoder
 from ensue.tasks.blocks.heads import CategoricalHead
-from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
 from ensue.tasks.rows.part import shortened
 from ensue.tasks.rows.source import SequenceSource
+from ensue.tasks.supervised.inputs.text import TextReader
+from ensue.tasks.supervised.network import LabelledBatch, SupervisedNetwork
 
 HIDDEN, EMBEDDING, LONGEST, ROWS = 128, 100, 400, 32
 
@@ -68,7 +69,7 @@ def ours(words: int) -> nn.Module:
     embed = Embed([Words(words, EMBEDDING)])
     encoder = RecurrentEncoder(EMBEDDING, cell="LSTM", hidden_size=HIDDEN, bidirectional=True)
     pooling = Pooling("max", encoder.output_size, encoder.final_size)
-    return PooledNetwork(embed, encoder, pooling, CategoricalHead(2))
+    return SupervisedNetwork(TextReader(embed, encoder, pooling), CategoricalHead(2))
 
 
 def stepper(model: nn.Module) -> Callable[[Columns, np.ndarray], None]:
@@ -76,8 +77,10 @@ def stepper(model: nn.Module) -> Callable[[Columns, np.ndarray], None]:
     optimiser = torch.optim.Adam(model.parameters(), fused=True)
 
     def step(columns: Columns, rows: np.ndarray) -> None:
-        batch = collate(columns, rows)
-        cost, _ = model(batch, {})
+        inputs = collate(columns, rows)
+        assert inputs.targets is not None
+        labelled = LabelledBatch(inputs, inputs.targets, len(rows))
+        cost, _ = model(labelled if isinstance(model, SupervisedNetwork) else inputs, {})
         (cost / len(rows)).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()

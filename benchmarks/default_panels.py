@@ -91,7 +91,7 @@ def errors(said: np.ndarray, values: np.ndarray, origins: range, unit: np.ndarra
 def trained(folder: Path) -> tuple[float, float]:
     """Processor seconds and megabytes of `ensue train`."""
     words = ["train", "panel.csv", "--run", "run", "--quiet"]
-    command = ["/usr/bin/time", "-v", sys.executable, "-m", "ensue.cli", *words]
+    command = ["/usr/bin/time", "-v", sys.executable, "-m", "ensue", *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     peak = PEAK.search(done.stderr)
     assert peak is not None

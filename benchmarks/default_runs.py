@@ -59,7 +59,7 @@ def scratch() -> Iterator[Path]:
 
 def ensue(*words: object, folder: Path) -> str:
     """Runs a command, and gives its standard output."""
-    command = [sys.executable, "-m", "ensue.cli", *map(str, words)]
+    command = [sys.executable, "-m", "ensue", *map(str, words)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")

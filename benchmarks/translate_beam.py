@@ -30,7 +30,7 @@ from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.runs.load import load_run
 from ensue.tasks.seq2seq.search import HYPOTHESES, NEVER, SOURCE_TOKENS, Search, searched
 from ensue.tasks.seq2seq.task import pair_networks
-from ensue.tasks.translate.recurrent import RecurrentPairs
+from ensue.tasks.translate.families import RecurrentPairs
 from ensue.training import RunFolder
 
 

@@ -27,6 +27,7 @@ MANY = "".join(
 )
 GENRES = f"train many.jsonl --task classify --text plot --label genres --run many {TINY}"
 TAGGED = "train tagged.csv --label y --separator ; --run tagged --epochs 1"
+SUMS = "--label y --run sums --epochs 1 --set model.target=number --set model.linear_share=fitted"
 AHEAD = f"train sales.csv {DRY} --task forecast --target sales --horizon 2"
 AGES = f"train ages.csv {DRY} --task regress --text letter --label age --set model.linear=mixed"
 LATIN = "review,stars\n" + "un café très bien,good\nmal cuit,bad\n" * 12
@@ -268,9 +269,17 @@ TABLE = [
     Advice("export it without --streaming", "export table table.js --unchecked --streaming",
            r"it (without) --streaming", "export table table.js --unchecked", slow=True),
     # --- settings by their names ----------------------------------------------------------------
-    Advice("for several labels at once set model.several", f"{GENRES} --set model.several=false",
-           r"set model\.several = (true)", f"{GENRES} --set model.several={{0}}",
+    Advice("several, of texts model.several = true", f"{GENRES} --set model.several=false",
+           r"of texts model\.several = (true)", f"{GENRES} --set model.several={{0}}",
            {"many.jsonl": MANY}),
+    Advice("a linear model in the answer: expected model.distribution",
+           f"train sums.csv {SUMS} --set model.distribution=mixture",
+           r"expected (model\.distribution) = (gaussian)",
+           f"train sums.csv {SUMS} --set {{0}}={{1}}",
+           {"sums.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{k + k % 7}.25\n" for k in range(60))}),
+    Advice("a linear model in the answer of trees", "export forest forest.js --unchecked",
+           r"train with (--set model\.linear_share=0)", "train forest.trees --run bare {0} "
+           "--epochs 1 --set model.hidden_size=4"),
     Advice("for several labels at once set model.target", f"{TAGGED} --set model.target=class",
            r"set model\.target = (several)", f"{TAGGED} --set model.target={{0}}",
            {"tagged.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{'p;q' if k % 2 else 'p'}\n"
@@ -367,6 +376,7 @@ RUNS = {
     "mine": f"films.csv --task language --text review {SMALL} --set model.cell=mine.py:Mine",
     "begun": "films.csv --base mine --epochs 1 --set model.cell=mine.py:Mine",
     "table": "numbers.csv --label y --epochs 1",
+    "forest": "forest.trees --epochs 1 --set model.hidden_size=4 --set model.linear_share=fitted",
     "promoted": "promo.csv --time day --target sales --known promo --horizon 2 --epochs 1",
 }
 EVALUATED = ("lab", "evaluated")

@@ -4,7 +4,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,9 +28,16 @@ settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("ensue")
 
 
-def pytest_collection_finish() -> None:
-    """Thousands of tests live to the end: no garbage collection needs to look at them again."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests live to the end: no garbage collection needs to look at them, neither
+    while they are collected nor again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -17,16 +17,10 @@ import tomli_w
 
 from ensue.files.atomic_folder import MANIFEST, with_manifest
 
-CASES = Path(__file__).parent / "version_0_1_0"
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 7, 10**6, 10**18, 10**30, 0.5, -1e308, 1e-320),
     *("", "x", "GRU", "../../etc", "\x1b[31m", "a" * 5000, [], {}, [[]], {"a": {}}),
 )
-
-
-def models() -> list[Path]:
-    """The folder of a model of every kind."""
-    return sorted(path.parent / "run" / "model" for path in CASES.glob("*/case.json"))
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

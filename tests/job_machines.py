@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ensue.jobs import Job, JobResult
-from ensue.jobs.job import called, problem_of
-from ensue.jobs.run import OnProgress
+from ensue.jobs.job import OnProgress, called, problem_of
 
 
 class Here:

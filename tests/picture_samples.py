@@ -9,24 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ensue.bench.case import FOUR_SHAPES, full_cases
-from ensue.bench.picture import draw as draw_bench
-from ensue.bench.report import Report, Result
-from ensue.bench.timing import RunTiming
+from benchmarks.engine.case import FOUR_SHAPES, full_cases
+from benchmarks.engine.picture import draw as draw_bench
+from benchmarks.engine.report import Report, Result
+from benchmarks.engine.timing import RunTiming
 from ensue.cells import LSTM
-from ensue.data.tasks.air_passengers import air_passengers
+from ensue.data.tasks.series import air_passengers
 from ensue.data.tasks.shapes import shapes
 from ensue.diagnose import FreshNetwork, flow_of_cell
 from ensue.diagnose.flow_picture import draw as draw_flow
 from ensue.layers import Recurrent
-from ensue.study.foundations.backprop import walk_through
-from ensue.study.foundations.backprop_page import network_picture
-from ensue.study.foundations.bptt_page import terms_picture, unrolled_picture
+from ensue.study.foundations.backprop import picture as draw_depth
+from ensue.study.foundations.backprop import through_depth, walk_through
+from ensue.study.foundations.backprop_report import network_picture
+from ensue.study.foundations.bptt_report import terms_picture, unrolled_picture
 from ensue.study.foundations.bptt_walk import TimeWalk
-from ensue.study.foundations.depth import picture as draw_depth
-from ensue.study.foundations.depth import through_depth
 from ensue.study.foundations.expression import examine
-from ensue.study.foundations.expression_picture import draw as draw_expression
+from ensue.study.foundations.expression_report import draw as draw_expression
 from ensue.study.foundations.lab import (
     RATES,
     Lab,
@@ -34,20 +33,21 @@ from ensue.study.foundations.lab import (
     choose_family,
     compare_costs,
     compare_estimators,
+    compare_learning,
     descend,
+    watch_early_stopping,
 )
-from ensue.study.foundations.lab_learning import compare_learning, watch_early_stopping
-from ensue.study.foundations.lab_picture import draw as draw_lab
+from ensue.study.foundations.lab_report import draw as draw_lab
 from ensue.study.foundations.positions import draw as draw_positions
 from ensue.study.foundations.positions import positions
 from ensue.study.labels.curve import LabelCurve, LabelPoint
-from ensue.study.labels.picture import draw as draw_labels
+from ensue.study.labels.table import draw as draw_labels
 from ensue.study.memory.budget import Budget
-from ensue.study.memory.picture import draw as draw_memory
 from ensue.study.memory.study import MemoryReport, Trial
+from ensue.study.memory.table import draw as draw_memory
 from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 from ensue.tasks.caption.answer import Gaze
-from ensue.tasks.caption.gaze import gaze_picture
+from ensue.tasks.caption.explain import gaze_picture
 from ensue.tasks.explaining.attribution import (
     Attribution,
     Attributions,
@@ -56,8 +56,8 @@ from ensue.tasks.explaining.attribution import (
 )
 from ensue.tasks.explaining.heads import HeadMap, HeadMaps
 from ensue.tasks.forecast.task import Forecaster
-from ensue.tasks.translate.alignment import alignment_picture
 from ensue.tasks.translate.answer import Explained
+from ensue.tasks.translate.explain import alignment_picture
 
 CELLS = ("SimpleRNN", "GRU", "LSTM")
 OPPONENTS = {

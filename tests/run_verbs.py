@@ -11,9 +11,9 @@ from ensue.runs.config import RunConfig
 from ensue.runs.evaluate import EvaluationRequest, Opened
 from ensue.runs.messages import Message
 from ensue.runs.predict import Prediction
-from ensue.tasks.label.content import StepContent
+from ensue.tasks.label.task import StepContent
 from ensue.tasks.model import Model
-from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.collect import Content
 from ensue.tasks.rows.reading import Reading
 from ensue.training import RunFolder
 

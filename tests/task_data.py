@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from version_0_1_0.toy_data import Sentence, sentences
+from toy_data import Sentence, sentences
 
 from ensue.data.pictures.images import write_image
-from ensue.data.tasks.expressions import expressions
 from ensue.data.tasks.shapes import shapes
+from ensue.data.tasks.write import expressions
 from ensue.data.trees.tree import read_tree
 
 Rows = list[Any]
@@ -356,11 +356,13 @@ TREES = Data(
     answers=0,
     question=lambda row: row,
     altered=lambda row: row.replace("(T ", "(t ").replace("(F ", "(T ").replace("(t ", "(F "),
+    said={"--threshold": "T=0.7", "--abstain-below": "0.6"},
 )
 SAID_TREES = Data(
     lambda count: [(row, read_tree(row).label) for row in _trees(count)],
     ("tree", "label"),
     altered=_other("T", "F"),
+    said={"--threshold": "T=0.7", "--abstain-below": "0.6"},
 )
 BARS = PictureFolders(_bars, said={"--threshold": "across=0.7", "--abstain-below": "0.6"})
 SCENES = PictureTable(

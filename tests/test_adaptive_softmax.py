@@ -12,11 +12,10 @@ from torch.testing import assert_close
 
 import ensue
 from ensue.errors import OptionError
-from ensue.tasks.blocks.adaptive_softmax import AdaptiveOutput, ClusteredTable
 from ensue.tasks.blocks.softmax_output import Output
-from ensue.tasks.language import recipe
+from ensue.tasks.language import task as language_task
 from ensue.tasks.language.networks import embedded
-from ensue.tasks.language.softmaxes import small
+from ensue.tasks.language.softmaxes import AdaptiveOutput, ClusteredTable, small
 
 WORDS, WIDTH = 40, 12
 CUTS = {"two clusters": (7, 20), "three": (5, 11, 30), "a head of one word": (1,), "last": (39,)}
@@ -175,7 +174,7 @@ def test_every_family_scores_what_it_says_step_by_step(family: str) -> None:
 
 
 def test_a_large_vocabulary_is_scored_in_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "MANY", 10)
+    monkeypatch.setattr(language_task, "MANY", 10)
     own = {**MODEL, "family": "recurrent"}
     model = ensue.LanguageModel(model=own, train={"epochs": 1}).fit(TEXTS, TEXTS[:9])
     assert model.model.softmax == "adaptive"

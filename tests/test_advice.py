@@ -59,6 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "numbers.csv": "a,b,y\n" + "".join(f"{k}.5,{k % 7},{k % 2}\n" for k in range(40)),
         "sales.csv": f"day,sales\n{days(60)}",
         "promo.csv": "day,sales,promo\n" + days(60, more=",1").replace("23.5,1", "29.5,2"),
+        "forest.trees": "(1 (0 not) (0 bad))\n(0 (0 very) (0 bad))\n(1 (0 very) (1 good))\n" * 20,
         "mine.py": CELL,
         "labelled.txt": "".join(f"{('good', 'bad')[k % 2]} the film {k}\n" for k in range(60)),
     }  # fmt: skip

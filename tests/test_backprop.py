@@ -26,13 +26,11 @@ from ensue.study.foundations.backprop import (
     backpropagate,
     walk_through,
 )
-from ensue.study.foundations.backprop_page import as_page
-from ensue.study.foundations.backprop_text import as_text
+from ensue.study.foundations.backprop_report import as_page, as_text
 from ensue.study.foundations.bptt_walk import TimeWalk
-from ensue.study.foundations.expression import as_text as graph_text
 from ensue.study.foundations.expression import examine
-from ensue.study.foundations.expression_picture import draw
-from ensue.study.foundations.tensor_expression import examine_tensors
+from ensue.study.foundations.expression_report import as_text as graph_text
+from ensue.study.foundations.expression_report import draw
 
 COMBINATIONS = [
     (activation, output, cost)
@@ -210,14 +208,14 @@ def test_values_and_derivatives_are_those_of_torch(text: str) -> None:
 
 def test_a_node_that_is_used_twice_gets_the_sum() -> None:
     found = examine("x*x + x", {"x": 3.0})
-    assert [own.label for own in found.places] == ["x", "×", "+"]  # one x, whatever its uses
+    assert [own.label for own in found.nodes] == ["x", "×", "+"]  # one x, whatever its uses
     assert found.derivatives() == {"x": 7.0}
 
 
 def test_every_derivative_of_a_node_is_that_of_a_change_of_it() -> None:
     """sin(x*y) + x: the node x*y, moved by itself, moves the result by cos(x*y)."""
     found = examine("sin(x*y) + x", {"x": 1.5, "y": 2.0})
-    product = next(own for own in found.places if own.label == "×")
+    product = next(own for own in found.nodes if own.label == "×")
     assert product.value == 3.0
     assert product.derivative == pytest.approx(math.cos(3.0))
 
@@ -251,7 +249,7 @@ def test_the_graph_is_drawn() -> None:
     found = examine("sin(x*y) + x/2", {"x": 1.5, "y": 2.0})
     picture = draw(found)
     ElementTree.fromstring(picture)
-    for own in found.places:
+    for own in found.nodes:
         assert f"{own.value:.4g}".replace("-", "−") in picture
     assert "∂result/∂node" in graph_text(found)
     ElementTree.fromstring(draw(examine("x", {"x": 1.0})))
@@ -334,7 +332,7 @@ def test_a_minibatch_ends_with_the_update_of_every_weight() -> None:
 
 @pytest.mark.parametrize("widths", [[2, 4, 4, 1], [3, 4, 2], [4, 4, 4]])
 def test_no_number_of_the_picture_covers_another(widths: list[int]) -> None:
-    from ensue.study.foundations.backprop_page import HIGH, network_picture
+    from ensue.study.foundations.backprop_report import HIGH, network_picture
 
     svg = ElementTree.fromstring(network_picture(walk_through(widths, seed=1)))
     named = (own.attrib for own in svg.iter() if own.tag.endswith("rect"))
@@ -347,7 +345,7 @@ def test_no_number_of_the_picture_covers_another(widths: list[int]) -> None:
 
 
 def test_the_drawing_has_its_biases() -> None:
-    from ensue.study.foundations.backprop_page import network_picture
+    from ensue.study.foundations.backprop_report import network_picture
 
     found = walk_through([1, 2, 1], weights=[1, 1, 0.25, -0.75, 1, 1, 0.5])
     svg = network_picture(found)
@@ -375,7 +373,7 @@ SHAPED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("text", SHAPED)
 def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) -> None:
-    found = examine_tensors(text, SHAPED[text])
+    found = examine(text, SHAPED[text])
     leaves = {
         name: torch.tensor(own, dtype=torch.float64, requires_grad=True)
         for name, own in SHAPED[text].items()
@@ -437,8 +435,29 @@ def test_derivatives_by_vectors_and_matrices_are_those_of_autograd(text: str) ->
 )  # fmt: skip
 def test_wrong_shapes_are_told(text: str, values: dict[str, Any], message: str) -> None:
     with pytest.raises(EnsueError) as error:
-        examine_tensors(text, values)
+        examine(text, values)
     assert message in str(error.value)
+
+
+def test_numbers_and_vectors_of_one_entry_have_the_same_derivatives() -> None:
+    """One graph for both: what holds for a number holds for the feature of a vector."""
+    for text in EXPRESSIONS:
+        numbers = examine(text, {"x": 1.5, "y": 0.7})
+        vectors = examine(f"sum({text})", {"x": [1.5], "y": [0.7]})
+        of_vectors = {name: own[0] for name, own in vectors.derivatives().items()}
+        assert of_vectors == pytest.approx(numbers.derivatives(), rel=1e-15)
+        assert vectors.value == numbers.value
+
+
+def test_a_derivative_of_a_vector_that_is_not_finite_is_told() -> None:
+    with pytest.raises(OptionError, match=r"is not finite: choose other values with --at"):
+        examine("sum(sqrt(x))", {"x": [0.0, 1.0]})
+
+
+@pytest.mark.parametrize("text", ["sum(x**y)", "sum(" + "9" * 400 + "*x)", "sum(x ^ 2)"])
+def test_what_is_no_expression_of_numbers_is_none_of_vectors(text: str) -> None:
+    with pytest.raises(EquationError):
+        examine(text, {"x": [1.0, 2.0], "y": 2.0} if "y" in text else {"x": [1.0, 2.0]})
 
 
 def test_an_expression_may_begin_with_a_minus(capsys: pytest.CaptureFixture[str]) -> None:

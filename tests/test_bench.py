@@ -6,6 +6,8 @@ No test here asserts a time: they run the whole way on tiny shapes, or on made-u
 import io
 import json
 import math
+import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -18,10 +20,9 @@ from hypothesis import given, settings
 from parity import NO_NATIVE, needs_native
 from random_cells import random_cells
 
-from ensue import cli
-from ensue.bench import bench, contenders, table
-from ensue.bench.bench import Bench, BenchProgress, Options, duration, run_bench
-from ensue.bench.case import (
+from benchmarks.engine import bench, contenders, table
+from benchmarks.engine.bench import Bench, BenchProgress, Options, duration, run_bench
+from benchmarks.engine.case import (
     FOUR_SHAPES,
     GRID_BATCHES,
     GRID_HIDDEN,
@@ -33,15 +34,16 @@ from ensue.bench.case import (
     lengths_of,
     quick_cases,
 )
-from ensue.bench.contenders import NotTheSame, check_loop
-from ensue.bench.loop import torch_loop, write_loop
-from ensue.bench.peers import PYTHON, PeerFailed, Peers, request_for
-from ensue.bench.picture import EQUAL, draw, tile_colour
-from ensue.bench.report import Report, Result, geometric_mean, work_of
-from ensue.bench.saved import as_json, from_json, read, save
-from ensue.bench.spelling import Jax, Torch
-from ensue.bench.targets import verdicts
-from ensue.bench.timing import RunTiming, gemm_rates, measure, timing
+from benchmarks.engine.contenders import NotTheSame, check_loop
+from benchmarks.engine.loop import torch_loop, write_loop
+from benchmarks.engine.peers import PYTHON, PeerFailed, Peers, request_for
+from benchmarks.engine.picture import EQUAL, draw, tile_colour
+from benchmarks.engine.report import Report, Result, geometric_mean, work_of
+from benchmarks.engine.saved import as_json, from_json, read, save
+from benchmarks.engine.spelling import Jax, Torch
+from benchmarks.engine.targets import verdicts
+from benchmarks.engine.timing import RunTiming, gemm_rates, measure, timing
+from ensue import cli
 from ensue.cells import CELLS, LSTM, Cell, LayerNormLSTM, Residual, SimpleRNN, Zoneout
 from ensue.engine import run
 from ensue.errors import OptionError
@@ -144,7 +146,7 @@ def test_loops_of_random_cells(cell: Cell) -> None:
 
 def test_a_loop_that_is_not_equal_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = write_loop(LSTM().equations(5, 5), Torch()).replace("tanh", "sigmoid")
-    monkeypatch.setattr("ensue.bench.loop.write_loop", lambda *given: wrong)
+    monkeypatch.setattr("benchmarks.engine.loop.write_loop", lambda *given: wrong)
     with pytest.raises(NotTheSame, match="LSTM: its loop is not equal"):
         check_loop(LSTM())
 
@@ -684,7 +686,7 @@ def test_without_a_compiler_there_is_nothing_to_measure(monkeypatch: pytest.Monk
 
 def test_progress_says_how_long_it_takes(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 20.0, 21.0, 60.0])
-    monkeypatch.setattr("ensue.bench.bench.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("benchmarks.engine.bench.time.monotonic", lambda: next(clock))
     progress = BenchProgress(dict.fromkeys(TINY[:4], 1.0), runs=10)
     progress.say(TINY[0], 5)  # half of one of four in 20 seconds
     progress.say(TINY[0], 6)  # too soon for another line
@@ -716,7 +718,7 @@ def test_a_process_that_ends_is_told_with_its_last_words(
 ) -> None:
     script = tmp_path / "peers.py"
     script.write_text("raise SystemExit('no numpy here')")
-    monkeypatch.setattr("ensue.bench.peers.SCRIPT", script)
+    monkeypatch.setattr("benchmarks.engine.peers.SCRIPT", script)
     with pytest.raises(PeerFailed, match="has ended: no numpy here"):
         Peers(Path(sys.executable), threads=1)
 
@@ -739,7 +741,7 @@ def test_a_peer_is_measured_in_its_own_process_and_checked(
 ) -> None:
     script = tmp_path / "peers.py"
     script.write_text(PRETENDER)
-    monkeypatch.setattr("ensue.bench.peers.SCRIPT", script)
+    monkeypatch.setattr("benchmarks.engine.peers.SCRIPT", script)
     monkeypatch.setattr(bench, "SCRIPT", script)
     cells: dict[str, Cell] = {"GRU": CELLS["GRU"]()}
     options = Options(2, frozenset(["jax"]), (16,), Path(sys.executable))
@@ -777,7 +779,7 @@ def test_the_peers_compute_the_same() -> None:
 def test_the_command_prints_plain_text_into_a_pipe(tmp_path: Path) -> None:
     save(made_up(TINY[:1]), tmp_path / "b.json")
     run = subprocess.run(
-        [sys.executable, "-m", "ensue.cli", "bench", "--read", str(tmp_path / "b.json")],
+        [sys.executable, "-m", "ensue", "bench", "--read", str(tmp_path / "b.json")],
         capture_output=True,
         text=True,
         timeout=120,
@@ -785,6 +787,55 @@ def test_the_command_prints_plain_text_into_a_pipe(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert "\x1b" not in run.stdout
     assert "2.00×" in run.stdout
+
+
+# --- where the benchmarks are -------------------------------------------------------------
+
+PACKAGE = Path(cli.__file__).parent.parent
+
+
+def decoy(folder: Path) -> Path:
+    """A folder of the same name, which leaves a file behind if it is imported."""
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").write_text("open('ran', 'w')")
+    return folder
+
+
+def bench_in(folder: Path, package: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ensue", "bench", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(package.parent)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_clone_finds_its_own_benchmarks(tmp_path: Path) -> None:
+    listed = bench_in(decoy(tmp_path), PACKAGE, "--list", "step.LSTM")
+    assert (listed.returncode, listed.stdout) == (0, "step.LSTM.T1.B1.H128.infer\n")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("above", ["site-packages", "src"])
+def test_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path, above: str) -> None:
+    """Also where a folder called src has no benchmarks next to it."""
+    package = tmp_path / above / "ensue"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    said = bench_in(decoy(elsewhere), package, "--list")
+    assert (said.returncode, said.stdout) == (2, "")
+    (line,) = said.stderr.splitlines()
+    assert line.endswith(
+        "ensue bench: the benchmarks are not installed with the package. "
+        "Fix: clone the repository and run `make bench` there"
+    )
+    assert not (elsewhere / "ran").exists()
+    helped = bench_in(elsewhere, package, "--help")
+    assert helped.returncode == 0
+    assert "--against" in helped.stdout
 
 
 def test_the_layer_under_test_runs_native() -> None:

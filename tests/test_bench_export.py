@@ -8,9 +8,9 @@ import pytest
 import torch
 from test_export_models import needs_node
 
+from benchmarks.engine import exported
+from benchmarks.engine.exported import FORMS, Measured, Subject, markdown
 from ensue import cli
-from ensue.bench import exported
-from ensue.bench.exported import FORMS, Measured, Subject, markdown
 from ensue.layers.recurrent import Recurrent
 
 pytest.importorskip("onnxruntime")

@@ -17,12 +17,12 @@ from commands import Ensue, commands_in
 
 from ensue.cli.streams import input_lines
 from ensue.data.options import ReadOptions
-from ensue.data.pictures.png import SIGNATURE, decode_png, encode_png
+from ensue.data.pictures.images import SIGNATURE, decode_png, encode_png
 from ensue.data.read import read
 from ensue.data.rows import Problem, Row
 from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError, TrainingError
-from ensue.files.caps import COLUMNS, LAYER_WIDTH, LAYERS, TREE_DEPTH, TREE_LENGTH, TYPED_LINE
+from ensue.files.opening import COLUMNS, LAYER_WIDTH, LAYERS, TREE_DEPTH, TREE_LENGTH, TYPED_LINE
 from ensue.training import processes
 
 MANY = 2_000_000

@@ -14,11 +14,11 @@ from laws import example
 
 from ensue.cells import CELLS, SimpleRNN
 from ensue.cells.cell import as_tuple
-from ensue.study.foundations.bptt_page import as_page
-from ensue.study.foundations.bptt_text import as_json, as_text
+from ensue.drawing.document import as_text as document_text
+from ensue.study.foundations.backprop import document as depth_document
+from ensue.study.foundations.backprop import through_depth
+from ensue.study.foundations.bptt_report import as_json, as_page, as_text
 from ensue.study.foundations.bptt_walk import BpttWalk, TimeWalk
-from ensue.study.foundations.depth import as_text as depth_text
-from ensue.study.foundations.depth import through_depth
 
 TABLE = {**CELLS, "own": lambda: example("your_own_cell").LateGate()}
 
@@ -112,7 +112,7 @@ def test_the_command(ensue: Ensue, tmp_path: Path) -> None:
     assert code == 0, err
     assert "J(3) ← h3 ← h2 ← h1" in out
     assert "∂J(t)/∂U_n: terms by t (downwards) and k (to the right)" in out
-    assert "one update, θ ← θ − 0.1·∂J/∂θ" in out
+    assert "θ ← θ − 0.1·∂J/∂θ" in out
     page = (tmp_path / "walk.html").read_text()
     assert "Backpropagation through time, term by term" in page
     assert page.count("<svg") == 1 + 10  # the network, and a table for each block
@@ -169,7 +169,7 @@ def test_delta_vanishes_through_logistic_layers_alone() -> None:
     assert ratio["logistic"] < 1e-3
     assert 0.05 < ratio["tanh"] < 20
     assert 0.05 < ratio["relu"] < 20
-    assert "logistic" in depth_text(found)
+    assert "logistic" in document_text(depth_document(found))
 
 
 def test_depth_is_a_command(ensue: Ensue, tmp_path: Path) -> None:

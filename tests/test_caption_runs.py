@@ -13,7 +13,7 @@ from commands import Ensue, commands_in
 
 from ensue import Captioner, Gaze, cli
 from ensue.data.tasks import Scene, shapes
-from ensue.tasks.caption.gaze import gaze_picture, gaze_text
+from ensue.tasks.caption.explain import gaze_picture, gaze_text
 
 SMALL = [
     "model.blocks=4x5/3 6x5/3",
@@ -116,12 +116,14 @@ def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:
 
 def test_mistakes(ensue: Ensue, walked: Path) -> None:
     assert mistaken(ensue, "explain", "r") == (
-        "OptionError: explain: expected one of --image (caption), --tree (tree), --text (match, "
-        "translate, label, regress, classify, language), --file, got none\n"
+        "OptionError: explain: expected one of --image (image, caption), --tree (tree), --text "
+        "(match, translate, label, regress, classify, language), --values (table), --file, got "
+        "none\n"
     )
     assert mistaken(ensue, "explain", "r", "--image", "a.png", "--text", "a") == (
-        "OptionError: explain: expected one of --image (caption), --tree (tree), --text (match, "
-        "translate, label, regress, classify, language), --file, got --image, --text\n"
+        "OptionError: explain: expected one of --image (image, caption), --tree (tree), --text "
+        "(match, translate, label, regress, classify, language), --values (table), --file, got "
+        "--image, --text\n"
     )
     assert mistaken(ensue, "explain", "r", "--text", "a") == (
         "RunError: r: --text: expected a run to match or translate or label or regress or classify "

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from ensue.errors import RunError, TrainingError
 from ensue.files import atomic_folder as whole
-from ensue.files.atomic_folder import Damaged
-from ensue.files.checkpoint_state import present
-from ensue.files.exchange import exchanged
-from ensue.files.unfinished import sweep, unfinished
+from ensue.files.atomic_folder import Damaged, exchanged
+from ensue.files.chain import present
+from ensue.files.disk import sweep, unfinished
+from ensue.files.format import FORMAT
 from ensue.training import checkpoint
 
 SCALARS = {"update": 3, "cost": 0.1 + 0.2, "due": False, "best": None}
@@ -84,7 +84,7 @@ def test_the_same_state_is_written_as_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_manifest_says_what_it_ran_under(tmp_path: Path) -> None:
     manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["format"] == FORMAT == 3
     assert manifest["torch"] == torch.__version__
     assert (manifest["threads"], manifest["data"]) == (1, "f00d")
     files = {"weights.safetensors", "optimiser.safetensors", "best.safetensors", "state.json"}
@@ -249,15 +249,25 @@ def test_every_flip_in_the_manifest_is_caught(tmp_path: Path) -> None:
             whole.manifest_of(bytes(changed))
 
 
-def test_a_manifest_of_another_format_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "error", "told"),
+    [
+        (2, RunError, r"step-000003: Ensue 0\.2\.0 wrote this, in format 2;"),
+        (FORMAT + 1, RunError, r"step-000003: a newer Ensue wrote this, in format 4;"),
+        (None, Damaged, r"^format: expected 3, got None$"),
+    ],
+)
+def test_a_manifest_of_another_format_is_named(
+    number: int | None, error: type[Exception], told: str, tmp_path: Path
+) -> None:
     manifest = json.loads((write(tmp_path) / "manifest.json").read_text())
-    manifest["format"] = 2
+    manifest["format"] = number
     del manifest["sha256"]
     own = whole.digest(whole.canonical(manifest))
     (tmp_path / "step-000003" / "manifest.json").write_bytes(
         whole.canonical({**manifest, "sha256": own})
     )
-    with pytest.raises(Damaged, match=r"^manifest.json has format 2, expected 1$"):
+    with pytest.raises(error, match=told):
         checkpoint.read(tmp_path / "step-000003")
 
 

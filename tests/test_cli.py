@@ -20,7 +20,7 @@ from ensue.errors import (
 
 def ensue(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "ensue.cli", *arguments],
+        [sys.executable, "-m", "ensue", *arguments],
         env=os.environ | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -16,7 +16,7 @@ from commands import Ensue, commands_in
 from ensue import cli
 from ensue.cli import app, load_commands
 from ensue.cli.commands import GROUPS, MODULES
-from ensue.cli.page import NARROWEST, WIDEST, Page, has_colour
+from ensue.cli.help import NARROWEST, WIDEST, Page, has_colour
 from ensue.cli.reading import shown_while
 from ensue.tasks import TASKS
 

@@ -340,7 +340,7 @@ def test_mistakes_with_a_finished_run(
 
 def started(folder: Path, *arguments: str, **more: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ensue.cli", *arguments],
+        [sys.executable, "-m", "ensue", *arguments],
         cwd=folder,
         text=True,
         stderr=subprocess.PIPE,

@@ -14,7 +14,7 @@ import pytest
 from commands import Ensue, commands_in
 
 from ensue import Explained, cli
-from ensue.tasks.translate.alignment import alignment_picture, alignment_text
+from ensue.tasks.translate.explain import alignment_picture, alignment_text
 
 SMALL = [
     "text.level=characters",
@@ -291,7 +291,7 @@ def test_a_model_of_another_task(ensue: Ensue, tmp_path: Path) -> None:
     small = ["--set", "model.hidden_size=4", "--set", "train.epochs=1"]
     assert ensue("train", "a.csv", "--run", "c", *small)[0] == 0
     assert mistaken(ensue, "explain", "c", "--image", "a.png") == (
-        "RunError: c: --image: expected a run to caption, got one to classify\n"
+        "RunError: c: --image: expected a run to image or caption, got one to classify\n"
     )
     for asked in ("--beam", "--nbest"):
         assert mistaken(ensue, "predict", "c", asked, "2", stdin=b"a\n") == (

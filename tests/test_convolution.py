@@ -18,14 +18,12 @@ from ensue.layers.convolution import (
     Convolution,
     ConvolutionBlocks,
     ConvolutionNet,
-    VolumePooling,
-    parts_of,
-    places,
-)
-from ensue.layers.sequence_convolution import (
     GatedConvolutions,
     SequenceConvolution,
+    VolumePooling,
     field_of,
+    parts_of,
+    places,
 )
 from ensue.tasks.blocks.encoders import ConvolutionEncoder
 

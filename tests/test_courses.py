@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from commands import Ensue, commands_in
 from picture_samples import lab
+from toy_runs import toy_run
 
 from ensue import cli
 from ensue.cli.commands import MODULES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "courses.md"
 ITEMS = re.split(r"^- ", PAGE.read_text("utf-8"), flags=re.MULTILINE)[1:]
-RUNS = Path(__file__).parent / "version_0_1_0"
 LONG = "takes minutes"
 # what makes them short, by the command; `demo` is run by test_demo.py
 SHORTER = {
@@ -64,7 +64,7 @@ def test_every_figure_has_a_row(chapter: str) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the page names, and the runs `words` and `translator`."""
     place = tmp_path_factory.mktemp("course")
-    shutil.copytree(RUNS / "translate-transformer" / "run", place / "translator")
+    shutil.copytree(toy_run("translate-transformer") / "run", place / "translator")
     lines = [f"the {who} opened their {what}" for who in ("students", "girls") for what in
              ("books", "exams", "books yesterday")]  # fmt: skip
     (place / "corpus.txt").write_text("\n".join(lines * 10) + "\n")

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ensue.tasks.label.crf import CRF
+from ensue.tasks.label.outputs import CRF
 
 LABELS, WIDTH = 3, 4
 TIGHT = {"rtol": 1e-9, "atol": 1e-9}

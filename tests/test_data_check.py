@@ -13,9 +13,9 @@ import pytest
 
 from ensue.data import show as show_module
 from ensue.data.check import Report, check
-from ensue.data.layout import aligned, cut, width_of
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.show import Preview
+from ensue.drawing.layout import aligned, cut, width_of
 from ensue.errors import DataError
 from ensue.escape import printable
 

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ensue.data.subwords import Subwords, train_subwords
 from ensue.data.tokenise import (
     TOKENISERS,
+    Subwords,
     Tokeniser,
     build_and_encode,
     build_vocabulary,
     encode_texts,
+    train_subwords,
 )
 from ensue.errors import DataError, EnsueError, MissingExtra, OptionError
 
@@ -248,7 +249,7 @@ def test_a_tokeniser_survives_json(name: str, lower: bool, numbers: str, most: i
 
 NO_MODEL = (
     "subwords: expected a trained model with the tokeniser 'subwords' and with no other; "
-    "train one with ensue.data.subwords.train_subwords"
+    "train one with ensue.data.tokenise.train_subwords"
 )
 KEYS = "name, lower, nfc, numbers, breaks, max_length, cut, subwords"
 MESSAGES = [

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ensue import Forecaster
+from ensue.data.time.axis import Spacing, spacing_of
 from ensue.data.time.dates import spellings_of
-from ensue.data.time.spacing import Spacing, spacing_of
 from ensue.errors import DataError
 
 LAST = datetime(9999, 12, 31, 23, tzinfo=UTC)

@@ -15,9 +15,9 @@ from commands import Ensue, commands_in
 from ensue import Classifier, TableModel
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import EnsueError, OptionError
-from ensue.tasks.targets.answers import Abstained
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.decision import Decision
+from ensue.tasks.targets.target import Abstained
 
 SMALL = {"model": {"hidden_size": 4, "embedding_size": 4}, "train": {"epochs": 2, "rate": 0.05}}
 WORDS = ["the", "film", "was", "a", "long", "story", "of", "some", "town"]

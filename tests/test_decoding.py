@@ -23,7 +23,7 @@ from ensue.decoding import (
     sample,
     score,
 )
-from ensue.decoding.ranking import largest
+from ensue.decoding.step import largest
 
 END = 0
 PENALTIES = [("wu", 0.0), ("wu", 0.6), ("wu", 3.0), ("length", 0.5), ("length", 1.0)]

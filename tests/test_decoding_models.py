@@ -10,12 +10,10 @@ import torch
 
 from ensue.decoding import BeamSearch, Hypothesis, Sampling, beam, exact, greedy, sample, score
 from ensue.layers.recurrent import Recurrent
-from ensue.tasks.language.convolution import ConvolutionLanguage
+from ensue.tasks.language.families import ConvolutionLanguage, TransformerLanguage, WindowLanguage
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.recurrent import RecurrentLanguage
 from ensue.tasks.language.streams import StreamBatch
-from ensue.tasks.language.transformer import TransformerLanguage
-from ensue.tasks.language.window import WindowLanguage
 
 WORDS, END = 12, 0
 

@@ -70,7 +70,7 @@ def test_a_chart_is_as_high_as_its_logarithms() -> None:
 
 def test_the_demo_of_a_cell_in_a_pipe_is_plain(tmp_path: Path) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "ensue.cli", "demo", "cell", "--out", "pictures"],
+        [sys.executable, "-m", "ensue", "demo", "cell", "--out", "pictures"],
         cwd=tmp_path,
         capture_output=True,
         encoding="utf-8",

@@ -8,8 +8,8 @@ import pytest
 from ensue import cli
 from ensue.data.tasks.dates import FORMATS, Date, written
 from ensue.demo import translation
-from ensue.demo.dates import NEVER_IN_CAPITALS, mistyped, rows, unseen
-from ensue.demo.trial import DemoTrial, lengths_beside
+from ensue.demo.page import DemoTrial, lengths_beside
+from ensue.demo.translation import NEVER_IN_CAPITALS, mistyped, rows, unseen
 
 
 def _run(*words: str) -> None:
@@ -94,7 +94,7 @@ def test_the_demo_runs_to_its_end_and_again(
             assert words in said
         assert max(map(len, said.splitlines())) <= 88
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert page.count("<svg") == 4
+    assert page.count("<figure>") == 4
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
     assert "<script" not in page
     assert (tmp_path / "out" / "alignment.svg").read_text("utf-8").startswith("<svg")

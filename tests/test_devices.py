@@ -23,14 +23,13 @@ from ensue.engine import engines_used
 from ensue.errors import ConfigError, OptionError
 from ensue.layers import Recurrent
 from ensue.tasks import TASKS
-from ensue.tasks.generation import Choice
+from ensue.tasks.abilities import Choice
 from ensue.training import Said, Stopped, TrainSettings, Validated, checkpoint, train
-from ensue.training.devices import device_of, device_of_weights, moved
 from ensue.training.facts import check_same, facts
 from ensue.training.gradients import not_finite_cost
-from ensue.training.processes import Team
+from ensue.training.processes import Team, device_of, device_of_weights, moved
 from ensue.training.progress import Progress
-from ensue.training.randomness import seeded
+from ensue.training.trainee import seeded
 
 CLOSE = 1e-4  # of numbers that another engine has computed
 FEWER = (20, 8, 8, 6)  # rows of each part
@@ -291,11 +290,9 @@ def test_the_facts_of_a_run_hold_the_device_and_not_the_setting() -> None:
     assert now["device"] == "cuda"
     assert "train.device" not in now["config"]
     assert "train.rate" in now["config"]
-    older = {name: value for name, value in now.items() if name != "device"}  # 0.1.0 has none
     line = 'device: was "cpu", now "cuda": not bit-exact'
-    for before in (older, {**now, "device": "cpu"}):
-        assert check_same(Path("run"), before, now, ()) == [line]
-    assert check_same(Path("run"), older, {**now, "device": "cpu"}, ()) == []
+    assert check_same(Path("run"), {**now, "device": "cpu"}, now, ()) == [line]
+    assert check_same(Path("run"), now, now, ()) == []
 
 
 # --- the setting -----------------------------------------------------------------------------

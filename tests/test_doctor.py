@@ -22,7 +22,7 @@ flags\t\t: fpu {flags}
 def bare_doctor(**environment: str) -> list[MachineFact]:
     """The findings of `env -i <environment> ensue doctor --json`."""
     run = subprocess.run(
-        [sys.executable, "-m", "ensue.cli", "doctor", "--json"],
+        [sys.executable, "-m", "ensue", "doctor", "--json"],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -277,23 +277,33 @@ def run_document(path: Path) -> None:
             raise Wrong(f"line {block.line}: the language {block.language!r} is not known")
 
 
+LEFT_OUT = (
+    ".git",
+    ".venv",
+    ".venv-peers",
+    ".faults",
+    ".mutants",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "build",
+    "dist",
+    "tests",
+)
+
+
+def copy_repository(path: Path, place: Path) -> None:
+    """Copy what the blocks of a document may use. Most of the files are those of src, which few
+    documents name: the others run without it."""
+    named = any("src/" in block.text for block in blocks(path.read_text(encoding="utf-8")))
+    left = LEFT_OUT if named else (*LEFT_OUT, "src")
+    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*left))
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_the_document_is_true(path: Path, tmp_path: Path, warm: Warm) -> None:
     place = tmp_path / "ensue"
-    left = (
-        ".git",
-        ".venv",
-        ".venv-peers",
-        ".faults",
-        ".mutants",
-        ".*_cache",
-        ".hypothesis",
-        "__pycache__",
-        "build",
-        "dist",
-        "tests",
-    )
-    shutil.copytree(ROOT, place, ignore=shutil.ignore_patterns(*left))
+    copy_repository(path, place)
     (place / ".venv").symlink_to(sys.prefix)
     command = [__file__, str(path)]
     if path.name == "README.md":
@@ -478,4 +488,5 @@ def test_dots_stand_for_anything(shown: str, printed: str, same: bool) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.append("")  # a Python that is started in the clone finds benchmarks/ there
     run_document(Path(sys.argv[1]))

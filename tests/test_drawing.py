@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensue.data.pictures.png import decode_png
+from ensue.data.pictures.images import decode_png
 from ensue.drawing import themed, write
 from ensue.drawing.chart import COLOURS, Axis, Key, legend, round_numbers
 from ensue.drawing.formats import FORMATS, check

@@ -30,13 +30,15 @@ from ensue.cells import (
     SimpleRNN,
     Zoneout,
 )
-from ensue.engine import choose, eager, engines_used, run
+from ensue.engine import NAMES, choose, eager, engines_used, run
+from ensue.engine.native import native as native_function
 from ensue.engine.native.stream import NativeStep
 from ensue.errors import OptionError, ShapeError
 from ensue.layers import GRU as GRULayer
 from ensue.layers import LSTM as LSTMLayer
 from ensue.layers import Recurrent
 
+native_module = sys.modules[native_function.__module__]
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 LENGTHS = torch.tensor([2, 0, 4])
 
@@ -262,6 +264,21 @@ def test_an_exported_program_does_the_same(name: str, tmp_path: Path) -> None:
     again = torch.export.load(tmp_path / "program.pt2").module()
     other = torch.randn(4, 3, 3)
     assert_close(again(other, lengths=LENGTHS), layer(other, lengths=LENGTHS), **CLOSE)
+
+
+@pytest.mark.usefixtures("compile_afresh")
+@pytest.mark.parametrize("strict", [False, True], ids=["not strict", "strict"])
+@pytest.mark.parametrize("engine", NAMES)
+def test_an_exported_graph_has_one_operator_whatever_would_run(engine: str, strict: bool) -> None:
+    """Loops cannot be traced over lengths that are not known, and no compiler is needed."""
+    layer, x = Recurrent(LSTM(), 3, 5, engine=engine).eval(), torch.randn(4, 3, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native_module, "_missing_compiler", lambda: "no compiler is found")
+        patch.setattr(native_module, "kernel_for", lambda *_: pytest.fail("a kernel was compiled"))
+        program = torch.export.export(layer, (x,), {"lengths": LENGTHS}, strict=strict)
+    called = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    assert called.count(torch.ops.ensue.recurrence.default) == 1
+    assert not [target for target in called if "lstm" in str(target) or "mm" in str(target)]
 
 
 # --- modes -------------------------------------------------------------------------------

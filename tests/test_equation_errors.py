@@ -12,7 +12,7 @@ import torch
 
 import ensue.equations
 from ensue.cells import Cell, Residual, SimpleRNN, Zoneout
-from ensue.equations.blame import USABLE
+from ensue.equations.author import USABLE
 from ensue.errors import EnsueError, EquationError, OptionError
 
 BLOCKS = (

@@ -12,9 +12,8 @@ from pages import check_page, ids, words
 
 from ensue.cells import LSTM, Cell, Residual
 from ensue.equations import Equations, Matrix, Vector, maximum, minimum, sqrt, tanh
-from ensue.equations.mathml import MathML
 from ensue.equations.node import Graph, MatrixRef
-from ensue.equations.text import GREEK, Latex
+from ensue.equations.text import GREEK, Latex, MathML
 
 INVISIBLE = "\u2062"
 # A word of LaTeX and the sign it stands for; "" for what is no sign but a way of writing.

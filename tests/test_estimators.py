@@ -19,6 +19,7 @@ from ensue.data.tokenise import NUMBER
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError, RunError
 from ensue.tasks.rows.batch import collate
+from ensue.tasks.rows.inputs import LearnedInputs
 from ensue.training import Said, Stopped, Update
 
 GOOD = ["good", "fine", "great", "lovely", "superb"]
@@ -160,7 +161,7 @@ CASES = {
             "encoder": "transformer",
             "hidden_size": 6,
             "heads": 3,
-            "norm_place": "after",
+            "norm": "after",
             "pooling": "last+attention",
             "layers": 2,
             "dropout_layers": 0.1,
@@ -268,6 +269,18 @@ def test_the_same_seed_gives_the_same_weights(name: str, fitted: Callable[[str],
     assert not same_weights(fitted(name), CASES[name].fitted(seed=7))
 
 
+def labels_of(model: AnyModel) -> Vocabulary:
+    learned: Any = model.learned
+    labels: Vocabulary = learned.labels if isinstance(model, Labeller) else learned.target.labels
+    return labels
+
+
+def inputs_of(model: AnyModel) -> LearnedInputs:
+    learned: Any = model.learned
+    inputs: LearnedInputs = learned.inputs if isinstance(model, Labeller) else learned.input.inputs
+    return inputs
+
+
 @every_case
 def test_validation_teaches_no_words(name: str, fitted: Callable[[str], AnyModel]) -> None:
     case = CASES[name]
@@ -276,14 +289,21 @@ def test_validation_teaches_no_words(name: str, fitted: Callable[[str], AnyModel
         value, label = more[0]
         more.append((f"{value} zebra", label) if isinstance(value, str) else (value, label))
     model = case.new().fit(case.data(40, 1), more)
-    learned, alone = model.learned, fitted(name).learned
-    for part in ("labels", "ngram_words", "parts"):
-        assert getattr(learned, part, None) == getattr(alone, part, None)
-    assert learned.inputs.words == alone.inputs.words
-    assert (learned.inputs.scale is None) == (alone.inputs.scale is None)
-    if learned.inputs.scale is not None:
-        assert (learned.inputs.scale.mean == alone.inputs.scale.mean).all()
-        assert (learned.inputs.scale.spread == alone.inputs.scale.spread).all()
+    alone = fitted(name)
+    assert labels_of(model) == labels_of(alone)
+    if isinstance(model, Labeller):
+        assert model.learned.parts == alone.learned.parts
+    elif not model.learned.linear.knows_validation:
+        one, other = model.learned.linear.pack(), alone.learned.linear.pack()
+        assert one.vocabularies == other.vocabularies
+        assert all((values == other.arrays[name]).all() for name, values in one.arrays.items())
+    learned, inputs = inputs_of(model), inputs_of(alone)
+    assert learned.words == inputs.words
+    assert (learned.scale is None) == (inputs.scale is None)
+    if learned.scale is not None:
+        assert inputs.scale is not None
+        assert (learned.scale.mean == inputs.scale.mean).all()
+        assert (learned.scale.spread == inputs.scale.spread).all()
 
 
 @every_case
@@ -293,7 +313,7 @@ def test_scores_agree_with_scikit_learn(name: str, fitted: Callable[[str], AnyMo
     gold: Any = [label for _, label in rows]
     several_labels = isinstance(gold[0], tuple | list) and isinstance(model, Classifier)
     if several_labels:
-        names = model.learned.labels.tokens
+        names = labels_of(model).tokens
         gold = np.array([[label in own for label in names] for own in gold])
         guess: Any = np.array([[label in own.labels for label in names] for own in answers])
     elif isinstance(model, Labeller):
@@ -306,7 +326,7 @@ def test_scores_agree_with_scikit_learn(name: str, fitted: Callable[[str], AnyMo
     macro = sklearn.metrics.f1_score(gold, guess, average="macro", zero_division=0)
     assert scores["macro_f1"] == pytest.approx(macro)
     if not several_labels:
-        labels = list(model.learned.labels.tokens)
+        labels = list(labels_of(model).tokens)
         own = sklearn.metrics.precision_recall_fscore_support(
             gold, guess, labels=labels, zero_division=0
         )
@@ -378,7 +398,11 @@ def test_a_summary_for_people_and_for_notebooks(
     model = fitted(name)
     lines = model.summary().splitlines()
     assert lines[0].startswith(f"{type(model).__name__}: ")
-    assert f"{len(model.learned.labels)} labels: " in lines[2]
+    names = ", ".join(labels_of(model).tokens)
+    if isinstance(model, Labeller):
+        assert f"{len(labels_of(model))} labels: {names}" in lines[2]
+    else:
+        assert lines[2] == f"  {'any' if model.model.several else 'one'} of {names}"
     count = sum(p.numel() for p in model.networks[0].parameters())
     times = f" × {model.members}" if model.members > 1 else ""
     assert lines[1] == f"  {count:,} parameters{times}"
@@ -423,7 +447,11 @@ def test_an_ensemble_is_the_mean_of_its_members() -> None:
     network = {"linear": "alone"}  # mixed with a linear model, each would have weights of its own
     both = replace(CASES["two classifiers"], model=network).fitted()
     case, rows = replace(CASES["words"], model=network), [value for value, _ in reviews(12, 3)]
-    alone = [case.fitted(seed=seed).predict(rows) for seed in (1, 2)]
+    members = [case.fitted(seed=seed) for seed in (1, 2)]
+    assert len({own.learned.temperature for own in (both, *members)}) == 3
+    for own in members:  # each by itself has another temperature
+        own._learned = replace(own.learned, temperature=both.learned.temperature)
+    alone = [own.predict(rows) for own in members]
     for k, answer in enumerate(both.predict(rows)):
         for label, probability in answer.probabilities.items():
             mean = sum(own[k].probabilities[label] for own in alone) / 2
@@ -459,17 +487,19 @@ def test_word_vectors_are_needed_to_train_and_not_to_load(tmp_path: Path) -> Non
         inputs = [value for value, _ in data(5, 3)]
         assert kind.load(tmp_path / kind.__name__).predict(inputs) == model.predict(inputs)
         (tmp_path / "gone").rename(file)
-        words = model.learned.inputs.words
+        words = inputs_of(model).words
         assert words is not None
         known = words.numbers["fine" if kind is Classifier else "film"]
-        vectors = model.networks[0].embed.features[0].table.weight  # type: ignore[union-attr, index]
+        network: Any = model.networks[0]
+        reader = network.reader if kind is Classifier else network
+        vectors = reader.embed.features[0].table.weight
         assert vectors[known].tolist() == [1.0, 0.5, 1.0]
 
 
 def test_numbers_are_names_of_classes() -> None:
     model = Classifier({}, {"hidden_size": 4}, {"epochs": 1})
     model.fit([(text, len(label)) for text, label in reviews(40, 1)])
-    assert model.learned.labels.tokens == ("3", "9")
+    assert labels_of(model).tokens == ("3", "9")
 
 
 # --- labellers -------------------------------------------------------------------------------
@@ -582,7 +612,8 @@ def test_what_cannot_be_learned_from() -> None:
     )
     two = [(text, ["a", "b"]) for text, _ in reviews(20, 1)]
     assert refused(lambda: Classifier().fit(two, two)) == (
-        "row:1: expected one label, found 2; for several labels at once set model.several = true"
+        "row:1: expected one label, got 2; for several labels at once set model.target = several, "
+        "of texts model.several = true"
     )
     assert refused(lambda: Classifier().fit([(3.5, "a"), (1.0, "b")])) == (
         "row:1: expected a text, a list of tokens, or a numpy array (steps, n) of vectors, "
@@ -688,4 +719,4 @@ def test_labels_are_escaped_in_a_notebook() -> None:
 def test_an_answer_is_plain_data(fitted: Callable[[str], AnyModel]) -> None:
     (answer,) = fitted("words").predict(["a fine film"])
     assert set(asdict(answer)) == {"label", "labels", "probabilities"}
-    assert isinstance(fitted("words").learned.labels, Vocabulary)
+    assert isinstance(fitted("words").learned.target.labels, Vocabulary)

@@ -20,16 +20,16 @@ from picture_samples import (
     picture,
     selection,
 )
+from toy_runs import toy_run
 
-from ensue.bench.saved import save
+from benchmarks.engine.saved import save
 from ensue.cli import app, load_commands
 from ensue.drawing import themed
 from ensue.drawing.svg import text_width
 from ensue.drawing.theme import DARK_PAPER, PAPER, contrast
-from ensue.tasks.forecast.picture import BAND
+from ensue.tasks.forecast.draws import BAND
 
 SVG = "{http://www.w3.org/2000/svg}"
-RUNS = Path(__file__).parent / "version_0_1_0"
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -197,7 +197,7 @@ ASKED: dict[str, list[str]] = {
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("drawn")
     for run in ("forecast-linear", "translate-attention"):
-        shutil.copytree(RUNS / run, folder / run)
+        shutil.copytree(toy_run(run), folder / run)
     save(bench_report(), folder / "bench.json")
     (folder / "corpus.txt").write_text("a b c\n" * 30)
     return folder

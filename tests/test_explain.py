@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import torch
 from commands import Ensue, commands_in
 from torch import Tensor, nn
+from toy_runs import toy_run
 
 from ensue import Classifier, Labeller, Matcher, Regressor, load
 from ensue.cells import CELLS
@@ -21,19 +23,16 @@ from ensue.errors import EnsueError
 from ensue.layers import Recurrent
 from ensue.runs.load import load_run
 from ensue.tasks.baselines.contributions import ngram_contributions, text_contributions
-from ensue.tasks.baselines.linear import LinearModel
-from ensue.tasks.baselines.ngrams import Ngrams
+from ensue.tasks.baselines.linear import LinearModel, Ngrams
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear
 from ensue.tasks.explaining.attribution import Attributions
-from ensue.tasks.explaining.baselines import NEVER_SEEN
-from ensue.tasks.explaining.methods import gradient_times_input, integrated_gradients
+from ensue.tasks.explaining.methods import NEVER_SEEN, gradient_times_input, integrated_gradients
 from ensue.tasks.label.predicted import answering_of, columns_of
 from ensue.tasks.rows.batch import SequenceBatch, collate
-from ensue.tasks.rows.words import texts_of
+from ensue.tasks.rows.part import texts_of
 from ensue.training import RunFolder
 
-RUNS = Path(__file__).parent / "version_0_1_0"
 CLASSES = [
     "classify-words",
     "classify-characters",
@@ -89,14 +88,14 @@ def mixed(own_cell: str) -> Classifier:
 
 @cache
 def model_of(name: str) -> Any:
-    return load_run(RunFolder(RUNS / name / "run"))
+    return load_run(RunFolder(toy_run(name) / "run"))
 
 
 @cache
 def question(name: str) -> Any:
     """The first input of a run that has more than two steps: tokens, or vectors."""
     config, model = model_of(name)
-    (file,) = (RUNS / name).glob("input.*")
+    (file,) = toy_run(name).glob("input.*")
     for questions in model.task.asked_files([str(file)], config.data, model):
         for row in range(len(questions.part)):
             steps = questions.part.inputs.row(row)
@@ -114,7 +113,10 @@ def doubled(network: nn.Module) -> nn.Module:
 
 def batch_of(model: Any, given: Any, rows: int) -> SequenceBatch:
     part = model.task.asked([given], model)
-    columns = model.learned.columns(part, model.text, model.model)
+    if isinstance(model, Labeller):
+        columns = model.learned.columns(part, model.text, model.model)
+    else:
+        columns = model.learned.input.encode(part, model)
     batch = collate(columns, [0] * rows)
     if "vectors" in batch.inputs:
         batch.inputs["vectors"] = batch.inputs["vectors"].double()
@@ -127,6 +129,17 @@ def odds(p: Any, label: int) -> Any:
     return (p[..., label] / rest).log() if isinstance(p, Tensor) else np.log(p[..., label] / rest)
 
 
+def labels_of(model: Any) -> Any:
+    learned = model.learned
+    return learned.labels.tokens if isinstance(model, Labeller) else learned.target.labels.tokens
+
+
+def embedding(network: Any) -> nn.Module:
+    """Of a network for whole rows, or for each step."""
+    found: nn.Module = getattr(network, "reader", network).embed
+    return found
+
+
 Outputs = Callable[[Tensor], Tensor]  # x (time, rows, width) → (rows, answers)
 
 
@@ -135,11 +148,11 @@ def outputs_of(model: Any, network: nn.Module, given: Any, found: Attributions) 
 
     def outputs(x: Tensor) -> Tensor:
         batch = batch_of(model, given, x.shape[1])
-        hook = network.embed.register_forward_hook(lambda *given: x)
-        names = model.learned.labels.tokens
+        hook = embedding(network).register_forward_hook(lambda *given: x)
+        names = labels_of(model)
         with torch.no_grad():
             if found.answers[0].step is None:
-                z = network.scores(batch)
+                z = network.scores(batch) / model.learned.temperature
                 several = getattr(model.model, "several", False)
                 values = [
                     z[:, names.index(own.answer)]
@@ -183,7 +196,7 @@ def check_gradient(model: Any, given: Any) -> None:
     scores, output = [], []
     for network in map(doubled, model.networks):
         f = outputs_of(model, network, given, found)
-        x = network.embed(batch_of(model, given, 1).inputs).detach()
+        x = embedding(network)(batch_of(model, given, 1).inputs).detach()
         scores.append(slopes(f, x, x)[0])
         output.append(f(x)[0])
     told = torch.tensor([own.scores for own in found.answers])
@@ -207,10 +220,32 @@ def test_gradients_of_an_own_cell_are_the_mean_of_the_members(mixed: Classifier)
     check_gradient(mixed, TEXTS[0][0].split())
 
 
+@pytest.mark.parametrize("ngrams", [0, 2])
+def test_a_network_that_answers_alone_is_explained_as_it_answers(ngrams: int) -> None:
+    """Its scores are divided by a temperature, which explanations had left out."""
+    settings = small(linear="alone", ngrams=ngrams)
+    model = Classifier(model=settings, train={"epochs": 3, "rate": 0.05}).fit(TEXTS)
+    model._learned = replace(model.learned, temperature=2.5)
+    given = TEXTS[0][0].split()
+    (answer,) = model.predict([given])
+    wanted = math.log(answer.probability / (1 - answer.probability))
+    for method in ("occlusion", "gradient", "integrated"):
+        found = model.explain(given, method=method)
+        assert found.answers[0].output == pytest.approx(wanted, abs=1e-5)
+        assert bool(found.linear) == (bool(ngrams) and method != "occlusion")
+        if found.linear:
+            side = model.networks[0].side(batch_of(model, given, 1))[0]
+            first, second = side.tolist()
+            number = labels_of(model).index(answer.label)
+            apart = (first - second) * (1 if number == 0 else -1) / 2.5
+            assert sum(found.linear[0].scores) == pytest.approx(apart, abs=1e-5)
+    check_gradient(model, given)
+
+
 def integral(model: Any, network: nn.Module, given: Any, found: Attributions, x0: Tensor) -> Tensor:
     """(answers, steps), by the midpoints of many pieces and finite differences."""
     pieces = 200
-    x = network.embed(batch_of(model, given, 1).inputs).detach()
+    x = embedding(network)(batch_of(model, given, 1).inputs).detach()
     at = ((torch.arange(pieces) + 0.5) / pieces).double()[:, None]
     points = x0 + at * (x - x0)  # (time, pieces, width)
     f = outputs_of(model, network, given, found)
@@ -234,7 +269,7 @@ def test_integrated_gradients_are_the_integral(name: str) -> None:
     zero = {"baseline": "padding"} if isinstance(given, list) else {"baseline": "mean"}
     found = model.explain(given, method="integrated", **zero)
     network = doubled(model.networks[0])
-    x = network.embed(batch_of(model, given, 1).inputs).detach()
+    x = embedding(network)(batch_of(model, given, 1).inputs).detach()
     wanted = integral(model, network, given, found, torch.zeros_like(x))
     told = torch.tensor([own.scores for own in found.answers]).double()
     assert float((told - wanted).abs().max()) <= BOUNDS[name] * float(wanted.abs().max())
@@ -415,8 +450,8 @@ def test_the_linear_model_of_an_answer_is_told_exactly(mixed: Classifier) -> Non
     found = mixed.explain(given, method="gradient")
     (own,), (answer,) = found.linear, found.answers
     part = mixed.task.asked([given], mixed)
-    scores = mixed.learned.text_linear.scores(texts_of(part))[0]
-    number = mixed.learned.labels.tokens.index(answer.answer)
+    scores = mixed.learned.linear.model.scores(texts_of(part))[0]
+    number = labels_of(mixed).index(answer.answer)
     assert own.output == pytest.approx(float(scores[number] - scores[1 - number]), abs=1e-5)
     assert own.output == pytest.approx(own.bias + sum(own.scores), abs=1e-9)
     assert found.linear_measure == "log-odds"
@@ -453,7 +488,7 @@ def test_numbers_and_pairs_are_explained() -> None:
     own = found.answers[0]
     assert own.error <= 0.02 * max(abs(own.output - own.reference), 0.1)
     part = model.task.asked([given], model)
-    (value,) = model.learned.baselines(part).values()
+    value = model.learned.linear.scores(part)
     target = model.learned.target
     assert found.linear[0].output == pytest.approx(float(value) * target.spread + target.mean, 1e-5)
     pairs = [((text, "a " + kind), kind) for text, kind in TEXTS]
@@ -481,7 +516,7 @@ def ensue(
 
 
 def run_of(name: str) -> str:
-    return str(RUNS / name / "run")
+    return str(toy_run(name) / "run")
 
 
 def test_explanations_as_text_picture_page_and_json(ensue: Ensue, tmp_path: Path) -> None:
@@ -510,7 +545,7 @@ def test_explanations_as_text_picture_page_and_json(ensue: Ensue, tmp_path: Path
 
 def test_rows_of_files_are_explained(ensue: Ensue) -> None:
     """Vectors have no other way in."""
-    (file,) = (RUNS / "classify-vectors").glob("input.*")
+    (file,) = toy_run("classify-vectors").glob("input.*")
     asked = ("explain", run_of("classify-vectors"), "--file", str(file))
     found = json.loads(ensue(*asked, "--row", "2", "--json")[1])
     assert found["tokens"][:2] == ["1", "2"]

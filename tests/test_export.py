@@ -23,7 +23,7 @@ from ensue import cli
 from ensue.cells import GRU, LSTM, Cell, LayerNormLSTM, PeepholeLSTM, SimpleRNN
 from ensue.cli.cells import in_language
 from ensue.equations import Matrix, Vector, maximum, minimum, sigmoid, tanh
-from ensue.equations.spelling import Spelling
+from ensue.equations.functions import Spelling
 from ensue.errors import MissingExtra, OptionError, ShapeError
 from ensue.export import from_onnx, write, writing
 from ensue.export import targets as target_table
@@ -39,8 +39,8 @@ from ensue.export.grid import (
 )
 from ensue.export.javascript import javascript_source
 from ensue.export.languages import C99, JavaScript
+from ensue.export.onnx import layer, operators
 from ensue.export.onnx import layer as onnx_layer
-from ensue.export.onnx import operators, scan
 from ensue.export.onnx.layer import onnx_model
 from ensue.export.onnx.operators import operator_of
 from ensue.export.onnx.run import run_onnx
@@ -316,7 +316,7 @@ def test_an_operator_becomes_a_layer_and_goes_back(operator_cases: list[Any]) ->
 def test_every_activation_of_onnx_is_its_runtime_one() -> None:
     from onnx import TensorProto, helper
 
-    from ensue.export.onnx.cells import DEFAULTS, FUNCTIONS
+    from ensue.export.onnx.operators import DEFAULTS, FUNCTIONS
     from ensue.export.onnx.run import session_of
 
     random = np.random.default_rng(3)
@@ -461,7 +461,7 @@ SABOTAGE = {
     ),
     "ONNX: another function": (
         "a.onnx",
-        lambda m: m.setitem(scan.OPERATORS, "tanh", "Atan"),
+        lambda m: m.setitem(layer.OPERATORS, "tanh", "Atan"),
     ),
     "ONNX: rows of no length take a step": (
         "a.onnx",

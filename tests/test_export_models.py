@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from ensue import cli
 from ensue.errors import OptionError
 from ensue.export.c_folder import folder_files, run_folder
 from ensue.export.change import changed
-from ensue.export.grid import ExportMismatch
+from ensue.export.grid import ExportMismatch, with_stored_weights
 from ensue.export.model import (
     TracedModel,
     cases_of,
@@ -28,10 +30,10 @@ from ensue.export.model import (
     write_traced,
 )
 from ensue.export.onnx import layer as onnx_layer
-from ensue.export.onnx.network import traced
+from ensue.export.onnx.network import parameter_names, traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
-from ensue.tasks.classify.task import Classify
+from ensue.tasks.classify import Classify
 from ensue.tasks.exported import REFUSED
 from ensue.tasks.rows.exported import LinearScores
 from ensue.tasks.task import Task
@@ -73,6 +75,44 @@ def test_onnx_answers_like_predict_without_torch(name: str, tmp_path: Path) -> N
         check_answer(got, wanted)
     described = json.loads((tmp_path / "model.preprocess.json").read_text())
     assert described["task"] == name.split(",")[0]
+
+
+# No compiler on the path, none as a package, and no kernel that was compiled before.
+WITHOUT_COMPILER = """
+import sys
+sys.modules["ziglang"] = None
+from pathlib import Path
+import ensue
+from ensue.engine.native.cache import NoCompiler, compiler
+from ensue.export.model import write_model
+try:
+    compiler()
+except NoCompiler:
+    write_model(ensue.load(sys.argv[1]), Path(sys.argv[2]))
+else:
+    sys.exit("a compiler was found")
+"""
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRUResetBefore"])
+def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path) -> None:
+    """Models run there as loops in Python, which cannot be traced. torch has kernels of its own
+    for the first cell, and none for the second."""
+    model = classifier(cell=cell)
+    model.save(tmp_path / "saved")
+    hidden = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cold")}
+    environment = {name: value for name, value in os.environ.items() if name != "CXX"} | hidden
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_COMPILER, tmp_path / "saved", tmp_path / "model.onnx"],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    row = ROWS["classify"]
+    wanted = row.wanted(model, row.questions)
+    for got, answer in zip(in_onnx(tmp_path, row.questions), wanted, strict=True):
+        check_answer(got, answer)
 
 
 @needs_node
@@ -134,6 +174,20 @@ def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, 
     cases = [(graph.name, given) for graph, given in cases_of(own.exported)]
     found = iter(run_folder(own.exported.graphs, files, cases, flags))
     assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
+
+
+@pytest.mark.parametrize("name", ["classify", "classify, columns", "regress", "table"])
+def test_the_linear_model_of_an_answer_is_stored_as_the_networks_are(name: str) -> None:
+    """Its matrices count as learned: rounded, where those of the networks are."""
+    own = made(name)
+    assert own.model.learned.mixed_linear is not None
+    (graph,) = own.traced.graphs.values()
+    assert any(found.startswith("network.linear.") for found in parameter_names(graph))
+    (whole,) = own.traced.exported.graphs
+    stored = with_stored_weights(whole.network, "int8").state_dict()
+    for path, values in whole.network.linear.state_dict().items():  # type: ignore[union-attr, operator]
+        if values.dim() > 1 and values.numel():
+            assert not torch.equal(stored[f"linear.{path}"], values.float()), path
 
 
 @pytest.mark.slow
@@ -244,7 +298,7 @@ def test_the_docs_print_the_table_of_refusals() -> None:
 
 
 def test_weights_of_two_classes_are_stored_once_where_one_is_the_other_negated() -> None:
-    own = made("classify").model.learned.text_linear
+    own = made("classify").model.learned.linear.model
     columns, values = torch.tensor([[0, 2]]), torch.tensor([[1.0, 0.5]])
     for scale in (1.0, 1.5):
         weights = own.weights * np.array([1.0, scale], np.float32)

@@ -15,9 +15,8 @@ from test_export_models import SANITIZERS, needs_c, needs_node
 from ensue.export.c_folder import RUNTIME as RUNTIME_C
 from ensue.export.c_folder import model_files, run_folder
 from ensue.export.graph_c import CALLS
-from ensue.export.graph_code import RUNTIME, graph_text, operator_names
 from ensue.export.javascript import DECODERS
-from ensue.export.module import ALWAYS, run_in_node
+from ensue.export.module import ALWAYS, RUNTIME, graph_text, operator_names, run_in_node
 from ensue.export.programs import compile_c
 from ensue.tasks.exported import Graph, Input
 

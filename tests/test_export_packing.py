@@ -15,8 +15,7 @@ import pytest
 from test_export_models import needs_node
 
 from ensue.data.vocabulary import Vocabulary
-from ensue.export.graph_code import RUNTIME
-from ensue.export.packing import packed
+from ensue.export.module import RUNTIME, packed
 from ensue.export.programs import node_program
 from ensue.tasks.label.exported import _sorted_tokens
 from ensue.tasks.rows.exported import _hash_table, _idf_table

@@ -13,9 +13,8 @@ from exports import made
 from test_export_models import needs_node
 from test_export_packing import loaded
 
-from ensue.export.graph_code import RUNTIME
 from ensue.export.model import write_traced
-from ensue.export.module import IN_JAVASCRIPT
+from ensue.export.module import IN_JAVASCRIPT, RUNTIME
 from ensue.export.programs import node_program
 from ensue.tasks.exported import reads_of
 

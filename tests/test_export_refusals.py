@@ -21,9 +21,8 @@ from test_export_models import needs_node
 import ensue
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import EnsueError
-from ensue.export.graph_code import RUNTIME
 from ensue.export.model import TracedModel, write_traced
-from ensue.export.module import PATTERNS
+from ensue.export.module import PATTERNS, RUNTIME
 from ensue.export.onnx.network import network_model
 from ensue.export.programs import node_program
 

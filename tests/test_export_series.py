@@ -15,15 +15,14 @@ from exports import ROWS, made
 from test_export_models import SANITIZERS, needs_c, needs_node
 from test_forecast_members import HORIZON, MEMBERS, ROOM, SEASON, ground_of, learned, walk
 
-from ensue.data.time.axis import time_column
-from ensue.data.time.spacing import Spacing, spacing_of
+from ensue.data.time.axis import Spacing, spacing_of, time_column
 from ensue.errors import DataError
-from ensue.export.forecast_c import RUNTIME as RUNTIME_C
-from ensue.export.forecast_c import _members, forecast_remark
-from ensue.export.graph_code import RUNTIME
+from ensue.export.c_folder import RUNTIME as RUNTIME_C
+from ensue.export.c_folder import _members, forecast_remark
 from ensue.export.model import example_piece, write_traced
-from ensue.export.module import IN_JAVASCRIPT
+from ensue.export.module import IN_JAVASCRIPT, RUNTIME
 from ensue.export.programs import compile_c, node_program
+from ensue.tasks.codec import packed
 from ensue.tasks.exported import reads_of
 
 pytest.importorskip("onnxruntime")
@@ -134,7 +133,8 @@ STEP = {"targets": 1, "season": SEASON, "room": ROOM, "known": 0, "columns": ["y
 
 def facts(name: str) -> dict[str, Any]:
     member = learned(MEMBERS[name], ground_of(walk(60, 1)))
-    return {**member.facts(), **{key: own.tolist() for key, own in member.arrays().items()}}
+    held = packed(member)
+    return {**held.facts, **{key: own.tolist() for key, own in held.arrays.items()}}
 
 
 def wanted(name: str) -> list[Any]:

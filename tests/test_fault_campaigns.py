@@ -14,9 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import canary
 import hostile
 import pytest
 from faults import (
+    canaries,
     files,
     flips,
     folders,
@@ -29,23 +31,35 @@ from faults import (
     starts,
     threads,
 )
-from faults.campaign import ABORT, FINE, HANG, OUTSIDE, SILENT, TRACEBACK, Campaign, Case, Outcome
+from faults.campaign import (
+    ABORT,
+    FINE,
+    HANG,
+    OUTSIDE,
+    RAN,
+    SILENT,
+    TRACEBACK,
+    Campaign,
+    Case,
+    Outcome,
+)
 from faults.journal import Journal, summary
 from faults.readers import Reader, readers
 from faults.table import CAMPAIGNS
 from faults.workers import outcomes
 
+from ensue.cells.permission import CellPermission
 from ensue.data.formats import csv as csv_format
 from ensue.data.formats import format_names
 from ensue.files import atomic_folder, run_folder
-from ensue.tasks import checks, saved
+from ensue.tasks import codec, saved
 from ensue.tasks.model import Model
-from ensue.training.history import History
+from ensue.training.run import History
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 SMALL = {
-    "files": 60, "flips": 12, "folders": 3, "learned": 40, "starts": 1, "streams": 1, "threads": 1,
-    "kills": 1,
+    "canaries": 4, "files": 60, "flips": 12, "folders": 3, "learned": 40, "starts": 1, "streams": 1,
+    "threads": 1, "kills": 1,
 }  # fmt: skip
 FEW = ("label mixed", "forecast mixed", "classify text and columns")  # models of `learned`
 SUBJECT = next(own for own in material.SUBJECTS if str(own) == "table-number-split")
@@ -93,8 +107,21 @@ def test_digests_that_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.Monk
     assert noticed(flips.FLIPS, tmp_path, 60) == SILENT
 
 
+def test_references_that_load_without_permission(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cells_of(folder: Path) -> list[canary.Place]:
+        return [own for own in canary.strings_in(folder) if own.way[-1] == "cell"]
+
+    (bases,) = [own for own in canaries.scenes() if str(own) == "bases"]
+    monkeypatch.setattr(canaries, "scenes", lambda: [replace(bases, planted=["reviews/base"])])
+    monkeypatch.setattr(canaries, "strings_in", cells_of)
+    monkeypatch.setattr(CellPermission, "source", lambda own, file: Path(file).read_bytes())
+    assert noticed(canaries.CANARIES, work, 8) == RAN
+
+
 def test_shapes_that_are_not_compared(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "_of_shape", lambda value, *more: value)
+    monkeypatch.setattr(codec, "_of_shape", lambda value, *more: value)
     assert noticed(learned.LEARNED, work, 300) == TRACEBACK
 
 
@@ -161,8 +188,26 @@ def test_a_history_that_does_not_go_on(work: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_lock_that_does_not_hold(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     material.Material(work, SUBJECT)
-    monkeypatch.setattr(run_folder.fcntl, "flock", lambda file, how: None)
-    assert noticed(starts.STARTS, work, 30) != FINE  # who comes first is luck
+    here = Path.cwd()
+
+    def planted(*_: object) -> None:
+        if Path.cwd() != here:  # commands run in folders of their own
+            _meet_the_other_process()
+
+    monkeypatch.setattr(run_folder.fcntl, "flock", planted)
+    assert noticed(starts.STARTS, work, 10) != FINE
+
+
+def _meet_the_other_process() -> None:
+    """In place of a lock: each process of a folder waits, once, until two have come so far. Both
+    are then past the lock before either has written anything. One that runs alone goes on."""
+    mark = Path(f"past-{os.getpid()}")
+    if mark.exists():
+        return
+    mark.touch()
+    until = time.monotonic() + 3
+    while len(list(Path().glob("past-*"))) < 2 and time.monotonic() < until:
+        time.sleep(0.002)
 
 
 def test_answers_that_depend_on_the_thread(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +241,7 @@ def test_the_summary_says_which_promises_were_broken(tmp_path: Path) -> None:
     table, held = summary({"kills": journal})
     head, row = (line.split() for line in table.splitlines())
     assert head[:3] == ["campaign", "cases", "faults"]
-    assert row == ["kills", "2", "7", "0", "0", "0", "1", "0", "0"]
+    assert row == ["kills", "2", "7", "0", "0", "0", "1", "0", "0", "0"]
     assert not held
 
 

@@ -29,8 +29,8 @@ from trainees import BATCH, ROWS, Judge, Rows, build, state
 
 from ensue.cells import CELLS
 from ensue.errors import OptionError, RunError, TrainingError
-from ensue.files import lock
-from ensue.files.checkpoint_state import present
+from ensue.files import run_folder
+from ensue.files.chain import present
 from ensue.training import (
     CheckpointSaved,
     Progress,
@@ -41,7 +41,7 @@ from ensue.training import (
     Update,
     Validated,
     fit,
-    history,
+    run,
 )
 from ensue.training.checkpoint import newest
 from ensue.training.facts import differences
@@ -328,7 +328,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1234))
     needed = len(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
     with monkeypatch.context() as patch:
-        patch.setattr(lock, "open_plain", Unwritten(error, late))
+        patch.setattr(run_folder, "open_plain", Unwritten(error, late))
         with pytest.raises(RunError) as caught, RunFolder(tmp_path / "run").locked():
             pass
     assert str(caught.value) == (
@@ -339,7 +339,7 @@ def test_a_disk_that_is_full_or_closed_when_a_run_starts(
         pass
     if not late:
         with monkeypatch.context() as patch:
-            patch.setattr(history, "append_to", Unwritten(error, late))
+            patch.setattr(run, "append_to", Unwritten(error, late))
             with pytest.raises(RunError) as caught:
                 fitted(tmp_path / "run")
         assert str(caught.value) == (

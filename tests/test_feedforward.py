@@ -9,9 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from ensue.errors import OptionError, ShapeError
-from ensue.layers.activations import ACTIVATIONS, activation
+from ensue.layers.activations import (
+    ACTIVATIONS,
+    activation,
+    draw,
+    expected,
+    score_function,
+    straight_through,
+)
 from ensue.layers.feedforward import MLP, STARTS, Dense
-from ensue.layers.stochastic import draw, expected, score_function, straight_through
 
 DIFFERENTIABLE = [name for name in ACTIVATIONS if name != "binary"]
 

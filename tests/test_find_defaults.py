@@ -78,7 +78,7 @@ def test_gains_are_in_units_of_the_set_and_failures_are_the_worst(
 
 def test_every_candidate_is_in_the_space_of_its_task(finding: Any) -> None:
     """A default can be found by selection only where selection looks."""
-    from ensue.study.selection.candidates import split_names
+    from ensue.study.selection.selection import split_names
     from ensue.tasks import TASKS
     from ensue.tasks.search.usual import usual_space
 

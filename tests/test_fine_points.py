@@ -25,13 +25,15 @@ from ensue.decoding import exact
 from ensue.errors import DataError, ShapeError
 from ensue.layers import Recurrent
 from ensue.runs.infer import infer
+from ensue.tasks.baselines.linear import LinearModel
 from ensue.tasks.blocks.encoders import TransformerEncoder
 from ensue.tasks.columns.learned import NumberColumn, TableColumns
-from ensue.tasks.language.convolution import ConvolutionLanguage
+from ensue.tasks.language.families import ConvolutionLanguage
 from ensue.tasks.pictures.part import PictureCollector
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Numbers
+from ensue.tasks.supervised.inputs.pair import OverlapLinear
 
 
 def test_rows_meet_whose_lengths_differ_by_almost_the_noise() -> None:
@@ -110,8 +112,9 @@ def test_the_baseline_of_pairs_reads_words_and_pairs_of_words() -> None:
     rows = [((f"a b c d {k % 2}", "e f g h"), str(k % 2)) for k in range(20)]
     model = Matcher(model={"hidden_size": 2, "embedding_size": 2}, train={"epochs": 1})
     linear = model.fit(rows, rows).learned.linear
-    assert linear is not None
-    assert linear.ngrams.longest == 2
+    assert isinstance(linear, OverlapLinear)
+    assert isinstance(linear.model, LinearModel)
+    assert linear.model.ngrams.longest == 2
 
 
 def test_one_expansion_is_a_number_of_expansions() -> None:

@@ -16,27 +16,25 @@ from commands import Ensue, commands_in
 from laws import example
 from torch import Tensor
 from torch.nn.functional import log_softmax
+from toy_runs import toy_run
 
 from ensue.cells import CELLS, Cell, SimpleRNN, Zoneout
 from ensue.cells.cell import as_tuple
 from ensue.diagnose import FlowSettings, FreshNetwork, flow_of_cell, flow_of_layer, flow_of_model
-from ensue.diagnose.bound import step_bound
 from ensue.diagnose.findings import power, reach_of
-from ensue.diagnose.flow_page import as_page
+from ensue.diagnose.flow import step_bound
 from ensue.diagnose.flow_picture import draw
-from ensue.diagnose.flow_text import as_json, as_text
-from ensue.diagnose.fresh import Probe
+from ensue.diagnose.flow_report import as_json, document
 from ensue.diagnose.gates import gate_flows, shortcuts
-from ensue.diagnose.jacobians import decay
-from ensue.diagnose.observe import Observed, Track, observe
+from ensue.diagnose.observe import Observed, Track, decay, observe
 from ensue.diagnose.remedies import omega, preserving
-from ensue.diagnose.trained import as_float64
+from ensue.diagnose.trained import Probe, as_float64
+from ensue.drawing.document import as_page, as_text
 from ensue.equations import Matrix, Vector, sigmoid, tanh
 from ensue.errors import OptionError
 from ensue.layers import LSTM as DropInLSTM
 from ensue.layers import Recurrent
 
-RUNS = Path(__file__).parent / "version_0_1_0"
 STEPS, HIDDEN, INPUT = 6, 3, 2
 
 
@@ -236,7 +234,7 @@ def test_the_spectral_radius_stands_beside_the_largest_singular_value() -> None:
     matrix = case.track().parameters["U"].detach().numpy()
     import numpy as np
 
-    from ensue.diagnose.bound import spectra
+    from ensue.diagnose.flow import spectra
 
     (own,) = spectra(case.track())
     assert own.singular == pytest.approx(np.linalg.norm(matrix, 2), rel=1e-12)
@@ -433,7 +431,7 @@ RECURRENT = {
 
 @pytest.mark.parametrize("name", RECURRENT)
 def test_every_task_with_cells_has_a_flow(name: str, ensue: Ensue, tmp_path: Path) -> None:
-    shutil.copytree(RUNS / name, tmp_path / name)
+    shutil.copytree(toy_run(name), tmp_path / name)
     openings = tmp_path / name / "test-openings.jsonl"
     before = openings.read_bytes()
     code, out, err = ensue("flow", f"{name}/run", "--json", "--updates", "1")
@@ -520,10 +518,10 @@ def test_wrong_words(words: list[str], told: str, ensue: Ensue) -> None:
 
 
 def test_a_model_without_cells_is_refused(ensue: Ensue, tmp_path: Path) -> None:
-    shutil.copytree(RUNS / "table-class", tmp_path / "table-class")
-    shutil.copytree(RUNS / "language-window", tmp_path / "language-window")
+    shutil.copytree(toy_run("table-class"), tmp_path / "table-class")
+    shutil.copytree(toy_run("language-window"), tmp_path / "language-window")
     code, _, err = ensue("flow", "table-class/run")
-    assert (code, "expected a model with recurrent layers, got 8 units, relu\n" in err) == (2, True)
+    assert (code, "expected a model with recurrent layers, got 8 units, relu" in err) == (2, True)
     code, _, err = ensue("flow", "language-window/run")
     assert "; --set model.family=recurrent trains one" in err
 
@@ -533,14 +531,14 @@ def test_a_model_without_cells_is_refused(ensue: Ensue, tmp_path: Path) -> None:
 
 def test_the_page_is_whole_and_says_what_was_found() -> None:
     found = flow_of_cell("LSTM", FreshNetwork(hidden_size=4, steps=8), FlowSettings(updates=1))
-    page = as_page(found)
+    page = as_page(document(found))
     assert page.startswith("<!doctype html>")
     assert "http" not in page.replace("http://www.w3.org", "")
     assert "What the shortcut carries to the end" in page
-    assert "<b style='color:var(--healthy)'>healthy</b>" in page
-    assert "i_k Π f_j" in as_text(found)
+    assert "<b class='label' style='color:var(--healthy)'>healthy</b>" in page
+    assert "i_k Π f_j" in as_text(document(found))
     assert "Gradient flow" in draw(found)
-    assert repr(found) == as_text(found)
+    assert repr(found) == as_text(document(found))
     assert "<svg" in found._repr_html_()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from ensue.tasks.forecast.rolling import rolled
+from ensue.tasks.forecast.forecasts import rolled
 
 PATHS, HORIZON, WINDOWS = 101, 2, 3
 LEVELS = np.zeros((10, 1))

@@ -8,19 +8,18 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ensue.data.tasks.air_passengers import air_passengers
-from ensue.data.tasks.series import known_series
+from ensue.data.tasks.series import air_passengers, known_series
 from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.evaluation import Backtest, evaluation_of
 from ensue.tasks.forecast.intervals import widened, widening
 from ensue.tasks.forecast.metrics import Units, errors
 from ensue.tasks.forecast.networks import LinearForecast
+from ensue.tasks.forecast.part import Windows
 from ensue.tasks.forecast.scale import ForecastScale
 from ensue.tasks.forecast.seasons import repeated, season_error, season_of
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.task import Forecaster
-from ensue.tasks.forecast.windows import Windows
 
 rng = np.random.default_rng(5)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ensue import Forecaster
 from ensue.tasks.forecast.forecasts import origins_of
-from ensue.tasks.forecast.members.mixed import BLOCK, MixedWindows
+from ensue.tasks.forecast.members.mixture import BLOCK, MixedWindows
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
 from ensue.tasks.forecast.tables.recipe import EPOCH_WINDOWS, FEW_EPOCHS, recipe_of

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.forecast.members.arima import ArimaMember, _errors
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
-from ensue.tasks.forecast.members.choice import chosen
-from ensue.tasks.forecast.members.folds import MOST_ORIGINS, blocks_of, folds_of
+from ensue.tasks.forecast.members.choice import (
+    FEW_BLOCKS,
+    MOST_ORIGINS,
+    blocks_of,
+    chosen,
+    folds_of,
+    weights_of,
+)
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.mixture import (
     KINDS,
@@ -22,9 +29,7 @@ from ensue.tasks.forecast.members.mixture import (
     fit_origins,
 )
 from ensue.tasks.forecast.members.ridge import RidgeForm, RidgeMember
-from ensue.tasks.forecast.members.sizes import MixtureSizes
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
-from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import ForecastSettings
 from ensue.tasks.forecast.tables.reading import part_of_table
@@ -111,9 +116,10 @@ def test_a_series_among_others_is_forecast_as_alone(name: str) -> None:
 def test_kept_as_a_file_it_says_the_same(name: str) -> None:
     ground, origins = ground_of(walk(60, 1)), np.array([20, 55])
     member = learned(MEMBERS[name], ground)
-    sizes = MixtureSizes(1, 0, 0, HORIZON, ROOM, SEASON)
-    facts = json.loads(json.dumps(member.facts()))
-    again = KINDS[member.kind](facts, member.arrays(), sizes, "member")
+    held = packed(member)
+    settings = ForecastSettings.of({"targets": ["y"], "horizon": HORIZON}, "model")
+    kept = Packed(json.loads(json.dumps(held.facts)), {}, held.arrays)
+    again = unpacked(KINDS[member.kind], kept, settings=settings, room=ROOM, season=SEASON)
     assert again.name == member.name
     said = [own.forecasts(ground, origins, HORIZON) for own in (member, again)]
     np.testing.assert_array_equal(*said)
@@ -272,8 +278,8 @@ def test_targets_that_share_weights_do_not_depend_on_their_units() -> None:
         assert member.weight.shape == (2, HORIZON, 5)
         np.testing.assert_allclose(member.weight[0], member.weight[1])
         said.append(member.forecasts(ground, origins, HORIZON) / [1.0, factor])
-        sizes = MixtureSizes(2, 0, 0, HORIZON, ROOM, SEASON)
-        again = RidgeMember.of_facts(member.facts(), member.arrays(), sizes, "member")
+        settings = ForecastSettings.of({"targets": ["y", "z"], "horizon": HORIZON}, "model")
+        again = unpacked(RidgeMember, packed(member), settings=settings, room=ROOM, season=SEASON)
         np.testing.assert_array_equal(again.weight, member.weight)
     np.testing.assert_allclose(*said, rtol=1e-6)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ensue.tasks.forecast.members.weights import simplex_weights
+from ensue.tasks.forecast.members.choice import simplex_weights
 from ensue.tasks.forecast.task import Forecaster
 
 LENGTHS = {"a": 70, "b": 62, "c": 66}

@@ -8,12 +8,12 @@ import pytest
 
 from ensue.data.time.dates import ISO
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError
-from ensue.tasks.forecast.calendar import calendar
 from ensue.tasks.forecast.part import divided, following
+from ensue.tasks.forecast.scale import calendar
 from ensue.tasks.forecast.series import times_ahead
 from ensue.tasks.forecast.settings import ForecastSettings
-from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import part_of_table
+from ensue.tasks.forecast.tables.recipe import leaks
 from ensue.tasks.forecast.task import Forecaster
 from ensue.training import Said
 
@@ -272,11 +272,6 @@ def test_only_metrics_of_forecasts_are_watched() -> None:
         Forecaster(train={"watch": "bleu"})
     assert str(told.value) == "train.watch: expected one of cost, mae, error, got 'bleu'"
     assert Forecaster(train={"watch": "mae"}).train.watch == "mae"
-
-
-def test_settings_of_older_versions_are_read() -> None:
-    assert settings_of(dropout=0.25) == settings_of(dropout_layers=0.25)
-    assert settings_of(dropout=0.25).dropout_layers == 0.25
 
 
 # --- parts --------------------------------------------------------------------------------

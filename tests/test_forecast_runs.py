@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ensue import cli
-from ensue.data.tasks.air_passengers import air_passengers
-from ensue.data.tasks.series import known_series
+from ensue.data.tasks.series import air_passengers, known_series
 from ensue.runs import load
 from ensue.tasks.forecast import task
 

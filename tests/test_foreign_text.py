@@ -15,12 +15,12 @@ import ensue.tasks.caption.answer as caption
 import ensue.tasks.forecast.answer as forecast
 import ensue.tasks.label.answer as label
 import ensue.tasks.language.surprisal as language
-import ensue.tasks.targets.answers as targets
+import ensue.tasks.targets.target as targets
 import ensue.tasks.translate.answer as translate
-import ensue.tasks.tree.answer as tree
+import ensue.tasks.trees.averaging as tree
 from ensue import cli
 from ensue.cli.app import as_json_text
-from ensue.data.layout import aligned
+from ensue.drawing.layout import aligned
 from ensue.drawing.svg import escape
 from ensue.errors import DataError
 from ensue.escape import in_markdown, printable, printable_lines, readable

@@ -31,8 +31,7 @@ from ensue import (
     Translator,
     load,
 )
-from ensue.data.frames.frame import Frame
-from ensue.data.frames.values import plain_values, values_like
+from ensue.data.frames.frame import Frame, plain_values, values_like
 from ensue.data.pictures.images import write_image
 from ensue.data.tasks.shapes import shapes
 from ensue.errors import DataError, EnsueError, OptionError

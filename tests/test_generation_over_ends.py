@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ensue import LanguageModel
-from ensue.tasks.generation import Choice
+from ensue.tasks.abilities import Choice
 
 LINES = [f"line {'abc'[k % 3]} ends" for k in range(60)]
 

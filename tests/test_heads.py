@@ -10,15 +10,14 @@ import pytest
 import torch
 from commands import Ensue, commands_in
 from torch import Tensor
+from toy_runs import toy_run
 
 from ensue import load
 from ensue.errors import EnsueError
-from ensue.layers.multihead import MultiHead
-from ensue.layers.recorded_attention import recorded_attention
+from ensue.layers.multihead import MultiHead, recorded_attention
 from ensue.study.foundations.positions import positions
 from ensue.tasks.explaining.heads import HeadMap, HeadMaps
 
-RUNS = Path(__file__).parent / "version_0_1_0"
 TEXTS = {
     "classify-transformer": "the grim fish sees a dog",
     "language-transformer": "the grim fish sees",
@@ -29,7 +28,7 @@ EVERY = pytest.mark.parametrize("name", TEXTS)
 
 
 def run_of(name: str) -> str:
-    return str(RUNS / name / "run")
+    return str(toy_run(name) / "run")
 
 
 def seen_by(name: str) -> tuple[Any, HeadMaps]:
@@ -201,7 +200,9 @@ def test_mistakes(ensue: Ensue) -> None:
     assert "--attention: expected a run with a Transformer, got one to forecast" in told(
         series, "--file", "x.csv", "--attention"
     )
-    assert "or classify or language, got one to forecast" in told(series, "--file", "x.csv")
+    assert "or classify or language or table, got one to forecast" in told(
+        series, "--file", "x.csv"
+    )
     with pytest.raises(EnsueError, match="at most 200 tokens, got 301; give a part of the text"):
         load(language).attention("the " * 300)
 

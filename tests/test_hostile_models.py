@@ -12,13 +12,16 @@ from types import FrameType
 
 import pytest
 import safetensors.numpy
-from hostile import hostile_files, models
+from hostile import hostile_files
 from torch import nn
+from toy_runs import CASES, toy_run
 
 import ensue
 from ensue.errors import EnsueError
 from ensue.files.atomic_folder import MANIFEST, with_manifest
-from ensue.files.caps import LAYER_WIDTH, LAYERS
+from ensue.files.format import FORMAT
+from ensue.files.opening import LAYER_WIDTH, LAYERS
+from ensue.tasks import TASKS
 
 SECONDS = 20  # of processor time for one folder
 LONGEST = 4000  # characters of a message
@@ -45,9 +48,17 @@ def refusal(place: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize("model", models(), ids=lambda path: path.parent.parent.name)
-def test_a_changed_model_is_refused_or_loads(model: Path, tmp_path: Path) -> None:
-    draw = random.Random(model.parent.parent.name)
+def model_of(kind: str) -> Path:
+    return toy_run(kind) / "run" / "model"
+
+
+def test_every_task_has_a_model() -> None:
+    assert {kind.partition("-")[0] for kind in CASES} == {*TASKS}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_a_changed_model_is_refused_or_loads(kind: str, tmp_path: Path) -> None:
+    model, draw = model_of(kind), random.Random(kind)
     for number in range(4):
         files, what = hostile_files(model, draw)
         place = tmp_path / str(number)
@@ -64,7 +75,7 @@ def test_a_changed_model_is_refused_or_loads(model: Path, tmp_path: Path) -> Non
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     draw = random.Random(1)
     for _ in range(1000):
-        files, what = hostile_files(models()[0], draw)
+        files, what = hostile_files(model_of("caption"), draw)
         if what.startswith("network-") and what.endswith("not finite"):
             break
     (tmp_path / "model").mkdir()
@@ -92,8 +103,8 @@ def test_settings_that_ask_for_memory_are_compared_with_the_weights_first(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No weight of the size that the settings tell of is ever made."""
+    model = model_of(kind)
     monkeypatch.setattr(nn.Module, "register_parameter", only_small(nn.Module.register_parameter))
-    model = next(own for own in models() if own.parent.parent.name == kind)
     assert refusal(with_settings(model, tmp_path / "same")) == ""
     place = with_settings(model, tmp_path / "large", hidden_size=LAYER_WIDTH)
     told = refusal(place)
@@ -111,33 +122,33 @@ def only_small(plain: Callable[..., None]) -> Callable[..., None]:
 
 
 def test_weights_are_compared_by_name(tmp_path: Path) -> None:
-    model = next(own for own in models() if own.parent.parent.name == "classify-words")
+    model = model_of("classify-words")
     layers = json.loads((model / "model.json").read_bytes())["model"]["layers"]
     told = refusal(with_settings(model, tmp_path / "more", layers=layers + 1))
     assert told.endswith("got nothing. Fetch it again, or train it again")
 
 
 def test_more_layers_than_any_network_has_are_refused(tmp_path: Path) -> None:
-    model = next(own for own in models() if own.parent.parent.name == "classify-words")
+    model = model_of("classify-words")
     told = refusal(with_settings(model, tmp_path / "more", layers=10**6))
     assert f"model.layers: expected a number ≤ {LAYERS}" in told
 
 
 @pytest.mark.parametrize("name", ["mean", "spread", "unit"])
 def test_a_scale_that_does_not_fit_is_refused(name: str, tmp_path: Path) -> None:
-    model = next(own for own in models() if own.parent.parent.name == "forecast-members")
+    model = model_of("forecast-members")
     files = {own.name: own.read_bytes() for own in model.iterdir() if own.name != MANIFEST}
     arrays = safetensors.numpy.load(files["arrays.safetensors"])
     arrays[f"scale.{name}"] = arrays[f"scale.{name}"][:0]
     files["arrays.safetensors"] = safetensors.numpy.save(arrays)
     (tmp_path / "model").mkdir()
-    for file, data in with_manifest(files, {"format": 1}).items():
+    for file, data in with_manifest(files, {"format": FORMAT}).items():
         (tmp_path / "model" / file).write_bytes(data)
     told = refusal(tmp_path / "model")
     assert f"this is not a model that Ensue wrote (scale.{name}: expected 1 float64, got 0" in told
 
 
 def test_translations_without_end_are_refused(tmp_path: Path) -> None:
-    model = next(own for own in models() if own.parent.parent.name == "translate-plain")
+    model = model_of("translate-plain")
     told = refusal(with_settings(model, tmp_path / "long", longest_extra=10**18))
     assert "model.longest_extra: expected a number ≤ 4096" in told

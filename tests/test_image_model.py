@@ -20,15 +20,18 @@ from ensue.data.pictures.images import write_image
 from ensue.data.rows import Problem
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
-from ensue.tasks.evaluation.temperature import temperature
-from ensue.tasks.image.baseline import pixel_features, pixel_regression
-from ensue.tasks.image.learned import brightness
-from ensue.tasks.image.network import Disturbance
-from ensue.tasks.image.settings import ImageSettings
-from ensue.tasks.image.task import TASK, ImageModel
+from ensue.tasks.image import TASK, ImageModel, ImageSettings
+from ensue.tasks.pictures.files import pictures_in_memory
 from ensue.tasks.pictures.part import PicturePart, collect_pictures
-from ensue.tasks.pictures.reading import pictures_in_memory
 from ensue.tasks.sample import Sample
+from ensue.tasks.supervised.inputs.picture import (
+    PICTURES,
+    Disturbance,
+    brightness,
+    pixel_features,
+    pixel_regression,
+)
+from ensue.tasks.supervised.task import temperature
 from ensue.training import Stopped, Update
 
 KINDS = ("bar", "cross", "ring")
@@ -162,10 +165,11 @@ def test_interrupted_and_continued_is_never_stopped(
 def test_scales_come_from_the_training_part_alone(fitted: Callable[[str], ImageModel]) -> None:
     white = [(np.full((10, 10), 255, np.uint8), "ring")] * 9
     model = new("grey").fit(data("grey", 48, 1), [*data("grey", 18, 2), *white])
-    learned, other = model.learned, fitted("grey").learned
-    assert (learned.mean == other.mean).all()
-    assert (learned.spread == other.spread).all()
-    assert_close(learned.linear.weight, other.linear.weight)
+    linear, other = model.learned.linear, fitted("grey").learned.linear
+    assert_close(linear.regression.weight, other.regression.weight)
+    learned, read = model.learned.input, fitted("grey").learned.input
+    assert (learned.mean == read.mean).all()
+    assert (learned.spread == read.spread).all()
     pixels = np.stack([own for own, _ in data("grey", 48, 1)])
     assert learned.mean.item() == pytest.approx(pixels.mean())
     assert learned.spread.item() == pytest.approx(pixels.std())
@@ -232,8 +236,8 @@ def test_disturbances() -> None:
 
 def test_disturbed_in_training_only(fitted: Callable[[str], ImageModel]) -> None:
     network = TASK.build(fitted("grey"))
-    x = torch.randint(256, (5, 1, 10, 10), dtype=torch.uint8)
-    network.net.dropout = network.net.head.dropout = 0.0
+    x = {PICTURES: torch.randint(256, (5, 1, 10, 10), dtype=torch.uint8)}
+    network.reader.dropout = network.reader.layers.dropout = 0.0
     assert not torch.equal(network.scores(x), network.scores(x))
     network.eval()
     assert torch.equal(network.scores(x), network.scores(x))
@@ -254,7 +258,7 @@ def test_answers_are_tempered() -> None:
     model._learned = replace(model.learned, temperature=2.0)
     pictures = torch.from_numpy(np.stack([own[None] for own, _ in rows]))
     network = model.networks[0]
-    expected = (network.scores(pictures) / 2).softmax(1)  # type: ignore[operator]
+    expected = (network.scores({PICTURES: pictures}) / 2).softmax(1)  # type: ignore[operator]
     found = [
         [own.probabilities[name] for name in KINDS] for own in model.predict([r for r, _ in rows])
     ]
@@ -299,6 +303,27 @@ def test_from_a_folder_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(ensue("predict", "run", "shapes").splitlines()) == 90
     again = ensue("train", "--run", "run", "--quiet")
     assert again == told, "a run that has ended stays as it is"
+
+
+def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their names tell no format, which a look for lines of text had asked for."""
+    monkeypatch.chdir(tmp_path)
+    pictures, labels = zip(*figures(60, 1), strict=True)
+    numbers = np.array([KINDS.index(label) for label in labels], np.uint8)
+    write_idx(tmp_path / "train-images-idx3-ubyte", np.stack(pictures))
+    write_idx(tmp_path / "train-labels-idx1-ubyte", numbers)
+    few = ["--set", "model.blocks='4 max'", "--set", "train.epochs=2", "--quiet"]
+    told = ensue("train", "train-images-idx3-ubyte", "--run", "run", *few)
+    assert told.startswith("run: best on validation: accuracy 0.")
+    assert len(ensue("predict", "run", "train-images-idx3-ubyte").splitlines()) == 60
+    data = DataSettings(train=["train-images-idx3-ubyte"])
+    assert TASK.split_line(data, ImageSettings()) == data.split_line("each picture")
+    assert not TASK.moves_with_files(data)
+
+
+def write_idx(file: Path, values: NDArray[np.uint8]) -> None:
+    begin = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, ">i4").tobytes()
+    file.write_bytes(begin + values.tobytes())
 
 
 def test_pictures_have_no_columns(tmp_path: Path) -> None:
@@ -435,8 +460,3 @@ def test_recognised_by_their_paths_alone(tmp_path: Path) -> None:
     assert "rows" not in vars(sample), "no row was read"
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     assert TASK.recognise(Sample(DataSettings(train=[str(tmp_path / "a.csv")]))) is None
-
-
-def test_keys_of_version_0_1_0_are_read() -> None:
-    assert ImageSettings.of({"dropout": 0.4}, "model").dropout_layers == 0.4
-    assert ImageModel(model={"dropout": 0.4}).model == ImageSettings(dropout_layers=0.4)

@@ -14,16 +14,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ensue.data.pictures import idx as idx_files
-from ensue.data.pictures.idx import labels_beside, read_idx, read_idx_pictures
+from ensue.data.pictures import images as idx_files
 from ensue.data.pictures.images import (
+    SIGNATURE,
     conformed,
+    encode_png,
     image_folder,
+    labels_beside,
+    read_idx,
+    read_idx_pictures,
     read_image,
     read_image_folder,
     write_image,
 )
-from ensue.data.pictures.png import SIGNATURE, encode_png
 from ensue.data.rows import Problem
 from ensue.errors import DataError, MissingExtra, OptionError
 

@@ -16,7 +16,7 @@ from job_machines import Here
 
 from ensue.errors import DataError, JobError, OptionError, Undecided
 from ensue.jobs import Job, JobResult, Local, as_completed, in_order, stoppable
-from ensue.jobs.run import AHEAD
+from ensue.jobs.job import AHEAD
 from ensue.signals import Stopped
 
 # --- the order of results, with workers that take their time as the test says -----------------

@@ -9,6 +9,7 @@ from functools import lru_cache
 import pytest
 import torch
 
+from ensue.drawing.document import as_text
 from ensue.errors import OptionError
 from ensue.study.foundations import lab as experiments
 from ensue.study.foundations.lab import (
@@ -17,15 +18,12 @@ from ensue.study.foundations.lab import (
     choose_family,
     compare_costs,
     compare_estimators,
-    descend,
-)
-from ensue.study.foundations.lab_learning import (
     compare_learning,
+    descend,
     divergence,
     watch_early_stopping,
 )
-from ensue.study.foundations.lab_picture import draw
-from ensue.study.foundations.lab_table import as_json, as_text
+from ensue.study.foundations.lab_report import as_json, document, draw
 
 
 @lru_cache
@@ -145,7 +143,7 @@ def test_estimators_are_what_they_are_said_to_be() -> None:
 
 def test_all_is_said_and_drawn() -> None:
     lab = small_lab()
-    text = as_text(lab)
+    text = as_text(document(lab))
     assert "0.01   -0.600000  -0.706017  -0.787320  -0.795398" in text
     assert "Validation chooses the sinusoid." in text
     assert text.count("sealed") == 2

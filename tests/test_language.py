@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-import safetensors.numpy
 import torch
 from commands import commands_in
 from torch.testing import assert_close
@@ -17,8 +15,8 @@ from torch.testing import assert_close
 from ensue.data.settings import DataSettings
 from ensue.data.vocabulary import END, END_NUMBER
 from ensue.errors import DataError, OptionError
+from ensue.tasks.abilities import Choice
 from ensue.tasks.fitting import Fitting
-from ensue.tasks.generation import Choice
 from ensue.tasks.language.generate import Writer
 from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.task import TASK, LanguageModel
@@ -285,38 +283,18 @@ def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
     assert str(told.value) == ("find-rate: model.family = ngram is solved and has no learning rate")
 
 
-def test_keys_of_version_0_1_0_are_read() -> None:
-    given = {"family": "transformer", "norm_place": "after"}
-    assert LanguageSettings.of(given, "model").norm == "after"
-    assert "norm_place" not in LanguageSettings.of(given, "model").table()
-
-
-@pytest.mark.parametrize("family", sorted({*TASK.families} - {"both"}))  # later than 0.1.0
-def test_models_of_version_0_1_0_answer_and_are_saved_as_they_were(
-    family: str, tmp_path: Path
-) -> None:
-    folder = Path(__file__).parent / "version_0_1_0" / f"language-{family}"
-    model = LanguageModel.load(folder / "run")
-    for line in (folder / "predicted.jsonl").read_text("utf-8").splitlines():
-        expected = json.loads(line)
-        (scored,) = model.score([expected["input"]])
-        assert scored.tokens == tuple(expected["tokens"])
-        assert scored.bits == pytest.approx(expected["bits"], rel=1e-4)
-    model.save(tmp_path / "model")
-    before, now = folder / "run" / "model", tmp_path / "model"
-    assert {path.name for path in now.iterdir()} == {path.name for path in before.iterdir()}
-    assert (now / "vocabularies.json").read_bytes() == (before / "vocabularies.json").read_bytes()
-    for path in before.glob("*.safetensors"):
-        one, other = (safetensors.numpy.load_file(place / path.name) for place in (before, now))
-        assert one.keys() == other.keys()
-        assert all(np.array_equal(one[name], other[name]) for name in one)
-    was, facts = (json.loads((place / "model.json").read_text()) for place in (before, now))
-    was["model"]["norm"] = was["model"].pop("norm_place")
-    was["train"] |= {"device": "auto", "ties": "cost"}
-    usual = {**LanguageSettings().table(), "dropout_carried": 0.0}  # as it was trained
-    new = {key: usual[key] for key in facts["model"].keys() - was["model"].keys()}
-    was["model"] |= new  # settings of later versions change nothing
-    assert facts == {**was, "ensue": facts["ensue"], "format": 2}  # its manifest seals a run
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_loaded_model_answers_and_is_saved_as_it_was(family: str, tmp_path: Path) -> None:
+    model = fitted(family)
+    model.save(tmp_path / "before")
+    loaded = LanguageModel.load(tmp_path / "before")
+    assert loaded.score(LINES[:4]) == model.score(LINES[:4])
+    loaded.save(tmp_path / "after")
+    before, after = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("before", "after")
+    )
+    assert before == after
 
 
 def test_the_task_says_how_its_models_go_on_from_a_prompt() -> None:

@@ -16,14 +16,11 @@ from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.recurrent import Recurrent
-from ensue.tasks.language.convolution import ConvolutionLanguage
+from ensue.tasks.language.families import ConvolutionLanguage, TransformerLanguage, WindowLanguage
 from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates
 from ensue.tasks.language.recurrent import RecurrentLanguage
-from ensue.tasks.language.settings import LanguageSettings
 from ensue.tasks.language.softmaxes import AdaptiveSoftmax
 from ensue.tasks.language.streams import StreamBatch
-from ensue.tasks.language.transformer import TransformerLanguage
-from ensue.tasks.language.window import WindowLanguage
 
 WORDS = 30
 CLUSTERS = AdaptiveSoftmax((4, 12))
@@ -251,12 +248,3 @@ def test_a_long_text_by_itself_is_scored_as_a_whole(model: Any) -> None:
     follows = torch.cat([numbers, torch.tensor([END_NUMBER])])[:, None]
     wanted, _ = model.costs(StreamBatch(read, follows), {})
     np.testing.assert_allclose(scored, -wanted[:, 0].numpy(), atol=1e-9)
-
-
-def test_a_run_that_was_begun_before_columns_forgot_goes_on_without() -> None:
-    assert LanguageSettings().dropout_carried > 0
-    whole = LanguageSettings().table()
-    assert LanguageSettings.of(whole, "model") == LanguageSettings()
-    del whole["dropout_carried"]
-    assert LanguageSettings.of(whole, "model").dropout_carried == 0
-    assert LanguageSettings.of({"family": "both"}, "model").dropout_carried > 0

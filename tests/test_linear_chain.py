@@ -20,11 +20,18 @@ from ensue.data.tasks import dates
 from ensue.metrics.classes import span_f1
 from ensue.metrics.spans import spans_of
 from ensue.tasks.evaluation.bootstrap import bootstrap
-from ensue.tasks.label.chain_features import ChainFeatures, own_features
-from ensue.tasks.label.chains import Chain
-from ensue.tasks.label.linear_chain import ChainCost, LinearChain, SeenWords, fit_linear_chain
+from ensue.tasks.label.linear_chain import (
+    Chain,
+    ChainCost,
+    ChainFeatures,
+    LinearChain,
+    PackedRows,
+    SeenWords,
+    expectations,
+    fit_linear_chain,
+    own_features,
+)
 from ensue.tasks.label.mixture import ScoredChains, best_outside, fitted_weights, joined, without
-from ensue.tasks.label.packed_chains import PackedRows, expectations
 
 WORDS = ["the", "Dog", "runs", "ÉCOLE", "2026", "дом"]
 ROWS = Ragged.of([[0, 1, 2], [], [3], [4, 0, 1, 5, 2], [5, 5]], np.int64)

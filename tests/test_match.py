@@ -15,8 +15,7 @@ from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.runs.infer import infer
 from ensue.tasks import TASKS
-from ensue.tasks.match.network import Attended
-from ensue.tasks.match.overlap import BINS, overlap_rows
+from ensue.tasks.supervised.inputs.pair import BINS, Attended, overlap_rows
 
 WORDS = [f"w{k}" for k in range(14)]
 SMALL = {"hidden_size": 10, "embedding_size": 8, "compared_size": 8, "dropout_input": 0.0}

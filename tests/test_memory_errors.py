@@ -10,7 +10,7 @@ import torch
 
 from ensue import TableModel, cli
 from ensue.errors import OutOfMemory, memory_asked_for, no_memory
-from ensue.tasks.table.task import Tabular
+from ensue.tasks.table import Tabular
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,13 @@ from sklearn import metrics as reference
 from ensue.errors import DataError, OptionError
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import span_counts, span_scores
-from ensue.metrics.sums import STATISTICS
-from ensue.tasks.evaluation.bootstrap import RowSums, bootstrap, intervals, paired_bootstrap
+from ensue.tasks.evaluation.bootstrap import (
+    STATISTICS,
+    RowSums,
+    bootstrap,
+    intervals,
+    paired_bootstrap,
+)
 
 CLASSES = 4
 MANY = settings(max_examples=30)

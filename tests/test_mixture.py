@@ -21,7 +21,7 @@ from ensue.tasks.baselines.mixture import (
     fitted_mixture,
     fitted_numbers,
 )
-from ensue.tasks.evaluation.mistakes import surest_mistaken_sets
+from ensue.tasks.evaluation.calibration import surest_mistaken_sets
 from ensue.tasks.evaluation.report import Evaluation
 
 ROWS = 4000
@@ -138,7 +138,7 @@ def test_a_share_of_one_is_the_linear_model_and_of_almost_none_the_network() -> 
         found.append(model.evaluate(rows))
         return np.array(
             [
-                [own.probabilities[name] for name in model.learned.labels.tokens]
+                [own.probabilities[name] for name in model.learned.target.labels.tokens]
                 for own in model.predict(texts)
             ]
         )

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pooled import PooledNetwork
 from torch import Tensor
 from torch.autograd import gradcheck
 from torch.testing import assert_close
@@ -20,7 +21,6 @@ from ensue.errors import DataError, OptionError, ShapeError
 from ensue.tasks.blocks.embeddings import Characters, Embed, Symbols, Vectors, Words
 from ensue.tasks.blocks.encoders import ENCODERS, PlainEncoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import HEADS, BernoulliHead, CategoricalHead, balanced
-from ensue.tasks.blocks.pooled_network import NgramScores, PooledNetwork
 from ensue.tasks.blocks.pooling import POOLINGS, Pooling
 from ensue.tasks.rows.batch import UNKNOWN, Columns, SequenceBatch, collate
 from ensue.tasks.rows.surfaces import (
@@ -30,7 +30,8 @@ from ensue.tasks.rows.surfaces import (
     starts_of,
     surface_table,
 )
-from ensue.training.devices import moved
+from ensue.tasks.supervised.inputs.text import NgramScores
+from ensue.training.processes import moved
 
 WORDS, CLASSES, NGRAMS, FEATURES = 12, 3, 9, 2
 LENGTHS = [4, 1, 0, 6, 3]
@@ -62,7 +63,6 @@ def columns(head: str = "categorical") -> Columns:
         vectors=Ragged.of([random.normal(size=(n, FEATURES)) for n in LENGTHS], float, (FEATURES,)),
         ngrams=Ragged.of([random.integers(0, NGRAMS, n) for n in LENGTHS], np.int32),
         targets=classes if head == "categorical" else random.integers(0, 2, (rows, CLASSES)),
-        weights=random.random(rows),
     )
 
 
@@ -385,14 +385,6 @@ def test_balanced_classes_count_alike() -> None:
     assert weights[2] == 1
 
 
-def test_weights_of_rows_multiply_their_costs() -> None:
-    made, data = network("plain", "mean", "categorical"), columns()
-    batch = collate(data, range(5))
-    assert batch.weights is not None
-    alone = [made(collate(replace(data, weights=None), [r]), {})[0] for r in range(5)]
-    assert_close(made(batch, {})[0], (torch.stack(alone) * batch.weights).sum(), **TIGHT)
-
-
 # --- n-gram scores -----------------------------------------------------------------------------
 
 
@@ -403,17 +395,18 @@ def test_ngram_scores_are_sums_over_a_rows_ngrams() -> None:
     ids = columns().ngrams
     assert ids is not None
     expected = torch.stack([start[ids.row(row).tolist()].sum(0) for row in range(5)])
-    assert_close(made(batch.inputs), expected, **TIGHT)
+    assert_close(made(batch), expected, **TIGHT)
     assert made.penalty() == 0
     with torch.no_grad():
         made.weight += 2
     assert made.penalty().item() == pytest.approx(0.25 * 4 * NGRAMS * CLASSES)
-    assert not NgramScores(NGRAMS, CLASSES)(batch.inputs).any()
+    assert not NgramScores(NGRAMS, CLASSES)(batch).any()
 
 
 def test_dropped_ngrams_keep_their_expectation() -> None:
     made = NgramScores(1, 1, start=torch.ones(1, 1), dropout=0.4)
-    inputs = {"ngrams": torch.zeros(30_000, dtype=torch.int64), "ngrams.starts": torch.tensor([0])}
+    ngrams = {"ngrams": torch.zeros(30_000, dtype=torch.int64), "ngrams.starts": torch.tensor([0])}
+    inputs = SequenceBatch(ngrams, torch.tensor([1]))
     assert made(inputs).item() == pytest.approx(30_000, rel=0.02)
     assert made(inputs).item() != made(inputs).item()
     assert made.eval()(inputs).item() == pytest.approx(30_000)
@@ -422,16 +415,16 @@ def test_dropped_ngrams_keep_their_expectation() -> None:
 def test_the_penalty_is_part_of_the_training_cost_only() -> None:
     made, batch = network("plain", "mean", "categorical"), collate(columns(), range(5))
     plain = made(batch, {})[0]
-    assert made.ngrams is not None
-    made.ngrams.l2 = 0.1
+    assert isinstance(made.side, NgramScores)
+    made.side.l2 = 0.1
     assert_close(made(batch, {})[0], plain)
-    expected = plain + 5 * 0.05 * (made.ngrams.weight**2).sum()
+    expected = plain + 5 * 0.05 * (made.side.weight**2).sum()
     assert_close(made.train()(batch, {})[0], expected, **TIGHT)
 
 
 def test_the_attention_of_the_network() -> None:
     made, batch = network("recurrent", "attention", "categorical"), collate(columns(), range(5))
-    weights = made.attention(batch)
+    weights = made.reader.attention(batch)
     assert weights.shape == (6, 5)
     assert_close(weights.sum(0), (batch.lengths > 0).double(), **TIGHT)
 
@@ -486,6 +479,6 @@ def test_a_cost_needs_targets() -> None:
 
 def test_a_batch_moves_as_one() -> None:
     batch = moved(collate(columns(), range(5)), torch.device("meta"))
-    tensors: list[Tensor | None] = [*batch.inputs.values(), batch.targets, batch.weights]
+    tensors: list[Tensor | None] = [*batch.inputs.values(), batch.targets]
     assert all(t is not None and t.device.type == "meta" for t in tensors)
     assert batch.lengths.device.type == "cpu"

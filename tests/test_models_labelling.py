@@ -22,12 +22,16 @@ from ensue.metrics.spans import illegal_step, legal
 from ensue.tasks.baselines.majority import MajorityLabel, majority_class
 from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import ENCODERS, RecurrentEncoder
-from ensue.tasks.label.chains import Chain
-from ensue.tasks.label.crf import CRF, score_of
-from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
-from ensue.tasks.label.outputs import Stepwise
-from ensue.tasks.label.previous_label import PreviousLabel
-from ensue.tasks.label.search import beam, best_first, greedy
+from ensue.tasks.label.linear_chain import Chain
+from ensue.tasks.label.network import (
+    LABEL_OUTPUTS,
+    LabellerNetwork,
+    PreviousLabel,
+    beam,
+    best_first,
+    greedy,
+)
+from ensue.tasks.label.outputs import CRF, Stepwise, score_of
 from ensue.tasks.rows.batch import Columns, collate
 
 LABELS, WIDTH, WORDS = 3, 4, 9
@@ -424,7 +428,6 @@ def columns() -> Columns:
     return Columns(
         words=Ragged.of([random.integers(1, WORDS, n) for n in LENGTHS], np.int32),
         targets=Ragged.of([random.integers(0, LABELS, n) for n in LENGTHS], np.int64),
-        weights=random.random(len(LENGTHS)),
     )
 
 

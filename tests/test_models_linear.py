@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser, build_and_encode
 from ensue.errors import DataError, OptionError
-from ensue.tasks.baselines.linear import LinearModel, Presence, fit_linear, log_count_ratios
-from ensue.tasks.baselines.ngrams import Ngrams
+from ensue.tasks.baselines.linear import LinearModel, Ngrams, Presence, fit_linear, log_count_ratios
+from ensue.tasks.codec import packed, unpacked
 
 TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=6)
 
@@ -156,8 +156,8 @@ def test_scores_are_sums_of_weights_and_the_same_for_a_row_alone() -> None:
 def test_stored_and_read_it_is_the_same() -> None:
     texts, classes, _ = rows(50, 2)
     model = fit_linear(texts, classes, 2)
-    arrays = {name: own.copy() for name, own in model.arrays().items()}
-    again = LinearModel.from_arrays(arrays, int(texts.values.max()) + 1, 2, False)
+    words = int(texts.values.max()) + 1
+    again = unpacked(LinearModel, packed(model), word_count=words, outputs=2, several=False)
     assert (again.scores(texts) == model.scores(texts)).all()
     assert again.several is model.several is False
 

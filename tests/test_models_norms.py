@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from pooled import PooledNetwork
 from torch import Tensor
 from torch.autograd.functional import jacobian
 from torch.testing import assert_close
@@ -19,7 +20,6 @@ from ensue.tasks.blocks.embeddings import Embed, Words
 from ensue.tasks.blocks.encoders import PlainEncoder, RecurrentEncoder
 from ensue.tasks.blocks.heads import CategoricalHead
 from ensue.tasks.blocks.norms import norm_preserving
-from ensue.tasks.blocks.pooled_network import PooledNetwork
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.label.network import LabellerNetwork
 from ensue.tasks.label.outputs import Stepwise

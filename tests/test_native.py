@@ -34,10 +34,10 @@ from ensue.cells import (
 )
 from ensue.engine import run
 from ensue.engine.native import single_step
+from ensue.engine.native.call import Wanted
 from ensue.engine.native.gradients import GradientProducts
 from ensue.engine.native.kernel import Kernel
 from ensue.engine.native.single_step import SingleStep
-from ensue.engine.native.wanted import Wanted
 from ensue.equations import Matrix, tanh
 from ensue.errors import OptionError, ShapeError
 

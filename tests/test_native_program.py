@@ -29,9 +29,17 @@ from parity import needs_native
 
 from ensue.cells import CELLS, GRU, LSTM, Cell, GRUResetBefore, LayerNormLSTM, SimpleRNN, Zoneout
 from ensue.engine.native.emission import buffers
-from ensue.engine.native.emission.buffers import ADJOINTS, NUMBERS_SAVED, PRODUCTS, Buffer, X
+from ensue.engine.native.emission.buffers import (
+    ADJOINTS,
+    NUMBERS_SAVED,
+    PRODUCTS,
+    Buffer,
+    GateRun,
+    Operand,
+    X,
+    join_neighbours,
+)
 from ensue.engine.native.emission.directions import backward_direction, forward_direction
-from ensue.engine.native.emission.gate_runs import GateRun, Operand, join_neighbours
 from ensue.engine.native.emission.program import (
     Program,
     sequence_program,
@@ -135,7 +143,7 @@ def test_no_product_or_reduction_is_computed_again(program: Program) -> None:
 )
 def test_a_tape_keeps_what_is_read_and_nothing_else(cell: Cell, taped: str) -> None:
     kernel = Kernel(cell.equations(3, 5), torch.float32)
-    assert [b.name for b in kernel.taped][: len(taped.split())] == taped.split()
+    assert [b.name for b in kernel.layout.buffers][: len(taped.split())] == taped.split()
     one = [torch.zeros(2, 5) for _ in cell.parts]
     parameters = {name: torch.zeros(shape) for name, shape in cell.shapes(3, 5).items()}
     _, _, tape = kernel.run(Recurrence(cell, parameters, torch.zeros(4, 2, 3), tuple(one)), True)

@@ -27,8 +27,7 @@ from ensue.tasks.language.ngram import (
     model_of,
     sentences,
 )
-from ensue.tasks.language.ngram.interpolation import GROUPS, estimate
-from ensue.tasks.language.ngram.smoothing import modified_discounts
+from ensue.tasks.language.ngram.smoothing import GROUPS, estimate, modified_discounts
 
 TOKENS = ("<pad>", "<unk>", "a", "b", "c", "</s>")
 PAD, UNKNOWN, A, B, C, END = range(6)
@@ -295,8 +294,7 @@ def test_counts_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block: 
     rows = ragged([list(row) for row in product([A, B, C], repeat=3)] + [[], [A]])
     whole = NgramCounts.of(rows, SYMBOLS, 5)
     tails = whole.index.tails()
-    for module in ("counts", "index"):
-        monkeypatch.setattr(f"ensue.tasks.language.ngram.{module}.BLOCK", block)
+    monkeypatch.setattr("ensue.tasks.language.ngram.counts.BLOCK", block)
     cut = NgramCounts.of(rows, SYMBOLS, 5)
     for one, other in zip(whole.index.keys, cut.index.keys, strict=True):
         assert np.array_equal(one, other)

@@ -27,11 +27,11 @@ from ensue.tasks.caption.answer import Captioned
 from ensue.tasks.evaluation.bootstrap import Interval
 from ensue.tasks.evaluation.report import ClassRow, Error, Evaluation
 from ensue.tasks.forecast.answer import Before, Expected, ForecastStep, SeriesForecast
-from ensue.tasks.input_preview import preview_html
 from ensue.tasks.language.surprisal import Scored
+from ensue.tasks.model_page import preview_html
 from ensue.tasks.seq2seq.answer import Alternative
 from ensue.tasks.seq2seq.evaluation import Bucket, PairEvaluation
-from ensue.tasks.targets.answers import Estimated
+from ensue.tasks.targets.target import Estimated
 from ensue.tasks.translate.answer import Translated
 
 # --- tables and small pictures ---------------------------------------------------------------

@@ -15,7 +15,7 @@ from starts import simultaneous, words
 
 from ensue import Classifier, cli
 from ensue.errors import RunError
-from ensue.files import lock
+from ensue.files import run_folder
 from ensue.files.run_folder import RunFolder
 from ensue.runs import train
 
@@ -135,7 +135,7 @@ def test_a_lock_whose_file_was_removed_by_its_last_holder_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process has removed the folder that it had made, between our opening and locking."""
-    real, seen = lock.open_plain, []
+    real, seen = run_folder.open_plain, []
 
     def opened(path: Path, flags: int) -> Any:
         file = real(path, flags)
@@ -144,7 +144,7 @@ def test_a_lock_whose_file_was_removed_by_its_last_holder_is_none(
         seen.append(file.fileno())
         return file
 
-    monkeypatch.setattr(lock, "open_plain", opened)
+    monkeypatch.setattr(run_folder, "open_plain", opened)
     folder = RunFolder(tmp_path / "run")
     with folder.locked():
         assert len(seen) == 2
@@ -176,24 +176,31 @@ def test_folders_that_come_and_go_hinder_nobody(tmp_path: Path) -> None:
     assert wrong == []
 
 
+GOING = [
+    FileNotFoundError(2, "No such file or directory"),  # its parent was removed before it was made
+    FileExistsError(17, "File exists"),  # it was there, and was removed before it was looked at
+]
+
+
+@pytest.mark.parametrize("going", GOING, ids=lambda error: type(error).__name__)
 def test_a_folder_that_goes_while_it_is_made_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, going: OSError
 ) -> None:
-    """Seen once in a busy run of the test above: its parent was removed before it was made."""
+    """Both were seen in busy runs of the test above."""
     mkdir, gone = Path.mkdir, [True]
 
     def removed_once(self: Path, *given: Any, **more: Any) -> None:
         if gone:
             gone.pop()
-            raise FileNotFoundError(2, "No such file or directory")
+            raise going
         mkdir(self, *given, **more)
 
     monkeypatch.setattr(Path, "mkdir", removed_once)
     with RunFolder(tmp_path / "run").locked():
         assert (tmp_path / "run").is_dir()
-    gone += [True] * lock.TRIES
+    gone += [True] * run_folder.TRIES
     with (
-        pytest.raises(RunError, match="run: cannot be made a run folder: No such file"),
+        pytest.raises(RunError, match=f"run: cannot be made a run folder: {going.strerror}"),
         RunFolder(tmp_path / "other" / "run").locked(),
     ):
         pass

@@ -23,7 +23,7 @@ ROWS = {
         '    "added_optimiser": OptimiserKind(lambda g, s: torch.optim.RMSprop(g, lr=s.rate), 1),',
     ),
     "schedule": (
-        "training/schedule.py",
+        "training/optimiser.py",
         '    "constant": ',
         '    "half": lambda at: 0.5,\n    "constant": ',
     ),
@@ -74,7 +74,7 @@ def copy(tmp_path: Path) -> Path:
 
 def ensue(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": str(copy)}
-    command = [sys.executable, "-m", "ensue.cli", *words]
+    command = [sys.executable, "-m", "ensue", *words]
     return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
 
 

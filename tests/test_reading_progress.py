@@ -13,10 +13,9 @@ from reviews import reviews
 
 from ensue.cli import reading
 from ensue.cli.reading import ReadingLine, reading_shown
-from ensue.data.check import check
+from ensue.data.check import check, check_parallel
 from ensue.data.options import ReadOptions
 from ensue.data.parallel import read_any
-from ensue.data.parallel_check import check_parallel
 from ensue.data.read import Gathered, gather
 from ensue.data.rows import Place, Row, watch_reading, watched_rows
 from ensue.data.stream import PIECE

@@ -17,10 +17,9 @@ from ensue.engine import engines_used
 from ensue.engine.rows import reverse_time
 from ensue.errors import ConfigError, OptionError, ShapeError
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder
-from ensue.tasks.seq2seq.bridge import StateBridge, VectorBridge
-from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.seq2seq.network import PairBatch, StateBridge, VectorBridge
 from ensue.tasks.settings import DecoderSettings
-from ensue.tasks.translate.recurrent import RecurrentPairs
+from ensue.tasks.translate.families import RecurrentPairs
 from ensue.tasks.translate.settings import PairSettings
 
 SOURCES, TARGETS, START, END = 11, 9, 1, 2

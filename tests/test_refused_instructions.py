@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from trainees import Judge, Rows, build
 
+from benchmarks.engine import bench
+from benchmarks.engine.bench import Options, run_bench
+from benchmarks.engine.case import Case
 from ensue import doctor
-from ensue.bench import bench
-from ensue.bench.bench import Options, run_bench
-from ensue.bench.case import Case
 from ensue.cells import LSTM
 from ensue.engine import machine
 from ensue.errors import ConfigError

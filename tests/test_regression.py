@@ -19,8 +19,8 @@ from ensue.tasks.baselines.features import (
     Polynomial,
     Weekday,
 )
-from ensue.tasks.baselines.random_features import RandomFeatures
-from ensue.tasks.baselines.regression import KINDS, Regression, least_squares
+from ensue.tasks.baselines.regression import KINDS, RandomFeatures, Regression, least_squares
+from ensue.tasks.codec import weights
 from ensue.tasks.rows.fixed_width import RowSource
 from ensue.training import TrainSettings
 
@@ -55,7 +55,8 @@ def test_read_back_from_its_arrays_it_is_the_same(kind: str, dtype: torch.dtype)
     x, y = table(kind)
     model = Regression(WIDTH, 3, kind).to(dtype)
     model.solve(x.to(dtype), y.to(dtype) if y.is_floating_point() else y, 0.1)
-    again = Regression.from_arrays(model.arrays(), kind, WIDTH, 3)
+    form = weights(lambda _: Regression(WIDTH, 3, kind))
+    again = form.made(form.of(model), None)
     assert again.weight.dtype == dtype
     assert torch.equal(again.answers(x.to(dtype)), model.answers(x.to(dtype)))
 

@@ -618,7 +618,7 @@ import sys, resource
 from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
 from ensue.tasks.rows.collect import collect
-from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.collect import Content
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.reading import Reading
 data = DataSettings.of({"train": [sys.argv[1]], "validation": [sys.argv[1]],

@@ -3,7 +3,6 @@ and never silently used."""
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import signal
@@ -18,11 +17,10 @@ from sealed import complaints, digests, files_of, flipped
 from test_unfinished_runs import at_update
 
 from ensue import Run, cli, load
-from ensue.data.settings import DataSettings
-from ensue.errors import ConfigError, RunError
+from ensue.errors import RunError
+from ensue.files.chain import add_line
 from ensue.files.run_folder import RunFolder
-from ensue.files.seal import CONFIG, DATA, seal_in
-from ensue.runs.config import RunConfig
+from ensue.files.seal import CONFIG
 from ensue.runs.load import load_run
 from ensue.tasks.saved import read_model, write_model
 
@@ -30,7 +28,6 @@ FLIPS = 3  # of each file
 OPENINGS = "test-openings.jsonl"
 TRAIN = ["train", "r.csv", "--text", "review", "--label", "stars", "--quiet"]
 SET = [word for own in (*SMALL, "train.epochs=2") for word in ("--set", own)]
-OLD = Path(__file__).parent / "version_0_1_0" / "language-ngram"
 
 
 @pytest.fixture(scope="module")
@@ -243,49 +240,6 @@ def test_data_facts_are_those_of_what_was_read(
     assert "r.csv: changed since b was trained on it" in ensue("evaluate", "b")[2]
 
 
-# --- a run of version 0.1.0 ------------------------------------------------------------------
-
-
-def test_a_run_of_0_1_0_says_so_in_a_line_and_is_sealed_by_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = Path(shutil.copytree(OLD, tmp_path / "old"))
-    ensue = commands_in(place, capsys, monkeypatch)
-    line = (
-        "run: config.toml and data.json are not sealed, as in every run of version 0.1.0, and are "
-        "taken as they are; `ensue train --run run` seals them\n"
-    )
-    config = Path("run/config.toml").read_bytes()
-    assert "split_version" not in config.decode()
-    for words in (["evaluate", "run"], ["predict", "run", "input.txt"]):
-        assert ensue(*words)[::2] == (0, line)
-    scores = json.loads(ensue("evaluate", "run", "--json")[1])["scores"]
-    code, _, err = ensue("train", "--run", "run", "--quiet")
-    assert (code, err) == (0, line)
-    seal = seal_in(Path("run/model"))
-    assert seal is not None
-    assert seal[CONFIG] == Path("run/config.toml").read_bytes() == config
-    assert seal[DATA] == Path("run/data.json").read_bytes()
-    code, out, err = ensue("evaluate", "run", "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["scores"] == scores
-    edit(Path("run/config.toml"), "split_seed = 0", "split_seed = 1")
-    assert ensue("evaluate", "run")[0] == 2
-
-
-def test_the_rule_of_the_split_has_a_version(folder: Path) -> None:
-    config = RunConfig.read(folder / "a" / CONFIG)
-    assert config.tables()["data"]["split_version"] == 2
-    assert DataSettings.of({"train": ["a.csv"]}, "data").split_version == 2
-    with pytest.raises(ConfigError) as caught:
-        DataSettings.of({"train": ["a.csv"], "split_version": 3}, "data")
-    assert str(caught.value) == (
-        "data.split_version: expected 1 or 2, got 3; use the Ensue that wrote it"
-    )
-    text = (folder / "a" / CONFIG).read_text().replace("split_version = 2\n", "")
-    assert RunConfig.of_text(text.encode(), folder / "a" / CONFIG).data.split_version == 1
-
-
 # --- openings of the test part ---------------------------------------------------------------
 
 
@@ -338,7 +292,8 @@ def test_an_edited_card_is_named_and_kept(folder: Path, ensue: Ensue) -> None:
 def test_a_history_that_was_replaced_is_named(folder: Path) -> None:
     path = folder / "a" / "history.jsonl"
     whole = path.read_bytes()
-    path.write_text('{"row": "evaluation", "update": 1, "epoch": 1, "scores": {}, "best": true}\n')
+    path.unlink()
+    add_line(path, {"row": "evaluation", "update": 1, "epoch": 1, "scores": {}, "best": True})
     assert refused(Run(folder / "a").history) == (
         f"{path}: changed since the training ended. Put it back as it was"
     )

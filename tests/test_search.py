@@ -33,13 +33,11 @@ from ensue.study.selection import search as searching
 from ensue.study.selection import trial
 from ensue.study.selection.budget import Clock, alike
 from ensue.study.selection.entries import Entry, Selection
-from ensue.study.selection.halving import Dropped, Halving, bars_of, rungs_of
-from ensue.study.selection.job import TrialJob
+from ensue.study.selection.halving import Dropped, Halving, TrialJob, bars_of, rungs_of
 from ensue.study.selection.pool import Here
 from ensue.study.selection.proposals import Proposer
-from ensue.study.selection.search import SearchRequest, search
+from ensue.study.selection.search import SearchRequest, opened, search, storage_url
 from ensue.study.selection.space import OpenSpace
-from ensue.study.selection.storage import opened, storage_url
 from ensue.tasks.evaluation.openings import OPENINGS
 from ensue.tasks.search.ranges import Finite
 from ensue.training import Began, RunFolder, Update, Validated

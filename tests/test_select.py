@@ -20,18 +20,19 @@ from sealed import flipped
 from ensue.cells import CELLS
 from ensue.cli import main
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError, TrainingError
-from ensue.files.atomic_folder import unsealed
+from ensue.files.atomic_folder import canonical, sealed, unsealed
+from ensue.files.chain import add_line
 from ensue.files.disk import OPENINGS
+from ensue.files.format import FORMAT
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.runs.messages import Message
 from ensue.runs.run import seconds_trained
 from ensue.study.selection import Selection, kept, selection
 from ensue.study.selection import select_among as select
-from ensue.study.selection.candidates import candidates_of, known_models, split_names, usual_models
 from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
-from ensue.study.selection.picture import beside
-from ensue.study.selection.table import as_text
+from ensue.study.selection.selection import candidates_of, known_models, split_names, usual_models
+from ensue.study.selection.table import as_text, beside
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.training import RunFolder, Update, Validated
@@ -303,21 +304,22 @@ def test_what_was_selected_is_sealed(config: RunConfig, tmp_path: Path) -> None:
     assert results(select(config, names, place))[1][0].score == found.rows[0].score
 
 
-def test_a_selection_of_an_earlier_version_is_taken_and_sealed(
+def test_a_selection_of_another_format_is_refused_and_left_alone(
     config: RunConfig, tmp_path: Path
 ) -> None:
-    place, names, heard = tmp_path / "s", "ngram:order=2,ngram", list[str]()
+    place, names = tmp_path / "s", "ngram:order=2,ngram"
     found = select(config, names, place)
     file = place / "selection.json"
-    file.write_text(json.dumps({**found.as_json(), "format": 1}, indent=1) + "\n")
-    assert select(config, names, place, texts_to(heard.append)) == found
-    assert heard[0] == (
-        f"{file}: not sealed, as versions up to 0.2.0 wrote it, and taken as it is; it is sealed "
-        "now"
-    )
-    assert unsealed(file.read_bytes(), file.name)["format"] == 2
-    newer = {key: own for key, own in json.loads(file.read_text()).items() if key != "sha256"}
-    file.write_text(json.dumps(newer))  # of a newer version, without its seal
+    facts = {**found.as_json(), "format": 1}
+    first = (json.dumps(facts, indent=1) + "\n").encode()  # which had no seal
+    second = sealed({**facts, "format": 2}, sort=False)
+    later = sealed({**facts, "format": FORMAT + 1}, sort=False)
+    for data, told in ((first, "in format 1;"), (second, "in format 2;"), (later, "--upgrade")):
+        file.write_bytes(data)
+        before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+        assert told in refused(lambda: select(config, names, place))
+        assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    file.write_bytes(canonical({**facts, "format": FORMAT}, sort=False))  # without its seal
     assert "this is not what Ensue wrote" in refused(lambda: select(config, names, place))
 
 
@@ -428,8 +430,10 @@ def test_the_pace_leaves_evaluations_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_time_of_all_lives_counts(tmp_path: Path) -> None:
     assert seconds_trained(tmp_path) == 0
-    lines = [json.dumps({"seconds": s}) for s in (1, 5, 0.5, 2, 3)]
-    (tmp_path / "timing.jsonl").write_text("\n".join(lines) + '\n{"seco')
+    path = tmp_path / "timing.jsonl"
+    for seconds in (1, 5, 0.5, 2, 3):
+        add_line(path, {"seconds": seconds})
+    path.write_bytes(path.read_bytes() + b'{"seco')
     assert seconds_trained(tmp_path) == 8
 
 

@@ -15,7 +15,7 @@ import pytest
 import ensue
 from ensue.errors import DataError, OptionError
 from ensue.runs.config import RunConfig
-from ensue.study.selection.rows import files_of, label_type, rows_of
+from ensue.study.selection.python import files_of, label_type, rows_of
 
 COLUMNS = {"size": [1.5, 2.5, None], "kind": ["a", "ü", "b"], "rooms": [1, 2, 3]}
 ROWS = [dict(zip(COLUMNS, cells, strict=True)) for cells in zip(*COLUMNS.values(), strict=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ensue.study.selection.entries import WinnerVerdict
-from ensue.study.selection.kept import _verdict
 from ensue.study.selection.table import _tested
 
 ACCURACY = ("accuracy", 1.0, {"majority class": 0.65, "linear model": 1.0}, True)
@@ -19,9 +18,3 @@ def test_the_direction_is_that_of_the_measure_of_the_test(
     """Whatever the models were ranked by: it may be a cost, where the test has an accuracy."""
     told = _tested(WinnerVerdict("lstm", measure, 50, value, 0.9, 2.5, baselines, 1, higher))
     assert told[-1] == "The winner does not beat the linear model."
-
-
-def test_the_direction_of_older_selections_follows_from_the_measure() -> None:
-    facts = {"name": "a", "rows": 9, "value": 1.0, "low": 1.0, "high": 1.0, "opened": 1}
-    for measure, higher in (("accuracy", True), ("perplexity", False)):
-        assert _verdict({**facts, "measure": measure, "baselines": {}}).higher_is_better is higher

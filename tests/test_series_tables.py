@@ -13,9 +13,8 @@ import pytest
 from ensue.data.check import check
 from ensue.data.options import ReadOptions
 from ensue.data.settings import DataSettings
-from ensue.data.time.axis import arranged, time_column
+from ensue.data.time.axis import arranged, spacing_of, time_column
 from ensue.data.time.dates import spellings_of
-from ensue.data.time.spacing import spacing_of
 from ensue.errors import DataError
 from ensue.tasks import TASKS
 from ensue.tasks.forecast.settings import ForecastSettings

@@ -17,8 +17,7 @@ from ensue.errors import ConfigError, OptionError
 from ensue.runs import settings_reference
 from ensue.runs.config import TABLES, RunConfig, tables_of
 from ensue.runs.known_settings import FILE, Setting, by_task, known_settings, shown_value
-from ensue.runs.settings_page import as_markdown
-from ensue.runs.settings_reference import describe
+from ensue.runs.settings_reference import as_markdown, describe
 from ensue.setting_words import WORDS
 from ensue.settings import (
     MOST_LISTED,

@@ -12,8 +12,19 @@ import pytest
 
 from ensue.data.pictures.images import read_image
 from ensue.data.tasks import Scene, shapes
-from ensue.data.tasks.shape_drawing import INNER, KINDS, SIDE, Placed, boxes, coverage
-from ensue.data.tasks.shapes import ATTRIBUTES, COLOURS, HELD, SIZES, Shape
+from ensue.data.tasks.shapes import (
+    ATTRIBUTES,
+    COLOURS,
+    HELD,
+    INNER,
+    KINDS,
+    SIDE,
+    SIZES,
+    Placed,
+    Shape,
+    boxes,
+    coverage,
+)
 from ensue.data.tasks.write import write_task
 from ensue.errors import OptionError
 

@@ -33,8 +33,8 @@ from ensue.sklearn import (
     TableClassifier,
     TableRegressor,
 )
-from ensue.sklearn.held_out import LEAST_HELD, hold_out
-from ensue.sklearn.table_columns import table_cells
+from ensue.sklearn.estimator import LEAST_HELD, hold_out
+from ensue.sklearn.tables import table_cells
 
 SEQUENCE: dict[str, Any] = {"cell": "GRU", "hidden_size": 4, "epochs": 2, "random_state": 3}
 NARROW: dict[str, Any] = {"settings": {"model.embedding_size": 4}}
@@ -349,21 +349,21 @@ def test_columns_of_frames_are_numbers_or_names() -> None:
     X["rooms"] = X["rooms"].astype("category")
     X["new"] = X["area"] > 100
     own = TableRegressor(**TABLE).fit(X, prices(X))
-    columns = own.model_.learned.columns
+    columns = own.model_.learned.input.columns
     assert [column.name for column in columns.numbers] == ["area", "new"]
     assert [column.name for column in columns.categories] == ["rooms", "town"]
     assert own.feature_names_in_.tolist() == list(X.columns)
     named = TableRegressor(**TABLE, settings={"model.categorical": ["new"]}).fit(X, prices(X))
-    assert len(named.model_.learned.columns.categories) == 3
+    assert len(named.model_.learned.input.columns.categories) == 3
     X["area"] = X["area"].map(str)
     as_text, as_number = (
         TableRegressor(**TABLE, settings=settings).fit(X, prices(frame()))
         for settings in (None, {"model.numeric": ["area"]})
     )
-    assert len(as_text.model_.learned.columns.numbers) == 1
-    assert len(as_number.model_.learned.columns.numbers) == 2
+    assert len(as_text.model_.learned.input.columns.numbers) == 1
+    assert len(as_number.model_.learned.input.columns.numbers) == 2
     mixed = [[own.area, own.town] for own in frame().itertuples()]  # numpy makes texts of it all
-    columns = TableRegressor(**TABLE).fit(mixed, prices(frame())).model_.learned.columns
+    columns = TableRegressor(**TABLE).fit(mixed, prices(frame())).model_.learned.input.columns
     assert [len(columns.numbers), len(columns.categories)] == [1, 1]
 
 
@@ -425,7 +425,7 @@ def test_a_column_transformer_before_a_table() -> None:
     X = frame()
     columns = make_column_transformer((StandardScaler(), ["area"]), ("passthrough", ["town"]))
     pipeline = make_pipeline(columns, TableRegressor(**TABLE)).fit(X, prices(X))
-    found = pipeline[-1].model_.learned.columns
+    found = pipeline[-1].model_.learned.input.columns
     assert [len(found.numbers), len(found.categories)] == [1, 1]
     assert pipeline.predict(X).shape == (60,)
 

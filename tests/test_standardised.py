@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue import Classifier, LanguageModel, Matcher, Regressor, load
-from ensue.tasks.blocks.standardised import LEAST_SPREAD, ROWS, Standardised, settle_spreads
+from ensue.tasks.blocks.pooling import LEAST_SPREAD, ROWS, Standardised, settle_spreads
 
 ROWS_OF_TEXT = [("a fine film", "good"), ("a dull film", "bad"), ("fine", "good"), ("dull", "bad")]
 SMALL = {"hidden_size": 4, "embedding_size": 4, "columns": 2, "steps": 4}
@@ -87,7 +87,7 @@ def test_a_head_on_a_base_reads_standardised_vectors(lm: Path, tmp_path: Path) -
     model = Classifier(base=given, model=told, train={"epochs": 1}).fit(ROWS_OF_TEXT, ROWS_OF_TEXT)
     (network,) = model.networks
     seen: list[Tensor] = []
-    network.standard.register_forward_hook(lambda module, before, after: seen.append(after))
+    network.reader.standard.register_forward_hook(lambda module, before, after: seen.append(after))
     model.predict([text for text, _ in ROWS_OF_TEXT])
     found = torch.cat(seen)
     torch.testing.assert_close(found.mean(0), torch.zeros(12), atol=1e-3, rtol=0)
@@ -95,7 +95,7 @@ def test_a_head_on_a_base_reads_standardised_vectors(lm: Path, tmp_path: Path) -
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.model.standardise
-    assert torch.equal(again.networks[0].standard.mean, network.standard.mean)
+    assert torch.equal(again.networks[0].reader.standard.mean, network.reader.standard.mean)
 
 
 PAIRS = [(("a fine film", text), label) for text, label in ROWS_OF_TEXT]
@@ -108,7 +108,7 @@ def test_so_do_the_other_tasks_that_pool(lm: Path, kind: Any, rows: Any) -> None
     model = kind(base=given, model={"batch_rows": 2}, train={"epochs": 1}).fit(rows, rows)
     (network,) = model.networks
     seen: list[Tensor] = []
-    network.standard.register_forward_hook(lambda module, before, after: seen.append(after))
+    network.reader.standard.register_forward_hook(lambda module, before, after: seen.append(after))
     model.predict([text for text, _ in rows])
     torch.testing.assert_close(torch.cat(seen).mean(0), torch.zeros(12), atol=1e-3, rtol=0)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ensue.errors import OptionError
-from ensue.layers.stochastic import MOST_UNITS, expected
+from ensue.layers.activations import MOST_UNITS, expected
 
 
 def test_the_largest_number_of_units_is_still_listed() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import commands_in
+from toy_runs import toy_run
 
 from ensue.data.stream import open_file
 from ensue.data.tasks.write import write_task
@@ -132,7 +133,7 @@ def test_a_file_that_was_half_written_by_a_killed_process_goes(run: RunFolder) -
 def test_a_data_set_that_cannot_be_made_leaves_the_file_that_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensue.data.tasks.expressions.MOST_ATTEMPTS", 1)
+    monkeypatch.setattr("ensue.data.tasks.write.MOST_ATTEMPTS", 1)
     place = tmp_path / "kept.trees"
     place.write_text("mine\n")
     with pytest.raises(DataError, match="too few different trees"):
@@ -172,8 +173,7 @@ def test_the_epoch_of_a_run_is_not_read_through_something_strange(
 def test_a_model_behind_a_link_is_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = Path(__file__).parent / "version_0_1_0" / "classify-words" / "run"
-    shutil.copytree(old, tmp_path / "run")
+    shutil.copytree(toy_run("classify-words") / "run", tmp_path / "run")
     (tmp_path / "run" / "model").rename(tmp_path / "elsewhere")
     (tmp_path / "run" / "model").symlink_to("../elsewhere")
     ensue = commands_in(tmp_path, capsys, monkeypatch)

@@ -76,7 +76,7 @@ def test_training_goes_on_to_its_end(ended: list[Ended], folder: Path) -> None:
 
 def test_a_whole_process_ends_in_order(folder: Path) -> None:
     """With what the interpreter does when it ends."""
-    command = f"{sys.executable} -m ensue.cli --help"
+    command = f"{sys.executable} -m ensue --help"
     for rest, code in {">/dev/full": 2, ">&-": 2, "2>&- | true; exit ${PIPESTATUS[0]}": 0}.items():
         ended = subprocess.run(["bash", "-c", f"{command} {rest}"], capture_output=True, text=True)
         assert (ended.returncode, "Exception" in ended.stderr) == (code, False)

@@ -15,10 +15,9 @@ from test_transfer import SMALL, TEXT, reviews
 from ensue import LanguageModel
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, RunError
-from ensue.runs.read_parts import drawn
+from ensue.runs.train import drawn
 from ensue.study.labels.curve import LabelCurve, LabelPoint, label_curve, row_counts
-from ensue.study.labels.picture import draw
-from ensue.study.labels.table import as_text
+from ensue.study.labels.table import as_text, draw
 
 ROWS = reviews(60)
 

@@ -20,21 +20,26 @@ from ensue.errors import OptionError
 from ensue.layers import Recurrent
 from ensue.study.memory import study as memory
 from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
-from ensue.study.memory.network import Batch, GeneratedRows, MemoryNetwork, MemoryScores, held_out
-from ensue.study.memory.picture import draw
-from ensue.study.memory.start import KEEPING, chrono, rate_of
 from ensue.study.memory.study import (
+    KEEPING,
     MARGIN,
+    Batch,
+    GeneratedRows,
+    MemoryNetwork,
     MemoryReport,
+    MemoryScores,
     Trial,
     begin,
+    chrono,
     find_tasks,
+    held_out,
     learn,
     lengths_up_to,
     met,
+    rate_of,
     study_memory,
 )
-from ensue.study.memory.table import as_json, as_text, reach_text
+from ensue.study.memory.table import as_json, as_text, draw, reach_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Budget(updates=12, hidden=8, rows=8, every=4)

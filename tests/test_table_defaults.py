@@ -13,7 +13,7 @@ from ensue import TableModel
 from ensue.errors import ConfigError, DataError
 from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.baselines.regression import Regression
-from ensue.tasks.table.threshold import FEWEST, cross_fitted_threshold, fitted_threshold
+from ensue.tasks.supervised.task import FEWEST, cross_fitted_threshold, fitted_threshold
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.training import Said
 
@@ -151,11 +151,11 @@ def test_identifiers_are_not_read_unless_told() -> None:
     rows = [{"customer_id": 1000 + 7 * k % 997, **row} for k, row in enumerate(churn(200, 6))]
     model = TableModel(model=SMALL, train={"epochs": 1}).fit(rows, target="churn")
     assert model.model.leave_out == ["customer_id"]
-    assert "customer_id" not in {own.name for own in model.learned.columns.numbers}
+    assert "customer_id" not in {own.name for own in model.learned.input.columns.numbers}
     assert model.predict([{k: v for k, v in rows[0].items() if k != "customer_id"}])
     told = TableModel(model={**SMALL, "leave_out": []}, train={"epochs": 1})
     told.fit(rows, target="churn")
-    assert "customer_id" in {own.name for own in told.learned.columns.numbers}
+    assert "customer_id" in {own.name for own in told.learned.input.columns.numbers}
     repeated = [{"customer_id": k % 20, **row} for k, row in enumerate(churn(200, 6))]
     again = TableModel(model=SMALL, train={"epochs": 1}).fit(repeated, target="churn")
     assert again.model.leave_out == []
@@ -176,8 +176,8 @@ def test_empty_cells_are_learned_with_and_said() -> None:
         watchers=[lambda own: heard.append(own.text) if isinstance(own, Said) else None],
     )
     assert "empty cells in a (19), b (19), plan (19): numbers as their" in "\n".join(heard)
-    assert {own.name for own in model.learned.columns.numbers if own.indicator} == {"a", "b"}
-    assert "" in model.learned.columns.categories[0].categories
+    assert {own.name for own in model.learned.input.columns.numbers if own.indicator} == {"a", "b"}
+    assert "" in model.learned.input.columns.categories[0].categories
     refusing = TableModel(model={**SMALL, "missing": "error"}, train={"epochs": 1})
     heard.clear()
     with pytest.raises(DataError, match="3 columns of the table cannot be read"):

@@ -14,9 +14,10 @@ from commands import Ensue, commands_in
 
 from ensue import TableModel
 from ensue.errors import ConfigError, DataError, OptionError
-from ensue.tasks.columns.feature_text import feature_of_text
-from ensue.tasks.columns.features import TableFeatures
-from ensue.tasks.table.network import TableNetwork
+from ensue.tasks import TASKS
+from ensue.tasks.columns.features import TableFeatures, feature_of_text
+from ensue.tasks.supervised.inputs.columns import ColumnsReader
+from ensue.tasks.supervised.network import SupervisedNetwork
 
 Rows = list[dict[str, Any]]
 PEAK = 8.3
@@ -63,14 +64,16 @@ def fitted() -> TableModel:
 
 def layer_of(model: TableModel) -> TableFeatures:
     network = model.networks[0]
-    assert isinstance(network, TableNetwork)
-    assert network.features is not None
-    return network.features
+    assert isinstance(network, SupervisedNetwork)
+    assert isinstance(network.reader, ColumnsReader)
+    assert network.reader.features is not None
+    return network.reader.features
 
 
 def read(model: TableModel, rows: Rows) -> torch.Tensor:
     part = model.task.asked(rows, model)
-    return torch.from_numpy(model.learned.inputs(part, model.model)["features"]).double()
+    encoded = model.learned.input.encode(part, model)
+    return torch.from_numpy(encoded.values["features"]).double()
 
 
 def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
@@ -97,15 +100,15 @@ def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
     with torch.no_grad():
         found = layer_of(fitted).double()(read(fitted, HELD)).numpy()
     np.testing.assert_allclose(found, wanted, atol=2e-5)
-    columns = fitted.learned.columns
+    columns = fitted.learned.input.columns
     assert (columns.numbers, columns.categories) == ((), ())  # features read every column
 
 
 def test_the_gradient_of_alpha_is_that_of_finite_differences(fitted: TableModel) -> None:
     network = fitted.networks[0].double()
-    arrays = fitted.learned.arrays(fitted.task.given(HELD, fitted, {}), fitted.model)
-    batch = {name: torch.from_numpy(values) for name, values in arrays.items()}
-    moved = dict(network.named_parameters())["features.parts.4.moved"]
+    part = fitted.task.given(HELD, fitted, {})
+    batch = TASKS["table"].labelled_rows(part, fitted).batch(range(len(part)))
+    moved = dict(network.named_parameters())["reader.features.parts.4.moved"]
 
     def cost(at: float) -> torch.Tensor:
         with torch.no_grad():

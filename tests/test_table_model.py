@@ -6,6 +6,7 @@ import io
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,20 @@ from ensue.data.rows import Place
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.metrics.classes import calibration_error
+from ensue.tasks.codec import Packed, unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, cells_of
 from ensue.tasks.columns.learned import TableColumns
+from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.calibration import held, reliability
 from ensue.tasks.rows.collect import Example, collect
 from ensue.tasks.rows.part import Numbers
 from ensue.tasks.sample import Sample
-from ensue.tasks.table.learned import CELLS
-from ensue.tasks.table.settings import TableSettings
-from ensue.tasks.table.task import TASK, TableModel
-from ensue.tasks.targets.answers import Classified, Estimated
-from ensue.tasks.targets.kinds import TARGETS, look_like_numbers, target_of_facts
+from ensue.tasks.supervised.inputs.columns import CELLS
+from ensue.tasks.supervised.learned import Learned
+from ensue.tasks.supervised.network import LabelledBatch
+from ensue.tasks.table import TASK, TableModel, TableSettings
+from ensue.tasks.targets.kinds import TARGETS, look_like_numbers
+from ensue.tasks.targets.target import Classified, Estimated
 from ensue.training import Said, Stopped, Update
 
 Row = Mapping[str, Any]
@@ -137,15 +141,23 @@ def test_the_order_of_columns_and_further_ones_do_not_matter(kind: str) -> None:
     assert model.predict(columns) == model.predict(rows)
 
 
+def moved_to_float64(batch: LabelledBatch) -> LabelledBatch:
+    inputs = {n: v.double() if v.is_floating_point() else v for n, v in batch.inputs.items()}
+    targets = batch.targets
+    return replace(
+        batch,
+        inputs=inputs,
+        targets=targets.double() if targets.is_floating_point() else targets,
+    )
+
+
 @pytest.mark.parametrize("kind", ["number", "several"])
 def test_the_cost_gradchecks(kind: str) -> None:
     model = fitted(kind)
     network = model.fresh(1).double().eval()
     part = TASK.given(with_target(kind, houses(6, 3)), model, {})
-    arrays = model.learned.arrays(part, model.model)
-    batch = {n: torch.from_numpy(v) for n, v in arrays.items()}
-    batch = {n: v.double() if v.is_floating_point() else v for n, v in batch.items()}
-    own = tuple(network.layers.parameters())
+    batch = moved_to_float64(TASK.labelled_rows(part, model).batch(range(len(part))))
+    own = tuple(network.reader.layers.parameters())
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -277,9 +289,10 @@ def test_no_row_of_another_part_changes_an_encoding() -> None:
     other = [{**row, "area": 1e6, "town": "Rome"} for row in rows[50:]]
     first = TableModel(**made).fit(rows[:50], rows[50:], target="target")
     second = TableModel(**made).fit(rows[:50], other, target="target")
-    assert first.learned.columns == second.learned.columns
+    assert first.learned.input.columns == second.learned.input.columns
     assert first.learned.target == second.learned.target
-    assert torch.equal(first.learned.linear.weight, second.learned.linear.weight)
+    weights = [model.learned.linear.regression.weight for model in (first, second)]
+    assert torch.equal(*weights)
 
 
 def test_remarks_are_made() -> None:
@@ -425,11 +438,6 @@ def test_settings_draw_nothing_and_read_their_own_table() -> None:
     assert TableSettings.of(own.table(), "model") == own
 
 
-def test_keys_of_version_0_1_0_are_read() -> None:
-    assert TableSettings.of({"dropout": 0.4}, "model").dropout_layers == 0.4
-    assert TableModel(model={"dropout": 0.4}).model == TableSettings(dropout_layers=0.4)
-
-
 def test_the_target_must_be_named() -> None:
     with pytest.raises(OptionError, match="target: expected the column to predict, target="):
         TableModel().fit(ROWS)
@@ -450,8 +458,10 @@ def test_a_score_of_another_kind_of_target_cannot_be_watched() -> None:
 
 
 def test_an_unknown_kind_of_target_is_told() -> None:
-    with pytest.raises(OptionError, match="unknown kind of target 'numbers': did you mean 'number"):
-        target_of_facts({"kind": "numbers"}, TableSettings())
+    kept = Packed({"target": {"kind": "numbers"}})
+    told = r"^target\.kind: expected one of 'number', 'class', 'several', got 'numbers'$"
+    with pytest.raises(Unfit, match=told):
+        unpacked(Learned, kept, input=None, targets=TARGETS, linear_of=lambda target: None)
     assert list(TARGETS) == [own.kind for own in TARGETS.values()]
 
 

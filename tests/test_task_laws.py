@@ -28,7 +28,7 @@ from ensue.layers import Recurrent
 from ensue.metrics.table import METRICS
 from ensue.settings import MOST_LISTED
 from ensue.tasks import TASKS
-from ensue.tasks.answer_columns import answer_columns
+from ensue.tasks.answers import answer_columns
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.blocks.layer_settings import CellSettings
 from ensue.tasks.evaluation.report import TimesOpened

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ensue.data.tasks import TASKS, BuiltInTask, TaskBatch
-from ensue.data.tasks.draws import below, draws, uniform
 from ensue.data.tasks.memory import copy, dyck
-from ensue.data.tasks.task import PARTS
+from ensue.data.tasks.task import PARTS, below, draws, uniform
 from ensue.errors import DataError, EnsueError, OptionError
 
 STEPS = 20

@@ -10,8 +10,7 @@ import pytest
 
 from ensue.data.split import SHARES
 from ensue.data.tasks import DATE_TAGS, FORMATS, Date, dates
-from ensue.data.tasks.dates import CASES, TEMPLATES, written
-from ensue.data.tasks.languages import LANGUAGES
+from ensue.data.tasks.dates import CASES, LANGUAGES, TEMPLATES, written
 from ensue.errors import EnsueError, OptionError
 
 SAMPLE = dates(1, "train", 3000)

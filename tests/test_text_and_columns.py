@@ -86,8 +86,8 @@ def test_explanations_leave_the_columns_as_they_are(model: Classifier) -> None:
     )
     (linear,) = model.explain(row, method="gradient", label="good").linear
     part = model.task.asked([row], model)
-    scores = model.learned.text_scores(part)[0]
-    good = list(model.learned.labels.tokens).index("good")
+    scores = model.learned.linear.scores(part)[0]
+    good = list(model.learned.target.labels.tokens).index("good")
     assert linear.output == pytest.approx(float(scores[good] - scores[1 - good]), rel=1e-5)
     assert linear.output == pytest.approx(linear.bias + sum(linear.scores))
     with pytest.raises(DataError, match="expected price, country beside the text"):

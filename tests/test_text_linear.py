@@ -20,13 +20,19 @@ from torch.testing import assert_close
 
 from ensue import Classifier, Regressor, load
 from ensue.data.ragged import Ragged
-from ensue.tasks.baselines import margin_newton, sparse, text_features, text_linear
-from ensue.tasks.baselines.margin import Margins, along_strengths
-from ensue.tasks.baselines.margin_newton import RowWeights, row_weights_along, solve_by_rows
+from ensue.tasks.baselines import margin, sparse, text_features, text_linear
+from ensue.tasks.baselines.margin import (
+    Margins,
+    RowWeights,
+    along_strengths,
+    row_weights_along,
+    solve_by_rows,
+)
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures, Texts
 from ensue.tasks.baselines.text_linear import fit_text_linear, fit_text_ridge, most_telling
-from ensue.tasks.rows.level import level_of
+from ensue.tasks.codec import packed, unpacked
+from ensue.tasks.rows.task import level_of
 
 
 def texts(rows: list[str]) -> Texts:
@@ -94,7 +100,7 @@ def test_a_row_alone_has_the_features_that_it_has_among_others(kinds: tuple[str,
     features, x = TextFeatures.learn(texts(ROWS), kinds)
     alone = np.concatenate([dense(features.matrix(texts([row]))) for row in ROWS])
     np.testing.assert_array_equal(alone, dense(x))
-    again = TextFeatures.from_arrays(features.arrays())
+    again = unpacked(TextFeatures, packed(features))
     np.testing.assert_array_equal(dense(again.matrix(texts(ROWS))), dense(x))
 
 
@@ -217,7 +223,7 @@ def test_few_rows_are_solved_over_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         ran.append(len(products))
         return solve_by_rows(products, *given)
 
-    monkeypatch.setattr(margin_newton, "solve_by_rows", solved)
+    monkeypatch.setattr(margin, "solve_by_rows", solved)
     quick = fit_text_linear(train, held, classes, 3).held
     assert ran
     ran.clear()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ensue.training import torch_optimisers
+from ensue.training import optimiser
 
 KINDS: dict[str, dict[str, Any]] = {
     "SGD": {"lr": 0.1, "momentum": 0.9, "fused": True},
@@ -41,7 +41,7 @@ def updated(kind: type[torch.optim.Optimizer], given: dict[str, Any]) -> tuple[T
 
 @pytest.mark.parametrize("name", KINDS)
 def test_updates_are_those_of_torch(name: str) -> None:
-    own, state = updated(getattr(torch_optimisers, name), KINDS[name])
+    own, state = updated(getattr(optimiser, name), KINDS[name])
     theirs, their_state = updated(getattr(torch.optim, name), KINDS[name])
     assert torch.equal(own, theirs)
     assert str(state) == str(their_state)

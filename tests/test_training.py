@@ -23,14 +23,13 @@ from ensue.training import (
     Validated,
     find_rate,
     fit,
-    schedule,
     train,
 )
-from ensue.training.averaging import Average, copy_of
 from ensue.training.gradients import clip, penalise
-from ensue.training.optimiser import OPTIMISERS, Optimiser
+from ensue.training.optimiser import OPTIMISERS, Optimiser, plateau, scheduled_rate
 from ensue.training.preflight import rehearse
-from ensue.training.randomness import seeded
+from ensue.training.progress import Average, copy_of
+from ensue.training.trainee import seeded
 
 PER_EPOCH = ROWS // BATCH
 TIGHT = {"rtol": 1e-6, "atol": 1e-7}
@@ -124,14 +123,14 @@ def torchs_rates(kind: str, updates: int) -> list[float]:
 @pytest.mark.parametrize("kind", ["constant", "linear", "cosine"])
 def test_schedules_are_torchs(kind: str) -> None:
     s, updates = settings(schedule=kind), 17
-    ours = [schedule.rate(s, k, updates) for k in range(updates)]
+    ours = [scheduled_rate(s, k, updates) for k in range(updates)]
     assert ours == pytest.approx(torchs_rates(kind, updates), rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["constant", "linear", "cosine", "inverse-sqrt", "plateau"])
 def test_the_rate_grows_to_its_peak_and_never_beyond(kind: str) -> None:
     s = settings(schedule=kind, warmup=8)
-    rates = [schedule.rate(s, k, 40) for k in range(60)]  # also past the planned end
+    rates = [scheduled_rate(s, k, 40) for k in range(60)]  # also past the planned end
     assert rates[:8] == pytest.approx([0.01 * (k + 1) / 8 for k in range(8)])
     assert max(rates) == pytest.approx(0.01)
     assert all(a >= b >= 0 for a, b in pairwise(rates[8:]))
@@ -140,8 +139,8 @@ def test_the_rate_grows_to_its_peak_and_never_beyond(kind: str) -> None:
 
 def test_inverse_sqrt_falls_with_the_root_of_the_update() -> None:
     s = settings(schedule="inverse-sqrt", warmup=4)
-    assert schedule.rate(s, 15, 99) == pytest.approx(0.01 / 2)
-    assert schedule.rate(s, 63, 99) == pytest.approx(0.01 / 4)
+    assert scheduled_rate(s, 15, 99) == pytest.approx(0.01 / 2)
+    assert scheduled_rate(s, 63, 99) == pytest.approx(0.01 / 4)
 
 
 def test_plateaus_are_torchs() -> None:
@@ -155,9 +154,9 @@ def test_plateaus_are_torchs() -> None:
     for score in [5, 4, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, 2, 3, 3, 3, 3, 3, 3]:
         improved = s.better({"cost": score}, best)
         best = {"cost": score} if improved else best
-        factor, waited = schedule.plateau(s, factor, waited, improved)
+        factor, waited = plateau(s, factor, waited, improved)
         theirs.step(score)
-        assert schedule.rate(s, 0, 10, factor) == pytest.approx(optimiser.param_groups[0]["lr"])
+        assert scheduled_rate(s, 0, 10, factor) == pytest.approx(optimiser.param_groups[0]["lr"])
     assert factor < 0.1
 
 
@@ -265,6 +264,18 @@ def test_the_updates_are_bounded_and_the_last_is_evaluated() -> None:
     assert [row.update for row in rows if isinstance(row, Validated)] == [3, 5]
     assert rows[0] == Began(0, 5)
     assert rows[-1] == Finished(5, "updates")
+
+
+def test_a_training_that_is_left_can_be_collected_within_a_transform() -> None:
+    """Garbage is collected anywhere; torch forbids `requires_grad_` within its transforms."""
+    rows = train(build("linear"), Rows(), None, settings())
+    assert isinstance(list(islice(rows, 2))[-1], Update)
+
+    def cost(x: Tensor) -> Tensor:
+        rows.close()  # type: ignore[attr-defined]
+        return (x * x).sum()
+
+    assert_close(torch.func.grad(cost)(torch.ones(3)), torch.full((3,), 2.0))
 
 
 def test_two_half_batches_are_one_whole() -> None:

@@ -21,7 +21,7 @@ from ensue.training import (
     display,
 )
 from ensue.training.display import where_somebody_looks
-from ensue.training.history import History, Timing, recorded
+from ensue.training.run import History, Timing, recorded
 
 COST = 0.1 + 0.2  # a number that takes 17 digits
 

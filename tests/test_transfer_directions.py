@@ -104,10 +104,10 @@ def test_the_direction_is_one_of_cells() -> None:
 def test_each_direction_begins_from_its_language_model(
     ways: tuple[Path, Path], two_way: Classifier
 ) -> None:
-    fresh = two_way.fresh(3).eval()
+    reader = two_way.fresh(3).eval().reader
     ahead, back = (load(way).networks[0].eval() for way in ways)
     tokens = torch.tensor([[4], [6], [5], [7]])
-    y, _ = fresh.encoder(fresh.embed.features[0]({"words": tokens}), torch.tensor([4]))
+    y, _ = reader.encoder(reader.embed.features[0]({"words": tokens}), torch.tensor([4]))
     with torch.no_grad():
         left, _ = ahead.states(tokens, {})
         right, _ = back.states(tokens.flip(0), {})
@@ -139,7 +139,7 @@ def test_both_directions_of_a_layer_are_frozen_together(ways: tuple[Path, Path])
     now = dict(model.networks[0].named_parameters())
     assert [own.name for own in groups if moved_in(own, fresh, now)] == ["head"]
     layer = next(own for own in groups if own.name == "layer 1").parameters
-    assert {name.split(".")[1] for name in layer} == {"recurrent", "from_right"}
+    assert {name.split(".")[2] for name in layer} == {"recurrent", "from_right"}
 
 
 def test_a_model_of_both_sides_gives_both_directions(tmp_path: Path) -> None:
@@ -148,8 +148,8 @@ def test_a_model_of_both_sides_gives_both_directions(tmp_path: Path) -> None:
     fresh, own = model.fresh(1).state_dict(), base_weights(base)
     for here, there in (("recurrent", "recurrent"), ("from_right", "right")):
         name = "forwards.0.U"
-        assert torch.equal(fresh[f"encoder.{here}.{name}"], own[f"{there}.{name}"])
-    table = fresh["embed.features.0.table.weight"]
+        assert torch.equal(fresh[f"reader.encoder.{here}.{name}"], own[f"{there}.{name}"])
+    table = fresh["reader.embed.features.0.table.weight"]
     assert torch.equal(table[1:, :4], table[1:, 4:])
 
 
@@ -157,15 +157,19 @@ def test_other_tasks_begin_from_two_directions(ways: tuple[Path, Path]) -> None:
     tagged = [(t.split(), ["X" if len(w) > 4 else "Y" for w in t.split()]) for t in TEXTS]
     own = {"model": {"batch_rows": 8, "linear_share": 0.0}, "train": QUICK}
     wanted = base_weights(ways[1])["recurrent.forwards.1.U"]
-    for model in (
-        Labeller(base=ways, **own).fit(tagged, tagged[:8]),
-        Regressor(base=ways, **HEAD_ONLY).fit([(t, len(t)) for t in TEXTS]),
-        Matcher(base=ways, train=QUICK).fit(
-            [((t, t), "yesno"[:3]) for t in TEXTS[:4]] * 4
-            + [((t, "dull"), "no") for t in TEXTS[:4]] * 4
-        ),
+    labeller = Labeller(base=ways, **own).fit(tagged, tagged[:8])
+    regressor = Regressor(base=ways, **HEAD_ONLY).fit([(t, len(t)) for t in TEXTS])
+    matcher = Matcher(base=ways, train=QUICK).fit(
+        [((t, t), "yesno"[:3]) for t in TEXTS[:4]] * 4
+        + [((t, "dull"), "no") for t in TEXTS[:4]] * 4
+    )
+    for model, encoder in (
+        (labeller, "encoder"),
+        (regressor, "reader.encoder"),
+        (matcher, "reader.encoder"),
     ):
-        assert torch.equal(model.fresh(1).state_dict()["encoder.from_right.forwards.1.U"], wanted)
+        weights = model.fresh(1).state_dict()
+        assert torch.equal(weights[f"{encoder}.from_right.forwards.1.U"], wanted)
 
 
 @pytest.mark.parametrize("after", [2, 7, 13])

@@ -60,10 +60,10 @@ def test_the_encoder_computes_what_the_language_model_did(
     model = Classifier(base=bases[kind], **HEAD_ONLY).fit(ROWS, HELD)
     assert (model.model.encoder, model.model.causal) == (kind, True)
     assert "causal" in model.task.describe(model)
-    network, own = model.fresh(1).eval(), load(bases[kind]).networks[0].eval()
+    reader, own = model.fresh(1).eval().reader, load(bases[kind]).networks[0].eval()
     tokens = torch.tensor([[4, 5], [6, 7], [5, 4], [7, 0], [4, 0], [6, 0], [5, 0]])
-    x = network.embed.features[0]({"words": tokens})
-    y, final = network.encoder(x, torch.tensor([7, 3]))
+    x = reader.embed.features[0]({"words": tokens})
+    y, final = reader.encoder(x, torch.tensor([7, 3]))
     own.between = torch.nn.Identity()  # what is read off the states
     with torch.no_grad():
         wanted, _ = own.run(tokens, {})
@@ -73,7 +73,7 @@ def test_the_encoder_computes_what_the_language_model_did(
     assert torch.equal(final, torch.stack([y[6, 0], y[2, 1]]))
     x = x.clone()
     x[4:] += 1  # the future does not change the past
-    assert torch.allclose(network.encoder(x, torch.tensor([7, 3]))[0][:4], y[:4], atol=1e-6)
+    assert torch.allclose(reader.encoder(x, torch.tensor([7, 3]))[0][:4], y[:4], atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +88,7 @@ def test_its_lowest_layers_are_frozen_and_the_others_learn(
     moved = [own.name for own in groups if moved_in(own, begun, now)]
     assert moved == ["layer 2", "head"]
     head = next(own for own in groups if own.name == "head").parameters
-    assert not any(name.startswith("encoder.") for name in head)
+    assert not any(name.startswith("reader.encoder.") for name in head)
 
 
 def test_fewer_layers_of_a_transformer_are_taken(bases: dict[str, Path]) -> None:
@@ -96,7 +96,7 @@ def test_fewer_layers_of_a_transformer_are_taken(bases: dict[str, Path]) -> None
     model = Classifier(base=base, **HEAD_ONLY).fit(ROWS, HELD)
     fresh, own = model.fresh(1).state_dict(), base_weights(bases["transformer"])
     name = "blocks.layers.0.linear1.weight"
-    assert torch.equal(fresh[f"encoder.{name}"], own[name])
+    assert torch.equal(fresh[f"reader.encoder.{name}"], own[name])
     assert not any("layers.1." in name for name in fresh)
 
 

@@ -17,9 +17,9 @@ from commands import commands_in
 
 from ensue import Classifier, Regressor, load
 from ensue.tasks import TASKS
-from ensue.tasks.baselines import left_out
-from ensue.tasks.baselines.left_out import explained
-from ensue.tasks.transfer import pretrained, rows
+from ensue.tasks.baselines import ridge
+from ensue.tasks.baselines.ridge import explained
+from ensue.tasks.transfer import rows
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP
 from ensue.training import Said, Stopped, Update
 
@@ -179,15 +179,13 @@ def test_a_run_goes_on_as_it_was_settled_without_base_and_probe(
     assert load(tmp_path / "run").base.recipe == "whole"
 
 
-def test_a_run_of_an_older_version_stays_gradual(
+def test_a_run_that_was_not_asked_for_auto_stays_gradual(
     bases: dict[tuple[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = str(bases["classify", "noise"])
     told = {"path": noise, "recipe": "gradual"}
-    with monkeypatch.context() as older:
-        older.setattr(pretrained, "LATER", ("direction", "language"))
-        with pytest.raises(Stopped):
-            fitted(told, "classify", tmp_path / "run", StopAfter(10))
+    with pytest.raises(Stopped):
+        fitted(told, "classify", tmp_path / "run", StopAfter(10))
     monkeypatch.setattr(rows, "probe", never)
     assert fitted(noise, "classify", tmp_path / "run").base.recipe == "gradual"
 
@@ -237,9 +235,9 @@ def test_errors_of_left_out_rows_are_those_of_fits_without_them(
             _error_without(row, x, y, strength) / _error_without(None, x, y, strength)
             for row in range(len(x))
         )
-        monkeypatch.setattr(left_out, "STRENGTHS", (share,))
+        monkeypatch.setattr(ridge, "LEFT_OUT_STRENGTHS", (share,))
         assert explained(x @ x.T, y) == pytest.approx(1 - errors[share], abs=1e-9)
-    monkeypatch.setattr(left_out, "STRENGTHS", tuple(errors))
+    monkeypatch.setattr(ridge, "LEFT_OUT_STRENGTHS", tuple(errors))
     assert explained(x @ x.T, y) == pytest.approx(1 - min(errors.values()), abs=1e-9)
 
 

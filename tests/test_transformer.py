@@ -12,7 +12,6 @@ from torch.testing import assert_close
 
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.multihead import MultiHead
-from ensue.layers.positions import placed, sinusoids
 from ensue.layers.transformer import (
     NORMS,
     Block,
@@ -21,6 +20,8 @@ from ensue.layers.transformer import (
     Design,
     EncoderBlocks,
     Source,
+    placed,
+    sinusoids,
 )
 
 WIDTH, HEADS, INNER = 8, 2, 12

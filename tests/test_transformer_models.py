@@ -12,12 +12,12 @@ from torch.testing import assert_close
 
 from ensue import Classifier, Labeller, LanguageModel
 from ensue.errors import ConfigError
-from ensue.layers.positions import sinusoids
+from ensue.layers.transformer import sinusoids
+from ensue.tasks.abilities import Choice
 from ensue.tasks.blocks.encoders import TransformerEncoder
-from ensue.tasks.generation import Choice
+from ensue.tasks.language.families import TransformerLanguage
 from ensue.tasks.language.generate import Writer
 from ensue.tasks.language.streams import StreamBatch
-from ensue.tasks.language.transformer import TransformerLanguage
 
 LINES = [f"{who} {does} the {what}" for who in "abcd" for does in ("has", "eats") for what in "xyz"]
 SMALL: dict[str, Any] = {

@@ -24,10 +24,10 @@ from ensue.decoding import (
     sample,
 )
 from ensue.errors import ConfigError, OptionError
-from ensue.layers.positions import sinusoids
+from ensue.layers.transformer import sinusoids
 from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.translate.families import TransformerPairs
 from ensue.tasks.translate.settings import PairSettings
-from ensue.tasks.translate.transformer import TransformerPairs
 
 WORDS, START, END = 9, 1, 2
 SMALL: dict[str, Any] = {"hidden_size": 8, "heads": 2, "layers": 2, "inner_size": 6}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import signal
 import sys
@@ -26,8 +25,7 @@ from ensue.data.tasks import dates
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, MissingExtra, OptionError
-from ensue.metrics.bleu import bleu_of, corpus_of
-from ensue.metrics.edits import edit_distances, letters_of
+from ensue.metrics.bleu import bleu_of, corpus_of, edit_distances, letters_of
 from ensue.tasks.rows.part import Names
 from ensue.tasks.seq2seq.search import SearchEnsemble
 from ensue.tasks.seq2seq.source import PairColumns, PairSource
@@ -533,30 +531,7 @@ def test_settings_that_do_not_fit() -> None:
     assert PairSettings.of(PairSettings().table(), "model") == PairSettings()
 
 
-OLD = Path(__file__).parent / "version_0_1_0"
-
-
-def old_settings(case: str) -> dict[str, Any]:
-    """The [model] table of a model that 0.1.0 wrote, with the keys of both families."""
-    facts = json.loads((OLD / case / "run" / "model" / "model.json").read_text("utf-8"))
-    return dict(facts["model"])
-
-
-def test_settings_of_0_1_0_are_those_of_their_family() -> None:
-    old = old_settings("translate-transformer")
-    assert (old["width"], old["inner"], old["dropout"]) == (6, 6, 0.0)
-    assert (old["hidden_size"], old["dropout_layers"]) == (256, 0.2)  # of the other family
-    found = PairSettings.of(old, "model")
-    assert (found.hidden_size, found.inner_size, found.dropout_layers) == (6, 6, 0.0)
-    old = old_settings("translate-plain")
-    assert (old["width"], old["inner"], old["dropout"]) == (256, "off", 0.1)
-    found = PairSettings.of(old, "model")
-    assert (found.hidden_size, found.dropout_layers) == (6, old["dropout_layers"])
-    same = {key: value for key, value in old.items() if key in found.table()}
-    assert {key: found.table()[key] for key in same} == same
-    few = {"family": "transformer", "width": 12, "dropout": 0.3}
-    found = PairSettings.of(few, "model")
-    assert (found.hidden_size, found.dropout_layers) == (12, 0.3)
+def test_a_key_that_there_is_not_is_refused() -> None:
     told = refused(ConfigError, lambda: PairSettings.of({"width": 12}, "model"))
     assert told.startswith("model.width: unknown key. Known: ")
     assert " hidden_size" in told

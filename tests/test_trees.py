@@ -18,12 +18,13 @@ from ensue.data.formats import trees
 from ensue.data.formats.trees import recognised
 from ensue.data.options import ReadOptions
 from ensue.data.rows import Problem
-from ensue.data.tasks.expressions import EXPRESSIONS, expressions
+from ensue.data.tasks.write import EXPRESSIONS, expressions
 from ensue.data.trees.tree import Node, balance, looks_like_trees, read_tree
 from ensue.data.values import Unfit
 from ensue.errors import DataError, OptionError
-from ensue.files.caps import TREE_DEPTH, TREE_LENGTH
-from ensue.tasks.tree.content import labels_of, tokens_of, tree_of
+from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
+from ensue.tasks.tree import TASK
+from ensue.tasks.trees.content import labels_of, tokens_of, tree_of
 
 SST = "(3 (2 It) (4 (2 's) (4 (3 really) good)))"
 PARSE = "(S (NP (DT the) (NN cat)) (VP sat there))"
@@ -285,11 +286,12 @@ def test_batches_of_many_trees_are_the_trees_alone(model: TreeClassifier) -> Non
 
 def test_the_cost_is_that_of_each_node_by_hand(model: TreeClassifier) -> None:
     part = model.task.given(rows_of(5, 3, "test"), model, {})
-    forest = model.learned.forest(part)
-    network, batch = model.networks[0], forest.batch(range(5))
+    rows = TASK.labelled_rows(part, model)
+    forest, network, labelled = rows.inputs, model.networks[0], rows.batch(range(5))
+    batch = labelled.inputs
     logs = network.scores(batch).detach().double().log_softmax(-1)
-    wanted = -sum(float(logs[n, t]) for n, t in enumerate(batch.targets.tolist()) if t >= 0)
-    assert float(network(batch, {})[0].detach()) == pytest.approx(wanted, rel=1e-4)
+    wanted = -sum(float(logs[n, t]) for n, t in enumerate(labelled.targets.tolist()) if t >= 0)
+    assert float(network(labelled, {})[0].detach()) == pytest.approx(wanted, rel=1e-4)
     assert forest.take([3]).words.tolist() == forest.batch([3]).words.tolist()
     assert np.array_equal(forest.take([1, 0]).lengths, forest.lengths[[1, 0]])
     assert torch.equal(batch.parents[batch.roots], torch.full((5,), -1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ensue.cli.typing import ERASE, ESCAPE, TAB, _typed
-from ensue.tasks.generation import Suggestion
+from ensue.tasks.abilities import Suggestion
 
 CAT = [Suggestion("cat", 0.7), Suggestion("car", 0.2)]
 

@@ -15,7 +15,7 @@ from reviews import SMALL, refused, reviews
 
 from ensue import Classifier, Run, load
 from ensue.errors import TrainingError
-from ensue.files.checkpoint_state import present
+from ensue.files.chain import present
 from ensue.files.run_folder import RunFolder
 from ensue.runs.load import Loading, open_run
 from ensue.training import Update, checkpoint, loop
@@ -157,7 +157,6 @@ def test_an_ensemble_so_far_is_the_networks_that_have_been_begun(
 def test_without_what_was_learned_beside_the_weights_there_is_no_model(
     ensue: Ensue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a run of version 0.1.0 that was stopped."""
     stopped(ensue, monkeypatch)
     os.rename("run/learned", "learned")
     assert ensue("predict", "run", "--best-so-far")[2] == (

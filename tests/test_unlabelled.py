@@ -23,8 +23,13 @@ from ensue.tasks.baselines import text_linear
 from ensue.tasks.baselines.margin import Margins
 from ensue.tasks.baselines.sparse import SparseMatrix
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, Texts, joined, spelled_ngrams
-from ensue.tasks.baselines.text_linear import fit_with_topics
-from ensue.tasks.baselines.topics import agreement, common_words, halves, topics
+from ensue.tasks.baselines.text_linear import (
+    agreement,
+    common_words,
+    fit_with_topics,
+    halves,
+    topics,
+)
 
 SMALL: dict[str, Any] = {
     "model": {"hidden_size": 4, "embedding_size": 4},

@@ -11,7 +11,7 @@ from commands import Ensue, commands_in
 from reviews import reviews
 from task_laws import FILED
 
-from ensue.cli.words import default, meaning
+from ensue.cli.request import default, meaning
 from ensue.errors import OptionError
 from ensue.runs.config import RunConfig, changed
 from ensue.runs.known_settings import known_settings, shown_value

@@ -18,30 +18,28 @@ from torch.nn.functional import softplus
 
 from ensue.data.rows import Row
 from ensue.data.settings import DataSettings
-from ensue.data.tokenise import Tokeniser
 from ensue.data.values import Unfit
 from ensue.data.vocabulary import Vocabulary
 from ensue.layers import Recurrent
 from ensue.layers.recurrent import as_cell
-from ensue.metrics.answers import NumberAnswers
+from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.settings import Size, Table
-from ensue.tasks import checks
-from ensue.tasks.blocks.cell_name import CellName
+from ensue.tasks.blocks.layer_settings import CellName
+from ensue.tasks.declarations import NEXT_TO, Positive, Words
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.options import EVALUATE, PREDICT, TRAIN, Option
 from ensue.tasks.rows.batch import Columns, SequenceBatch, targets_of
-from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.collect import Content
 from ensue.tasks.rows.inputs import token_counts, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
-from ensue.tasks.saved import Saved
 from ensue.tasks.targets.numbers import label_values
-from ensue.tasks.task import NOTHING, Asked, Family, Packed, Solved
+from ensue.tasks.task import NOTHING, Asked, Family, Solved
 
 Floats = NDArray[np.float64]
 RIDGE, LEAST = 1e-3, 1e-6  # of the linear family; the smallest rate
@@ -78,10 +76,10 @@ class LearnedTally:
     """mean: of the counts in training, the baseline; scale: what rates are multiplied by, so that
     their sum is that of the counts of the validation part."""
 
-    tokenisers: Tokenisers
-    letters: Vocabulary
+    tokenisers: Annotated[Tokenisers, NEXT_TO]
+    letters: Words
     mean: float
-    scale: float = 1.0
+    scale: Positive = 1.0
 
     def columns(self, part: Part) -> Columns:
         targets = None if part.labels is None else label_values(part).astype(np.int64)
@@ -179,6 +177,7 @@ class Tally(RowTask[TallySettings, LearnedTally]):
 
     name = "tally"
     settings = TallySettings
+    learned_class = LearnedTally
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = (MAE, COST, WITHIN_ONE)
     families = FAMILIES
@@ -251,19 +250,6 @@ class Tally(RowTask[TallySettings, LearnedTally]):
             higher_is_better=False,
             sums=sums,
         )
-
-    # ------------------------------------------------------------- kept
-    def pack(self, learned: LearnedTally) -> Packed:
-        facts = {"mean": learned.mean, "scale": learned.scale}
-        tokeniser = learned.tokenisers.input.to_dict()
-        return Packed({**facts, "tokeniser": tokeniser}, {"letters": learned.letters.to_dict()})
-
-    def unpack(self, saved: Saved, model: TallyModel) -> LearnedTally:
-        facts, letters = saved.facts, checks.words(saved.vocabularies["letters"], "letters")
-        tokenisers = Tokenisers(Tokeniser.from_dict(facts["tokeniser"]))
-        mean = checks.number()(facts["mean"], "mean")
-        scale = checks.number(above=0)(facts["scale"], "scale")
-        return LearnedTally(tokenisers, letters, mean, scale)
 
 
 TASK = Tally()

@@ -111,7 +111,7 @@ def draw(name: str) -> None:
     with TemporaryDirectory() as place:
         for command in PICTURES[name]:
             program, _, code = command.partition(" ")
-            ensue = ["-m", "ensue.cli", *shlex.split(command)]
+            ensue = ["-m", "ensue", *shlex.split(command)]
             words = ["-c", code] if program == "python" else ensue
             subprocess.run(
                 [sys.executable, *words],

@@ -10,7 +10,7 @@ torch.nn gives them, in a namespace of their own: `ensue.layers.LSTM(8, 16)`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINED
     from ensue import cells as cells
@@ -70,39 +70,39 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.tasks.caption.answer import Gaze as Gaze
     from ensue.tasks.caption.settings import CaptionSettings as CaptionSettings
     from ensue.tasks.caption.task import Captioner as Captioner
-    from ensue.tasks.classify.settings import ClassifierSettings as ClassifierSettings
-    from ensue.tasks.classify.task import Classifier as Classifier
+    from ensue.tasks.classify import Classifier as Classifier
+    from ensue.tasks.classify import ClassifierSettings as ClassifierSettings
     from ensue.tasks.estimator import Estimator
     from ensue.tasks.evaluation.report import Evaluation as Evaluation
     from ensue.tasks.forecast.answer import ForecastStep as ForecastStep
     from ensue.tasks.forecast.settings import ForecastSettings as ForecastSettings
     from ensue.tasks.forecast.task import Forecaster as Forecaster
-    from ensue.tasks.image.settings import ImageSettings as ImageSettings
-    from ensue.tasks.image.task import ImageModel as ImageModel
+    from ensue.tasks.image import ImageModel as ImageModel
+    from ensue.tasks.image import ImageSettings as ImageSettings
     from ensue.tasks.label.answer import Labelled as Labelled
     from ensue.tasks.label.settings import LabellerSettings as LabellerSettings
     from ensue.tasks.label.task import Labeller as Labeller
     from ensue.tasks.language.settings import LanguageSettings as LanguageSettings
     from ensue.tasks.language.surprisal import Scored as Scored
     from ensue.tasks.language.task import LanguageModel as LanguageModel
-    from ensue.tasks.match.settings import MatcherSettings as MatcherSettings
-    from ensue.tasks.match.task import Matcher as Matcher
+    from ensue.tasks.match import Matcher as Matcher
+    from ensue.tasks.match import MatcherSettings as MatcherSettings
     from ensue.tasks.model import Model as Model
-    from ensue.tasks.regress.settings import RegressorSettings as RegressorSettings
-    from ensue.tasks.regress.task import Regressor as Regressor
+    from ensue.tasks.regress import Regressor as Regressor
+    from ensue.tasks.regress import RegressorSettings as RegressorSettings
     from ensue.tasks.settings import NetworkSettings as NetworkSettings
     from ensue.tasks.settings import TextSettings as TextSettings
-    from ensue.tasks.table.settings import TableSettings as TableSettings
-    from ensue.tasks.table.task import TableModel as TableModel
-    from ensue.tasks.targets.answers import Classified as Classified
-    from ensue.tasks.targets.answers import Estimated as Estimated
+    from ensue.tasks.table import TableModel as TableModel
+    from ensue.tasks.table import TableSettings as TableSettings
+    from ensue.tasks.targets.target import Classified as Classified
+    from ensue.tasks.targets.target import Estimated as Estimated
     from ensue.tasks.translate.answer import Explained as Explained
     from ensue.tasks.translate.answer import Translated as Translated
     from ensue.tasks.translate.settings import PairSettings as PairSettings
     from ensue.tasks.translate.task import Translator as Translator
-    from ensue.tasks.tree.answer import TreeAnswer as TreeAnswer
-    from ensue.tasks.tree.settings import TreeSettings as TreeSettings
-    from ensue.tasks.tree.task import TreeClassifier as TreeClassifier
+    from ensue.tasks.tree import TreeClassifier as TreeClassifier
+    from ensue.tasks.tree import TreeSettings as TreeSettings
+    from ensue.tasks.trees.content import TreeAnswer as TreeAnswer
     from ensue.training import TrainSettings as TrainSettings
 
     # Each can be used wherever an estimator is asked for, with the answers that it gives.
@@ -110,14 +110,14 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
         type[Estimator[Captioned]],
         type[Estimator[Classified]],
         type[Estimator[ForecastStep]],
-        type[Estimator[Classified]],
+        type[Estimator[Classified | Estimated]],
         type[Estimator[Labelled]],
         type[Estimator[Scored]],
         type[Estimator[Classified | Estimated]],
         type[Estimator[Estimated]],
         type[Estimator[Classified | Estimated]],
         type[Estimator[Translated]],
-        type[Estimator[TreeAnswer]],
+        type[Estimator[TreeAnswer | Classified | Estimated]],
     ] = (
         Captioner,
         Classifier,
@@ -184,35 +184,29 @@ _DEFINED = {
     "tasks.caption.answer": ("Captioned", "Gaze"),
     "tasks.caption.settings": ("CaptionSettings",),
     "tasks.caption.task": ("Captioner",),
-    "tasks.classify.settings": ("ClassifierSettings",),
-    "tasks.classify.task": ("Classifier",),
+    "tasks.classify": ("Classifier", "ClassifierSettings"),
     "tasks.evaluation.report": ("Evaluation",),
     "tasks.forecast.answer": ("ForecastStep",),
     "tasks.forecast.settings": ("ForecastSettings",),
     "tasks.forecast.task": ("Forecaster",),
-    "tasks.image.settings": ("ImageSettings",),
-    "tasks.image.task": ("ImageModel",),
+    "tasks.image": ("ImageSettings", "ImageModel"),
     "tasks.label.answer": ("Labelled",),
     "tasks.label.settings": ("LabellerSettings",),
     "tasks.label.task": ("Labeller",),
     "tasks.language.settings": ("LanguageSettings",),
     "tasks.language.surprisal": ("Scored",),
     "tasks.language.task": ("LanguageModel",),
-    "tasks.match.settings": ("MatcherSettings",),
-    "tasks.match.task": ("Matcher",),
+    "tasks.match": ("Matcher", "MatcherSettings"),
     "tasks.model": ("Model",),
-    "tasks.regress.settings": ("RegressorSettings",),
-    "tasks.regress.task": ("Regressor",),
+    "tasks.regress": ("Regressor", "RegressorSettings"),
     "tasks.settings": ("NetworkSettings", "TextSettings"),
-    "tasks.table.settings": ("TableSettings",),
-    "tasks.table.task": ("TableModel",),
-    "tasks.targets.answers": ("Classified", "Estimated"),
+    "tasks.table": ("TableSettings", "TableModel"),
+    "tasks.targets.target": ("Classified", "Estimated"),
     "tasks.translate.answer": ("Explained", "Translated"),
     "tasks.translate.settings": ("PairSettings",),
     "tasks.translate.task": ("Translator",),
-    "tasks.tree.answer": ("TreeAnswer",),
-    "tasks.tree.settings": ("TreeSettings",),
-    "tasks.tree.task": ("TreeClassifier",),
+    "tasks.tree": ("TreeSettings", "TreeClassifier"),
+    "tasks.trees.content": ("TreeAnswer",),
     "training": ("TrainSettings",),
 }
 _PUBLIC = {name: module for module, names in _DEFINED.items() for name in names}

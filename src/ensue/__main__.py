@@ -1,4 +1,12 @@
-from ensue.cli import main
+"""`python -m ensue`: the same as the command `ensue`. It imports nothing from the folder that it is
+started in; Python itself, before these lines, takes an `ensue` in that folder for this package."""
+
+import sys
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]
+
+    from ensue.cli import main
+
     main()

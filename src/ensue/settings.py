@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, core_schema
 
 from ensue.errors import ConfigError
-from ensue.files.caps import DRAWS, LAYER_WIDTH, LAYERS
+from ensue.files.opening import DRAWS, LAYER_WIDTH, LAYERS
 
 MOST_LISTED = 30  # known keys after an unknown one
 
@@ -83,7 +83,6 @@ class Table(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    renamed: ClassVar[Mapping[str, str]] = {}  # keys of older versions, and what they are now
     # Keys that a word of the command line stands for, where they are not called as the word is.
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # A key that takes the place of a word that the table does not have.
@@ -98,15 +97,10 @@ class Table(BaseModel):
                 field.description = _meaning_above(cls, key)
 
     @classmethod
-    def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values under the keys of this version."""
-        return {cls.renamed.get(key, key): value for key, value in values.items()}
-
-    @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Self:
         """From a table as read from TOML, with every problem in one message."""
         try:
-            return cls.model_validate(cls.upgraded(values))
+            return cls.model_validate(dict(values))
         except ValidationError as error:
             raise ConfigError(together(problems(error, cls, where))) from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FINE, SILENT, TRACEBACK, HANG, ABORT = "fine", "silent", "traceback", "hang", "abort"
-OUTSIDE, REFUSED = "outside", "refused"
+OUTSIDE, REFUSED, RAN = "outside", "refused", "ran"
 # The columns of the summary: all but the first break a promise.
 KINDS = {
     FINE: "fine",
@@ -19,6 +19,7 @@ KINDS = {
     HANG: "hangs",
     ABORT: "aborts",
     OUTSIDE: "outside touched",
+    RAN: "code run",
 }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from learned_changes import MODELS, Change, changes
+from made_once import made_once
 from task_laws import Row
 
 import ensue
@@ -21,8 +22,8 @@ from ensue.errors import EnsueError
 from faults.campaign import FINE, HANG, TRACEBACK, Campaign, Case, Outcome
 from faults.inside import without_syncing
 from faults.limits import Hangs, limit_memory, processor_seconds
-from faults.material import made_once, material_code
 from faults.material import make_ready as register
+from faults.material import material_code
 
 SECONDS = 20.0  # of processor time for one model
 MEMORY = 2 << 30

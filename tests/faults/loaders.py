@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from hostile import CASES, resealed
+from hostile import resealed
+from toy_runs import stopped_run, toy_run
 
 import ensue
 from ensue.files.atomic_folder import MANIFEST
@@ -16,9 +17,16 @@ from ensue.runs.run import list_runs
 from ensue.training import checkpoint
 from faults.readers import Reader
 
-MODEL = CASES / "classify-words" / "run" / "model"
-RUN = CASES / "classify-words" / "run"
-CHECKPOINT = CASES / "classify-words" / "stopped" / "checkpoints" / "step-000007"
+CASE = "classify-words"
+
+
+def _run_folder() -> Path:
+    return toy_run(CASE) / "run"
+
+
+def _checkpoint_folder() -> Path:
+    """The newest of a run that was stopped."""
+    return max(stopped_run(CASE).glob("stopped/checkpoints/step-*"))
 
 
 def _write(place: Path, like: Path, name: str, data: bytes) -> None:
@@ -33,28 +41,30 @@ def _write(place: Path, like: Path, name: str, data: bytes) -> None:
 
 def _model(path: Path, name: str) -> None:
     place = path.parent / "model"
-    _write(place, MODEL, name, path.read_bytes())
+    _write(place, _run_folder() / "model", name, path.read_bytes())
     ensue.load(place)
 
 
 def _checkpoint(path: Path, name: str) -> None:
-    place = path.parent / "checkpoints" / CHECKPOINT.name
+    like = _checkpoint_folder()
+    place = path.parent / "checkpoints" / like.name
     shutil.rmtree(place.parent, ignore_errors=True)
-    _write(place, CHECKPOINT, name, path.read_bytes())
+    _write(place, like, name, path.read_bytes())
     checkpoint.newest(place.parent, lambda line: None)
 
 
 def _run(path: Path, name: str) -> None:
     place = path.parent / "runs" / "run"
     shutil.rmtree(place.parent, ignore_errors=True)
-    shutil.copytree(RUN, place)
+    shutil.copytree(_run_folder(), place)
     (place / name).write_bytes(path.read_bytes())
     list_runs(place.parent)
     ensue.load(place)
 
 
-def _rows(like: Path, names: Sequence[str], load: Callable[[Path, str], None]) -> list[Reader]:
-    kind = like.name if like is not CHECKPOINT else "checkpoint"
+def _rows(kind: str, like: Path, load: Callable[[Path, str], None]) -> list[Reader]:
+    """A row for each file of a folder."""
+    names = sorted(path.name for path in like.iterdir() if path.is_file())
     return [
         Reader(
             f"{kind} {name}",
@@ -69,9 +79,9 @@ def _rows(like: Path, names: Sequence[str], load: Callable[[Path, str], None]) -
 @cache
 def loaders() -> Sequence[Reader]:
     """A row for each file of a model, of a checkpoint and of a run."""
-    files = sorted(path.name for path in RUN.iterdir() if path.is_file())
+    run = _run_folder()
     return [
-        *_rows(MODEL, sorted(path.name for path in MODEL.iterdir()), _model),
-        *_rows(CHECKPOINT, sorted(path.name for path in CHECKPOINT.iterdir()), _checkpoint),
-        *_rows(RUN, files, _run),
+        *_rows("model", run / "model", _model),
+        *_rows("checkpoint", _checkpoint_folder(), _checkpoint),
+        *_rows("run", run, _run),
     ]

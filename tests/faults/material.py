@@ -4,15 +4,13 @@ Each is made when a case first asks for it, kept in the work folder, and copied 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import sha256
@@ -21,6 +19,7 @@ from typing import Any
 
 import task_data
 import toy_task
+from made_once import made_once
 from task_laws import FILED, TABLE, Row
 from test_task_laws import SOURCE, has_cell
 
@@ -89,23 +88,6 @@ def make_ready() -> None:
     if toy_task.TASK.name not in TASKS:
         TASKS.register(toy_task.TASK)
     processes.warm()
-
-
-@contextmanager
-def made_once(place: Path) -> Iterator[Path | None]:
-    """A folder to fill, which is then put in its place; None where it is there already. One
-    process at a time makes it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with open(place.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if place.is_dir():
-            yield None
-            return
-        half = place.with_suffix(".half")
-        shutil.rmtree(half, ignore_errors=True)
-        half.mkdir()
-        yield half
-        half.rename(place)
 
 
 @cache

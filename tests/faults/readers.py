@@ -21,9 +21,7 @@ import pyarrow.parquet
 from ensue.data.check import check
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
-from ensue.data.pictures.idx import read_idx_pictures
-from ensue.data.pictures.images import read_image
-from ensue.data.pictures.png import encode_png
+from ensue.data.pictures.images import encode_png, read_idx_pictures, read_image
 from ensue.data.read import read, read_parallel, read_series
 from ensue.data.rows import Problem, Row
 from ensue.data.show import Preview
@@ -31,7 +29,7 @@ from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary, count_tokens
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
-from ensue.tasks.language.ngram.arpa_read import read_arpa
+from ensue.tasks.language.ngram.arpa import read_arpa
 
 Clean = tuple[bytes, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from faults.campaign import Campaign
+from faults.canaries import CANARIES
 from faults.files import FILES
 from faults.flips import FLIPS
 from faults.folders import FOLDERS
@@ -13,5 +14,6 @@ from faults.streams import STREAMS
 from faults.threads import SIXTEEN
 
 CAMPAIGNS: dict[str, Campaign] = {
-    own.name: own for own in (FILES, FLIPS, FOLDERS, LEARNED, STARTS, STREAMS, SIXTEEN, KILLS)
+    own.name: own
+    for own in (CANARIES, FILES, FLIPS, FOLDERS, LEARNED, STARTS, STREAMS, SIXTEEN, KILLS)
 }

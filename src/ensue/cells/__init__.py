@@ -3,11 +3,20 @@
 from collections.abc import Callable
 
 from ensue.cells.cell import Cell, as_tuple
-from ensue.cells.elementwise import QRNN, SRU, MinGRU, MinLSTM
-from ensue.cells.gated import GRU, MGU, GRUGateThroughReset, GRUResetBefore, MinimalGated
+from ensue.cells.gated import (
+    GRU,
+    LSTM,
+    LSTM1997,
+    MGU,
+    CoupledLSTM,
+    GRUGateThroughReset,
+    GRUResetBefore,
+    LayerNormLSTM,
+    MinimalGated,
+    PeepholeLSTM,
+)
 from ensue.cells.initialise import SCHEMES, initialise
-from ensue.cells.lstm import LSTM, LSTM1997, CoupledLSTM, LayerNormLSTM, PeepholeLSTM
-from ensue.cells.simple import LeakyRNN, RecurrentPerceptron, SimpleRNN
+from ensue.cells.simple import QRNN, SRU, LeakyRNN, MinGRU, MinLSTM, RecurrentPerceptron, SimpleRNN
 from ensue.cells.wrappers import OutputLayer, RecurrentDropout, Residual, Wrapper, Zoneout
 
 CELLS: dict[str, Callable[[], Cell]] = {

@@ -22,6 +22,12 @@ from ensue.equations.node import ONE
 from ensue.equations.trace import state_parts
 from ensue.errors import EquationError, OptionError
 
+DERIVED = (
+    "_traced",
+    "_kernels",
+    "_tape_layouts",
+)  # made of a cell when it is used, and kept with it
+
 
 class Cell(ABC):
     """One step of a recurrent network: x (batch, input) and state in, new state out.
@@ -74,7 +80,7 @@ class Cell(ABC):
                 "is to be remembered as a state part"
             )
         _check_name(type(self), name, value)
-        for read_off in ("declarations", "parameters", "masks", "parts", "_traced", "_kernels"):
+        for read_off in ("declarations", "parameters", "masks", "parts", *DERIVED):
             vars(self).pop(read_off, None)
         vars(self)["_changes"] = vars(self).get("_changes", 0) + 1
         object.__setattr__(self, name, value)
@@ -154,8 +160,7 @@ class Cell(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and pickled: all but the traces and kernels that were made of it."""
-        made = ("_traced", "_kernels")
-        return {name: value for name, value in vars(self).items() if name not in made}
+        return {name: value for name, value in vars(self).items() if name not in DERIVED}
 
     # ---------------------------------------------------------------- binding
     def bind(self, values: Mapping[str, Any]) -> Self:
@@ -204,7 +209,7 @@ class Cell(ABC):
             return self.equations(64, 64)
 
     def _repr_html_(self) -> str:
-        from ensue.equations.page import equations_html  # drawing is no part of computing
+        from ensue.equations.page import equations_html
 
         own = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
         return equations_html(self._shown(), " ".join(own.partition("\n\n")[0].split()))

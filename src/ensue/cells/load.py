@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import sys
 import traceback
@@ -13,11 +12,12 @@ from types import ModuleType
 from ensue.cells import CELLS
 from ensue.cells.cell import Cell
 from ensue.cells.expression import cell_of_text, has_options
+from ensue.cells.permission import CellPermission
 from ensue.errors import OptionError, unknown
 
 
 def load_cell(wanted: str) -> Cell:
-    """The cell that `wanted` names: one of Ensue's, or one in a Python file.
+    """The cell that a person names: one of Ensue's, or one in a Python file.
 
     The file is imported, so its code runs. After a colon stands the name of a class in it,
     or of a cell made in it."""
@@ -30,7 +30,7 @@ def load_cell(wanted: str) -> Cell:
     if path.suffix != ".py" and not path.exists():
         problem = unknown("cell", wanted, CELLS)
         raise OptionError(f"{problem}; or a file of your own, such as mine.py or mine.py:MyCell")
-    return cell_in(import_file(path), path, name)
+    return cell_in(import_file(path, CellPermission.named([file])), path, name)
 
 
 def built_in(name: str) -> str | None:
@@ -47,19 +47,19 @@ def split_reference(text: str) -> tuple[str, str]:
     return (file, name) if colon else (text, "")
 
 
-def import_file(path: Path) -> ModuleType:
-    """The file as a module; as with `python file.py`, it finds the modules beside it."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "there is no such file"
-        raise OptionError(f"{path}: {what}; expected a Python file with a cell in it")
-    spec = importlib.util.spec_from_file_location(f"cells_of_{path.stem}", path)
-    if spec is None or spec.loader is None:
+def import_file(path: Path, permission: CellPermission) -> ModuleType:
+    """The file as a module, if it may run; as with `python file.py`, one that a person named finds
+    the modules next to it."""
+    source = permission.source(str(path))
+    if path.suffix != ".py":
         raise OptionError(f"{path}: expected a Python file, with a name that ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    module = ModuleType(f"cells_of_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    if permission.neighbours:
+        sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, str(path), "exec"), vars(module))
     except (Exception, SystemExit) as problem:
         raise OptionError(
             f"{path}: importing it failed{_line_in(path, problem)}\n"
@@ -68,8 +68,9 @@ def import_file(path: Path) -> ModuleType:
             'if __name__ == "__main__"'
         ) from problem
     finally:
-        with suppress(ValueError):  # the file may have changed the path itself
-            sys.path.remove(str(path.resolve().parent))
+        if permission.neighbours:
+            with suppress(ValueError):  # the file may have changed the path itself
+                sys.path.remove(str(path.resolve().parent))
     return module
 
 

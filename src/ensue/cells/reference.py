@@ -3,7 +3,8 @@
     mine.py:MyCell            a class, or a cell made, in a Python file
     MyCell@0f3a…              a cell handed over in Python, known again by its equations
 
-A reference is a text; the cell itself hangs on it once it was handed over or loaded.
+A reference is a text, and inert: the cell itself hangs on it once a person handed it over, or
+allowed its file to run (`CellPermission`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from ensue.cells.cell import Cell
 from ensue.cells.load import built_in, cell_in, import_file, split_reference
+from ensue.cells.permission import NO_PERMISSION, CellPermission
 from ensue.equations import below
 from ensue.errors import EnsueError, OptionError
 
@@ -25,7 +27,7 @@ INPUT, HIDDEN = 3, 4  # sizes that equations are compared at
 
 
 class CellReference(str):
-    """cell: None while nobody has handed it over or loaded it; source: the text of its file."""
+    """cell: None until it was handed over or loaded; source: the text of its file."""
 
     cell: Cell | None
     source: bytes | None
@@ -62,8 +64,8 @@ class CellReference(str):
         text = f"{file}:{self.name}" if self.name else file
         return CellReference(text, self.cell, self.source)
 
-    def loaded(self) -> CellReference:
-        """With its cell: the file is imported, so its code runs."""
+    def loaded(self, permission: CellPermission) -> CellReference:
+        """With its cell: the file is imported, so its code runs, if it may."""
         if self.cell is not None:
             return self
         if not self.file:
@@ -72,8 +74,14 @@ class CellReference(str):
                 f"class, in Python load(run, cell={self.name})"
             )
         path = Path(self.file)
-        cell = cell_in(import_file(path), path, self.name)
-        return CellReference(self, cell, path.read_bytes())
+        cell = cell_in(import_file(path, permission), path, self.name)
+        return CellReference(self, cell, permission.source(self.file))
+
+    def ready(self) -> Cell:
+        """The cell that hangs on it; an error where none was handed over or allowed."""
+        cell = self.loaded(NO_PERMISSION).cell
+        assert cell is not None
+        return cell
 
 
 def _makes(kind: type[Cell], digest: str) -> bool:
@@ -133,7 +141,10 @@ def as_reference(given: Any) -> str:
         return known
     if has_options(given):
         return _with_options(given)
-    if BY_EQUATIONS.fullmatch(given) or split_reference(given)[0].endswith(".py"):
+    file, name = split_reference(given)
+    if BY_EQUATIONS.fullmatch(given) or (
+        file.endswith(".py") and (not name or name.isidentifier())
+    ):
         return CellReference(given)
     told = unknown("cell", given, CELLS)
     raise ValueError(f"{told}; or a file of your own, such as mine.py or mine.py:MyCell")

@@ -21,9 +21,10 @@ from typer.main import get_command
 
 from ensue.cli.app import app, say
 from ensue.cli.commands import load_commands
+from ensue.cli.help import HELP, UsageError, usage_message
 from ensue.cli.streams import exit_code, steady_streams
 from ensue.cli.task_options import offer_task_options, task_options
-from ensue.cli.usage import HELP, UsageError, usage_message
+from ensue.data.stream import opened_once
 from ensue.errors import DataError, EnsueError, Undecided, enough_memory
 from ensue.escape import in_shell, printable_lines
 
@@ -50,7 +51,7 @@ def _ended(words: Sequence[str], debug: bool) -> int:
     """Loads and runs a command; the exit code of whatever it ended with."""
     try:
         load_commands(words)
-        with enough_memory():
+        with enough_memory(), opened_once():
             return _ran(words)
     except EnsueError as problem:
         if debug:

@@ -1,11 +1,16 @@
 """The application that commands are hung on, and the options that several of them have."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -17,6 +22,43 @@ from ensue.files.atomic_folder import finite
 
 if TYPE_CHECKING:
     from ensue.runs.messages import Message, Say
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer sees it: the fields of its first argument, a dataclass, are arguments
+    and options of their own; further arguments stay."""
+    first, *rest = signature(command).parameters.values()
+    kind = get_type_hints(command)[first.name]
+    shown = option_parameters(kind)
+
+    @wraps(command)
+    def spread(**given: Any) -> None:
+        command(kind(**{own.name: given.pop(own.name) for own in shown}), **given)
+
+    more = [own.replace(kind=Parameter.KEYWORD_ONLY) for own in rest]
+    spread.__signature__ = Signature([*shown, *more])  # type: ignore[attr-defined]
+    return spread
+
+
+def option_parameters(kind: Any) -> list[Parameter]:
+    """A parameter for each field of a dataclass, those that it inherits first."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        Parameter(
+            own.name, Parameter.KEYWORD_ONLY, default=_default(own), annotation=hints[own.name]
+        )
+        for own in fields(kind)
+    ]
+
+
+def _default(field: Field[Any]) -> Any:
+    return Parameter.empty if field.default is MISSING else field.default
+
+
+def names_of(listed: str) -> list[str]:
+    """a,b → the names a and b."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
 
 EPILOG = """`ensue COMMAND --help` explains a command, `ensue settings TASK` every setting.
 
@@ -78,6 +120,14 @@ Device = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print warnings only, no progress.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+BestSoFar = Annotated[
+    bool,
+    typer.Option(
+        "--best-so-far",
+        help="Of a run that is not finished, use the best weights until now (not calibrated).",
+    ),
+]
 
 
 def group(name: str, help: str) -> App:
@@ -125,11 +175,11 @@ def report(line: str) -> None:
         answer(line)
 
 
-def teller(quiet: bool = False, silent: bool = False) -> "Say":
+def teller(quiet: bool = False, silent: bool = False) -> Say:
     """What prints the messages of a run. quiet: warnings only; silent: nothing at all, for the
     processes that are not the first one."""
 
-    def tell(message: "Message") -> None:
+    def tell(message: Message) -> None:
         if not silent and (message.warning or not quiet):
             say(message.text)
 

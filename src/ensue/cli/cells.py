@@ -13,9 +13,9 @@ from ensue.cli.app import (
     as_json_text,
     check_files,
     group,
+    grouped,
     write_picture,
 )
-from ensue.cli.grouped import grouped
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Quiet, answer, as_json_text, group, report
-from ensue.cli.grouped import grouped, names_of
+from ensue.cli.app import AsJson, Quiet, answer, as_json_text, group, grouped, names_of, report
 from ensue.cli.help import DATA, READING
 from ensue.data.formats import format_names
 
@@ -81,6 +80,16 @@ Text = Annotated[
         "--source",
         metavar="COLUMN",
         help="Column of the text or the tokens.",
+        rich_help_panel=DATA,
+    ),
+]
+Texts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--text",
+        "--source",
+        metavar="COLUMN",
+        help="Column of the text or the tokens; may be repeated for several texts.",
         rich_help_panel=DATA,
     ),
 ]
@@ -187,9 +196,8 @@ def check_data(options: CheckOptions) -> None:
     Reports every fault with file, line and reason; leakage between parts, labels and lengths. Exit
     code 2 if a row is faulty.
     """
-    from ensue.data.check import check
+    from ensue.data.check import check, check_parallel
     from ensue.data.parallel import parallel
-    from ensue.data.parallel_check import check_parallel
 
     given = {"train": options.files, "validation": options.validation, "test": options.test}
     parts = {name: paths for name, paths in given.items() if paths}

@@ -15,17 +15,18 @@ from ensue.cli.app import (
     Dark,
     Device,
     Picture,
+    Run,
     answer,
     app,
     as_json_text,
     check_files,
+    grouped,
     teller,
     write_file,
     write_picture,
 )
-from ensue.cli.grouped import grouped
-from ensue.cli.learning import Run, TrustCell, trusted
 from ensue.cli.task_options import as_asked, options_by_task, with_task_options
+from ensue.cli.trusting import TrustCell, trusted
 from ensue.errors import OptionError, RunError
 from ensue.tasks.options import EXPLAIN, Option
 
@@ -67,7 +68,7 @@ class ExplainOptions:
     dark: Dark = False
     html: Html = None
     device: Device = "auto"
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     as_json: AsJson = False
 
 
@@ -169,7 +170,7 @@ def _row_of(file: str, row: int, data: "DataSettings", model: "Model[Any, Any, A
 
 
 def _page(svg: str, title: str) -> str:
-    from ensue.drawing.page import picture_page
+    from ensue.drawing.html import picture_page
 
     return picture_page(svg, f"Explanation of {title}")
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.app import AsJson, answer, app, as_json_text, report, teller
-from ensue.cli.learning import Run, TrustCell, trusted
+from ensue.cli.app import AsJson, Run, answer, app, as_json_text, report, teller
+from ensue.cli.trusting import TrustCell, trusted
 
 
 @app.command(
@@ -37,7 +37,7 @@ def export(
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="Write it without comparing it with Python.")
     ] = False,
-    trust_cell: TrustCell = False,
+    trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
     """Write a trained model as a file that runs without Ensue.

@@ -2,16 +2,161 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from textwrap import wrap
+from typing import Any, TextIO
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ensue.cli.commands import GROUPS
-from ensue.cli.page import Page, widest
 from ensue.cli.reading import reading_shown
-from ensue.cli.usage import unknown_command
+from ensue.cli.trusting import with_trusted
+from ensue.errors import OptionError
+
+WIDEST = 100  # a longer line is hard to read
+NARROWEST = 40
+NAMES = 26  # most signs of a name that stands beside its meaning
+INDENT = "  "
+BOUND, HELD = re.compile(r"([≥≤<>]) (?=\d)"), "\xa0"  # "≥ 1" stays on one line
+
+
+def has_colour(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that may be coloured."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not plain
+
+
+def widest(rows: Iterable[tuple[str, str]], most: int = NAMES) -> int:
+    """The width of a column for the names, those aside that are wider than most."""
+    return max((len(name) for name, _ in rows if len(name) <= most), default=0)
+
+
+class Page:
+    """Lines of text, as wide as the terminal, with headings in bold where it has colours."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        columns = shutil.get_terminal_size().columns
+        self.width = max(NARROWEST, min(columns, WIDEST))
+        self._bold = has_colour(stream or sys.stdout)
+        self._lines: list[str] = []
+
+    def heading(self, text: str, rest: str = "") -> None:
+        """After an empty line. rest: stands beside it, not in bold."""
+        if self._lines:
+            self._lines.append("")
+        bold = f"\x1b[1m{text}\x1b[0m" if self._bold else text
+        first, *more = self._wrapped(f"{text} {rest}".rstrip(), "")
+        self._lines += [bold + first.removeprefix(text), *more]
+
+    def paragraphs(self, text: str, indent: str = "") -> None:
+        """Paragraphs, filled; lines that begin with a space stay as they are."""
+        for block in text.split("\n\n"):
+            if self._lines:
+                self._lines.append("")
+            if block.startswith(" "):
+                self._lines += block.split("\n")
+            else:
+                self._lines += self._wrapped(" ".join(block.split()), indent)
+
+    def entries(self, rows: Sequence[tuple[str, str]], column: int | None = None) -> None:
+        """Names, and beside each what it means. column: the width of the names; a longer name has
+        a line to itself."""
+        start = len(INDENT) + (widest(rows) if column is None else column) + 2
+        for name, text in rows:
+            lines = self._wrapped(text, " " * start) or [""]
+            if len(INDENT + name) + 2 <= start:
+                lines[0] = f"{INDENT}{name}".ljust(start) + lines[0].lstrip()
+            else:
+                self._lines.append(INDENT + name)
+            self._lines += [line.rstrip() for line in lines if line.strip()]
+
+    def _wrapped(self, text: str, indent: str) -> list[str]:
+        lines = wrap(
+            BOUND.sub(rf"\1{HELD}", text),
+            self.width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return [line.replace(HELD, " ") for line in lines]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # Typer has no public name for it
+HELP = "help"
+REPHRASED = {
+    "Input should be a valid integer, unable to parse string as an integer": "expected a whole "
+    "number",
+    "Input should be a valid number, unable to parse string as a number": "expected a number",
+    "Input should be greater than or equal to": "expected a number ≥",
+    "Input should be less than or equal to": "expected a number ≤",
+}
+
+
+def unknown_command(path: str, got: str, known: Iterable[str]) -> OptionError:
+    """path: the command above it, `ensue data`."""
+    near = get_close_matches(got.lower(), [*known, HELP], n=1)
+    told = f"{path}: unknown command {got!r}: "
+    if near == [HELP]:
+        return OptionError(f"{told}did you mean `{path} --help`?")
+    guess = f"did you mean `{path} {near[0]}`? " if near else ""
+    return OptionError(f"{told}{guess}`{path} --help` lists them all")
+
+
+def usage_message(problem: Any, words: Sequence[str]) -> OptionError:
+    """What Typer says of the words of a command, as one of our errors."""
+    ctx, param = getattr(problem, "ctx", None), getattr(problem, "param", None)
+    path = ctx.command_path if ctx is not None else " ".join(["ensue", *words[:1]])
+    if hasattr(problem, "possibilities"):
+        told = _unknown_option(problem, ctx)
+    elif hasattr(problem, "option_name"):
+        told = f"{problem.option_name}: expected a value after it, got nothing"
+    elif hasattr(problem, "param_type") and param is not None:
+        told = f"expected {param.metavar}, got nothing"
+    elif param is not None:
+        told = _wrong_value(problem.message, param, words)
+    else:
+        told = problem.format_message().rstrip(".")
+    return OptionError(f"{path}: {told}\n`{path} --help` lists what it takes")
+
+
+def _wrong_value(told: str, param: Any, words: Sequence[str]) -> str:
+    for theirs, ours in REPHRASED.items():
+        told = told.replace(theirs, ours)
+    apart = [part for word in words for part in word.split("=", 1)]  # --epochs=abc
+    given = [apart[at + 1] for at, word in enumerate(apart[:-1]) if word in param.opts]
+    return f"{param.opts[0]}: {told}" + (f", got {given[-1]!r}" if given else "")
+
+
+def _unknown_option(problem: Any, ctx: Any) -> str:
+    """The nearest option, or the setting that has this name."""
+    flag = problem.option_name
+    known = [own for param in ctx.command.get_params(ctx) for own in param.opts] if ctx else []
+    if "--set" in known and (keys := _settings_called(flag)):
+        return f"unknown option {flag}, did you mean --set {' or '.join(keys)}=…?"
+    bare = {own.lstrip("-"): own for own in known}
+    near = get_close_matches(flag.lstrip("-"), bare, n=1)
+    return f"unknown option {flag}" + (f", did you mean {bare[near[0]]}?" if near else "")
+
+
+def _settings_called(flag: str) -> list[str]:
+    """The settings that some task has under the name of an option, `--weight-decay`."""
+    from ensue.runs.known_settings import known_settings
+    from ensue.tasks import TASKS
+
+    name = flag.lstrip("-").replace("-", "_")
+    keys = (key for task in TASKS for key, own in known_settings(task) if own.key == name)
+    return list(dict.fromkeys(keys))
+
 
 ARGUMENTS, OPTIONS = "Arguments", "Options"
 DATA, SETTINGS, READING = "Data", "Settings that matter most", "How files are read"
@@ -28,6 +173,9 @@ class Command(TyperCommand):
 
     def get_help_option(self, ctx: Any) -> Any:
         return _settled(super().get_help_option(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_trusted(args))
 
     def invoke(self, ctx: Any) -> Any:
         with reading_shown(quiet=ctx.params.get("quiet", False)):

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Device, answer, app, as_json_text, teller
-from ensue.cli.grouped import grouped
-from ensue.cli.learning import TrainOptions, TrustCell, run_training, trusted
+from ensue.cli.app import AsJson, Device, answer, app, as_json_text, grouped, teller
+from ensue.cli.learning import TrainOptions, run_training
 from ensue.cli.request import Said, requested
 from ensue.cli.streams import input_lines, nobody_reads
+from ensue.cli.trusting import TrustCell, trusted
 from ensue.errors import OptionError, RunError
 from ensue.escape import in_shell, printable
 
 if TYPE_CHECKING:
-    from ensue.tasks.generation import Filled, Generates, Suggestion
+    from ensue.tasks.abilities import Filled, Generates, Suggestion
     from ensue.tasks.model import Model
 
 MOST_TOKENS = 100  # of a line
@@ -26,7 +26,7 @@ RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of 
 
 
 def load_generating(
-    run: Path, device: str, trust_cell: bool
+    run: Path, device: str, trust_cell: str
 ) -> "tuple[Model[Any, Any, Any], Generates]":
     """The model of a run, and how it goes on from a prompt."""
     from ensue.runs.load import load_run
@@ -88,7 +88,7 @@ class GenerateOptions:
         int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the samples.")
     ] = 1
     device: Device = "auto"
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     as_json: AsJson = False
 
 
@@ -99,7 +99,7 @@ def generate(options: GenerateOptions) -> None:
 
     A single text is printed as it is generated.
     """
-    from ensue.tasks.generation import Choice
+    from ensue.tasks.abilities import Choice
 
     if options.width > 1 and (options.temperature != 1.0 or options.top_k or options.top_p):
         raise OptionError(
@@ -138,7 +138,7 @@ def suggest(
         int, typer.Option("--count", metavar="N", min=1, help="Number of suggestions.")
     ] = 5,
     device: Device = "auto",
-    trust_cell: TrustCell = False,
+    trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
     """Suggest the next words while you type, by a language model.
@@ -181,7 +181,7 @@ def fill(
         int, typer.Option("--count", metavar="N", min=1, help="Number of fillers.")
     ] = 5,
     device: Device = "auto",
-    trust_cell: TrustCell = False,
+    trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
     """Fill a blank, ___, from what stands on both sides of it.

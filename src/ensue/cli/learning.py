@@ -10,25 +10,28 @@ import typer
 
 from ensue.cli.app import (
     AsJson,
+    BestSoFar,
     Dark,
     Device,
     Picture,
     Quiet,
+    Run,
     answer,
     app,
     as_json_text,
     check_files,
+    grouped,
     report,
     say,
     teller,
     write_picture,
 )
 from ensue.cli.data import TolerantOptions
-from ensue.cli.grouped import grouped
 from ensue.cli.reading import shown_while
 from ensue.cli.request import FILES_HELP, Request, Said, check, configured, requested
 from ensue.cli.streams import input_lines, nobody_reads
 from ensue.cli.task_options import Given, as_asked, with_task_options
+from ensue.cli.trusting import TrustCell, trusted
 from ensue.data.rows import Tally, watch_reading
 from ensue.errors import OptionError
 from ensue.escape import in_shell
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from ensue.jobs import Machines
     from ensue.runs.load import LoadedRun, Loading
     from ensue.runs.predict import Prediction, Reply
-    from ensue.tasks.kept_cells import Trust
 
 LOADING = "loading torch"  # takes seconds
 HERE = "local"
@@ -57,18 +59,6 @@ On = Annotated[
     str,
     typer.Option(
         "--on", metavar="WHERE", help="Where they run: local, or ray, the cluster of RAY_ADDRESS."
-    ),
-]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
-TrustCell = Annotated[
-    bool,
-    typer.Option("--trust-cell", help="Allow the run's own cell, a Python file, to be executed."),
-]
-BestSoFar = Annotated[
-    bool,
-    typer.Option(
-        "--best-so-far",
-        help="Of a run that is not finished, use the best weights until now (not calibrated).",
     ),
 ]
 
@@ -112,7 +102,7 @@ class TrainOptions(Request):
     ] = False
     workers: Workers = None
     on: On = "local"
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     quiet: Quiet = False
 
 
@@ -138,7 +128,6 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
     """Trains as a command says, or tells what it would train."""
     check(wanted, said)
     with shown_while(LOADING):
-        from ensue.runs.dealt_members import members_elsewhere, refuse_one_network
         from ensue.runs.train import attempted, complete, suggest_rate, train_run
         from ensue.tasks.fitting import holding
         from ensue.training import Display, RunFolder, processes
@@ -151,6 +140,8 @@ def run_training(wanted: TrainOptions, said: Said) -> None:
         with nullcontext() if looks_only else holding(folder):
             config = configured(wanted, said, tell, wanted.trust_cell)
             if wanted.workers is not None or wanted.on != HERE:
+                from ensue.runs.dealt_members import members_elsewhere, refuse_one_network
+
                 refuse_one_network(config)
             if wanted.dry_run:
                 answer(complete(config, tell).text_of(), end="")
@@ -186,13 +177,6 @@ def elsewhere(options: "TrainOptions | PredictOptions") -> "Machines | None":
     return machines(options.on, 2 if options.workers is None else options.workers)
 
 
-def trusted(files: bool) -> "Trust":
-    """What a command may run for a cell of one's own."""
-    from ensue.tasks.kept_cells import Trust
-
-    return Trust(files, command="--trust-cell")
-
-
 def loading(options: "EvaluateOptions | PredictOptions") -> "Loading":
     """How a command loads the model of a run."""
     from ensue.runs.load import Loading
@@ -221,7 +205,7 @@ class EvaluateOptions(TolerantOptions):
     dark: Dark = False
     best_so_far: BestSoFar = False
     device: Device = "auto"
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     quiet: Quiet = False
     as_json: AsJson = False
 
@@ -243,7 +227,7 @@ def evaluate(options: EvaluateOptions, given: Given) -> None:
 
     check_files(None, options.picture)
     folder = RunFolder(options.run)
-    asked = as_asked(given, EVALUATE, RunConfig.read(folder.config).task) if given else {}
+    asked = as_asked(given, EVALUATE, RunConfig.of_run(folder).task) if given else {}
     request = evaluation.EvaluationRequest(
         "validation" if options.validation else "test",
         options.test or [],
@@ -299,7 +283,7 @@ class PredictOptions(TolerantOptions):
     dark: Dark = False
     best_so_far: BestSoFar = False
     device: Device = "auto"
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     quiet: Quiet = False
     as_json: AsJson = False
 
@@ -316,13 +300,14 @@ def predict(options: PredictOptions, given: Given) -> None:
     says otherwise.
     """
     with shown_while(LOADING):
-        from ensue.runs.answer_table import check_table_file, refuse_read_files
         from ensue.runs.load import open_run
         from ensue.runs.predict import Prediction
         from ensue.training import RunFolder
 
     check_files(None, options.picture)
     if options.out is not None:
+        from ensue.runs.answer_table import check_table_file, refuse_read_files
+
         check_table_file(options.out)
     elif options.keep:
         raise OptionError("--keep: it is for the table of --out FILE; add --out answers.csv")
@@ -359,7 +344,6 @@ def _replies(
     bad: Tally,
 ) -> "Iterator[Reply]":
     """The answers as they are written: of this process, or of others."""
-    from ensue.runs.dealt_predict import DealtPrediction
     from ensue.runs.predict import replies
 
     form = "object" if options.as_json else "line"
@@ -370,6 +354,8 @@ def _replies(
         refused = "--picture" if options.picture is not None else "" if files else "standard input"
         if refused:
             raise OptionError(f"--workers: expected files, got {refused}: leave one of them out")
+        from ensue.runs.dealt_predict import DealtPrediction
+
         dealt = DealtPrediction(options.run, loading(options), run, prediction, on)
         return dealt.files(files, data, form, bad.add)
     if files or not run.model.task.needs_input:

@@ -1,7 +1,11 @@
 """The commands about this machine: a first look, a check-up, measurements."""
 
+import sys
 from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -13,11 +17,9 @@ from ensue.cli.app import (
     answer,
     app,
     as_json_text,
-    check_files,
-    say,
-    write_picture,
+    grouped,
 )
-from ensue.cli.grouped import grouped
+from ensue.errors import OptionError
 
 
 @app.command()
@@ -123,44 +125,24 @@ def bench(options: BenchOptions) -> None:
     bench-peers` has installed them. Ctrl-C prints what has been measured so far. `ensue bench
     export` measures exported layers instead.
     """
-    from ensue.bench.bench import Options, choose_cases, load_cells, run_bench
-    from ensue.bench.saved import read, save
-    from ensue.bench.table import write_report
-
-    check_files(options.json_file, options.picture)
-    if options.words == ["export"]:
-        _bench_exports(options)
-        return
-    if options.earlier is not None:
-        report = read(options.earlier)
-    else:
-        loaded = load_cells(options.own or [])
-        cases = choose_cases(loaded, options.full, options.words or [])
-        if options.only_list:
-            answer("\n".join(case.name for case in cases))
-            return
-        how = Options(options.runs, frozenset(options.against or []), threads=options.threads)
-        report = run_bench(cases, loaded, how)
-    write_report(report)
-    if options.json_file is not None:
-        save(report, options.json_file)
-        say(f"wrote {options.json_file}")
-    if options.picture is not None:
-        from ensue.bench.picture import draw
-
-        write_picture(options.picture, draw(report), options.dark)
-    if options.earlier is None and not report.finished:
-        raise KeyboardInterrupt
+    _module_of_checkout("benchmarks.engine.command").run_command(options)
 
 
-def _bench_exports(options: BenchOptions) -> None:
-    """Exported layers: a table in Markdown, and the measurements as JSON where asked for."""
-    from ensue.bench.exported import markdown, measure
-    from ensue.files.disk import write_whole
-
-    found = list(measure(options.runs, say))
-    answer(markdown(found))
-    if options.json_file is not None:
-        text = as_json_text([asdict(own) for own in found]) + "\n"
-        write_whole(options.json_file, text.encode())
-        say(f"wrote {options.json_file}")
+def _module_of_checkout(name: str) -> ModuleType:
+    """A module of `benchmarks/`, next to the `src/` that this package runs from."""
+    source = Path(__file__).resolve().parents[2]
+    folder = source.parent / "benchmarks"
+    start = folder / "__init__.py"
+    if source.name != "src" or not start.is_file():
+        raise OptionError(
+            "ensue bench: the benchmarks are not installed with the package. Fix: clone the "
+            "repository and run `make bench` there"
+        )
+    package = folder.name
+    if package not in sys.modules:  # by its path: another folder of that name may come first
+        spec = spec_from_file_location(package, start, submodule_search_locations=[str(folder)])
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[package] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[package])
+    return import_module(name)

@@ -1,29 +1,102 @@
 """What to learn from and into which folder: the options that `init` and `train` share."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import Signature, signature
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.data import Label, Test, Text, TolerantOptions, Validation
-from ensue.cli.grouped import grouped, names_of
-from ensue.cli.help import DATA, SETTINGS
+from ensue.cli.app import grouped, names_of
+from ensue.cli.data import Label, Test, Texts, TolerantOptions, Validation
+from ensue.cli.help import DATA, FILLED_IN, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
-from ensue.cli.words import refuse_clashes, with_words
+from ensue.cli.trusting import trusted
 from ensue.errors import EnsueError, OptionError
 from ensue.escape import in_shell
-from ensue.runs.known_settings import known_settings
-from ensue.setting_words import Words
+from ensue.runs.known_settings import TaskSettings, by_task, known_settings, shown_value
+from ensue.setting_words import WORDS, Word, Words
+from ensue.tasks import TASKS
 from ensue.tasks.options import TRAIN, Option
 
 if TYPE_CHECKING:
     from ensue.runs.config import RunConfig
     from ensue.runs.messages import Say
+
+PREFIX = "word_"
+TYPES: dict[str, Any] = {"text": str | None, "number": int | None, "fraction": float | None}
+
+
+def with_words(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each word: what was given of them is its argument `words`."""
+
+    @wraps(command)
+    def filled(**given: Any) -> None:
+        said = {name: given.pop(PREFIX + name) for name in WORDS}
+        command(**given, words={name: own for name, own in said.items() if own is not None})
+
+    plain = [own for own in signature(command).parameters.values() if own.name != "words"]
+    more = [_parameter(word) for word in WORDS.values()]
+    filled.__signature__ = Signature([*more, *plain])  # type: ignore[attr-defined]
+    return filled
+
+
+def _parameter(word: Word) -> Parameter:
+    mark = f"@{word.name}"
+    FILLED_IN[mark] = partial(meaning, word)
+    shown = typer.Option(
+        *word.flags, metavar=word.metavar, help=mark, rich_help_panel=SETTINGS, show_default=False
+    )
+    return Parameter(
+        PREFIX + word.name,
+        Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[TYPES[word.kind], shown],
+    )
+
+
+def meaning(word: Word) -> str:
+    """What a word sets, with its default for every task: "Learning rate. [0.001; 0.002 for image,
+    table]"."""
+    known = {task: known_settings(task) for task in TASKS}
+    having = [task for task, own in known.items() if word.name in own.words]
+    told = word.help or dict(known[having[0]])[word.key].meaning
+    return f"{told} [{by_task({task: default(word, known[task]) for task in having})}]"
+
+
+def default(word: Word, settings: TaskSettings) -> str:
+    """What a word is if it is not given: one value, or a/b/c where it stands for several settings
+    that differ."""
+    values = dict(settings)
+    shown = [shown_value(values[key].default) for key in settings.words[word.name]]
+    return shown[0] if len({*shown}) == 1 else "/".join(shown)
+
+
+def refuse_clashes(
+    words: Words, options: Mapping[str, str], settings: Sequence[str], task: str
+) -> None:
+    """No setting is given in two ways. options: the flags of other options that were given, by the
+    keys they stand for; task: "" while it is not known."""
+    flags = dict(options)
+    for name in words:
+        for own in [task] if task else TASKS:
+            flags |= dict.fromkeys(known_settings(own).words.get(name, ()), WORDS[name].flag)
+    for key in map(_key, settings):
+        if key in flags:
+            raise OptionError(
+                f"{flags[key]} and --set {key}: two values for one setting; give one of them"
+            )
+
+
+def _key(setting: str) -> str:
+    """train.rate=0.01 → train.rate"""
+    return setting.partition("=")[0].strip()
+
 
 FILES_HELP = (
     "Training files; two parallel files as train.en,train.de; or a folder with a subfolder for "
@@ -48,7 +121,25 @@ class Request(TolerantOptions):
             rich_help_panel=DATA,
         ),
     ] = ""
-    text: Text = ""
+    text: Texts = None
+    image: Annotated[
+        str,
+        typer.Option(
+            "--image",
+            metavar="COLUMN",
+            help="Column with the names of pictures, read together with the other inputs.",
+            rich_help_panel=DATA,
+        ),
+    ] = ""
+    tree: Annotated[
+        str,
+        typer.Option(
+            "--tree",
+            metavar="COLUMN",
+            help="Column of trees in brackets, read together with the other inputs.",
+            rich_help_panel=DATA,
+        ),
+    ] = ""
     label: Label = ""
     validation: Validation = None
     test: Test = None
@@ -141,8 +232,10 @@ class Request(TolerantOptions):
 
     def keys(self) -> dict[str, Any]:
         """The keys of [data] that were given, the files to train on aside."""
-        names = ("text", "label", "validation", "test", "separator", "sequence", "group")
+        names = ("image", "tree", "label", "validation", "test", "separator", "sequence", "group")
         given = {name: getattr(self, name) for name in names}
+        texts = self.text or []
+        given["text"] = texts if len(texts) > 1 else "".join(texts)
         given["features"] = names_of(self.features)
         return {key: value for key, value in given.items() if value} | self.as_data()
 
@@ -225,21 +318,18 @@ def _keys(wanted: Request, said: Said) -> dict[str, str]:
     return given | ({"train.device": "--device"} if wanted.device else {})
 
 
-def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False) -> "RunConfig":
+def configured(wanted: Request, said: Said, say: Say, trust_cell: str = "") -> RunConfig:
     """What the command says, or what the folder holds if it names no files. say: is told what was
-    found out from the data; trust_cell: the file of a cell that the folder names may run."""
+    found out from the data; trust_cell: which files of cells that the folder names may run."""
     from ensue.files.attempt import add_note
     from ensue.files.run_folder import RunFolder
-    from ensue.runs.config import RunConfig, refuse_cell_files
+    from ensue.runs.config import RunConfig
     from ensue.runs.infer import infer
     from ensue.runs.messages import Message
 
     if not wanted.files:
-        config = RunConfig.read(RunFolder(wanted.run).config)
-        for line in config.renamed:
-            say(Message(line))
-        if not trust_cell:
-            refuse_cell_files(config, wanted.run)
+        config = RunConfig.of_run(RunFolder(wanted.run))
+        config = config.with_trusted_cells(RunFolder(wanted.run), trusted(trust_cell))
         return _on_device(config, wanted.device)
     task = task_of(said.options, TRAIN, wanted.task)
     data = {**wanted.keys(), **_resolved(wanted)}
@@ -259,7 +349,7 @@ def configured(wanted: Request, said: Said, say: "Say", trust_cell: bool = False
     check_owned(said.options, TRAIN, config.task, f"one to {config.task}")
     for message in [*[Message(f"task: {task} ({flags})")] * implied, *messages]:
         say(message)
-    return config
+    return config.with_named_cells()
 
 
 def _own_settings(wanted: Request) -> list[str]:
@@ -269,7 +359,7 @@ def _own_settings(wanted: Request) -> list[str]:
     return [*found, f"base.path={json.dumps(paths)}"] if paths else found
 
 
-def _on_device(config: "RunConfig", device: str) -> "RunConfig":
+def _on_device(config: RunConfig, device: str) -> RunConfig:
     """The same run on another device, if one is named."""
     from ensue.training import TrainSettings
 

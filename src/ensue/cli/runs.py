@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ensue.cli.app import AsJson, Device, answer, app, as_json_text, report, say, teller
-from ensue.cli.learning import TrustCell, trusted
+from ensue.cli.trusting import TrustCell, trusted
 
 if TYPE_CHECKING:
     from ensue.training import RunFolder
@@ -32,7 +32,7 @@ def runs(
     A line for each: task, data, best validation score, test score if it was evaluated, state,
     when, time trained, size on the disk.
     """
-    from ensue.data.layout import aligned
+    from ensue.drawing.layout import aligned
     from ensue.escape import in_shell, printable
     from ensue.runs.run import HEAD, list_runs
 
@@ -69,7 +69,7 @@ def compare(
         ),
     ] = False,
     device: Device = "auto",
-    trust_cell: TrustCell = False,
+    trust_cell: TrustCell = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare runs side by side, with intervals of their differences

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from ensue.cli.app import AsJson, answer, app, as_json_text
-from ensue.cli.page import Page, widest
-from ensue.data.layout import cut
+from ensue.cli.help import Page, widest
+from ensue.drawing.layout import cut
 from ensue.errors import OptionError
 from ensue.runs.known_settings import (
     Setting,

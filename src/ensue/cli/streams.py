@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from ensue.errors import DataError
-from ensue.files.caps import TYPED_LINE
+from ensue.files.opening import TYPED_LINE
 
 STDIN, STDOUT, STDERR = range(3)
 MISSING = 2  # exit code: part of the answer could not be written

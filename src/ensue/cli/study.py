@@ -17,12 +17,14 @@ from ensue.cli.app import (
     as_json_text,
     check_files,
     group,
+    grouped,
+    names_of,
     say,
     teller,
     write_file,
     write_picture,
 )
-from ensue.cli.grouped import grouped, names_of
+from ensue.cli.trusting import TrustCell, trusted
 from ensue.errors import OptionError, RunError
 from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
 
@@ -121,9 +123,8 @@ def memory(options: MemoryOptions) -> None:
     adding over 400 steps fastest. Takes some minutes; Ctrl-C prints what has been measured so
     far.
     """
-    from ensue.study.memory.picture import draw
     from ensue.study.memory.study import find_tasks, lengths_up_to, study_memory
-    from ensue.study.memory.table import as_json, as_text
+    from ensue.study.memory.table import as_json, as_text, draw
 
     check_files(options.json_file, options.picture)
     report = study_memory(
@@ -198,6 +199,7 @@ class LabelOptions:
             "--set", metavar="KEY=VALUE", help="Change any setting of all runs; may be repeated."
         ),
     ] = None
+    trust_cell: TrustCell = ""
     quiet: Quiet = False
     picture: Picture = None
     dark: Dark = False
@@ -217,8 +219,7 @@ def labels_command(options: LabelOptions) -> None:
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load
     from ensue.study.labels.curve import label_curve
-    from ensue.study.labels.picture import draw
-    from ensue.study.labels.table import as_text
+    from ensue.study.labels.table import as_text, draw
 
     place = options.folder or options.run.resolve().with_name(
         f"{options.run.resolve().name}-labels"
@@ -230,6 +231,7 @@ def labels_command(options: LabelOptions) -> None:
         options.workers,
         options.settings or [],
         teller(options.quiet),
+        trusted(options.trust_cell),
     )
     answer(as_json_text(found.as_json()) if options.as_json else as_text(found))
     if options.picture is not None and (found.of(True) or found.of(False)):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ensue.cli.grouped import names_of
+from ensue.cli.app import names_of
 from ensue.cli.help import FILLED_IN
 from ensue.errors import ConfigError, OptionError, unknown
 from ensue.tasks import TASKS

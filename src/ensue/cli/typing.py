@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ensue.escape import printable
 
 if TYPE_CHECKING:
-    from ensue.tasks.generation import Suggestion
+    from ensue.tasks.abilities import Suggestion
 
 TAB, ENTER, ERASE, ESCAPE = "\t", ("\r", "\n"), ("\x7f", "\b"), "\x1b"
 INTERRUPT, END_OF_INPUT = "\x03", "\x04"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _PUBLIC
     from ensue.data.split import equal_shares as equal_shares
     from ensue.data.split import folds as folds
     from ensue.data.split import stratified as stratified
-    from ensue.data.tasks.air_passengers import air_passengers as air_passengers
     from ensue.data.tasks.dates import Date as Date
     from ensue.data.tasks.dates import dates as dates
+    from ensue.data.tasks.series import air_passengers as air_passengers
     from ensue.data.tasks.series import known_series as known_series
     from ensue.data.tasks.shapes import Scene as Scene
     from ensue.data.tasks.shapes import shapes as shapes
@@ -38,7 +38,7 @@ _PUBLIC = {
     "Scene": "tasks.shapes",
     "Tokeniser": "tokenise",
     "Vocabulary": "vocabulary",
-    "air_passengers": "tasks.air_passengers",
+    "air_passengers": "tasks.series",
     "by_group": "split",
     "by_hash": "split",
     "count_tokens": "vocabulary",

@@ -10,18 +10,92 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ensue.data.formats import format_named
-from ensue.data.layout import aligned, cut
 from ensue.data.options import ReadOptions
+from ensue.data.parallel import PAIR, read_any
 from ensue.data.read import read
 from ensue.data.recognise.columns import column_of
 from ensue.data.recognise.format import format_of
 from ensue.data.roles import SAMPLE, Roles, columns_of, guess_roles, header_hint, header_is_data
-from ensue.data.rows import Problem, Row, Tally, watched_rows
-from ensue.data.survey import MOST_LABELS, Pairs, Survey
-from ensue.data.time.check import dated_column, series_lines
+from ensue.data.rows import Place, Problem, Row, Tally, watched_rows
+from ensue.data.series import number_of
+from ensue.data.survey import MOST_EXAMPLES, MOST_LABELS, WORDS, Pairs, Survey
+from ensue.data.time.axis import arranged, is_missing, time_column
+from ensue.data.time.dates import NUMBER, spellings_of
 from ensue.data.values import NO_LABEL
+from ensue.drawing.layout import aligned, cut
 from ensue.errors import DataError
 from ensue.escape import printable
+
+FEWEST = 8  # rows of a series
+
+
+def dated_column(columns: Mapping[str, Sequence[Any]]) -> str:
+    """The first column that holds dates, of rows enough for a series; "" where none does."""
+    for name, values in columns.items():
+        there = [str(own) for own in values if own is not None and not is_missing(str(own))]
+        if len(there) >= FEWEST and not _no_dates(there, name):
+            return name
+    return ""
+
+
+def series_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Of a table that has one column of dates and numbers beside it: its times, gaps, empty cells;
+    by which column rows of the same time belong to several series. [] where it has no dates; raises
+    `DataError` where they are not the steps of a series."""
+    name = dated_column(columns)
+    if not name:
+        return []
+    texts = ["" if own is None else str(own) for own in columns[name]]
+    others = {other: own for other, own in columns.items() if other != name}
+    empty = _empty_lines(others)
+    if by := _series_by(texts, others):
+        return [f"{name}: {by}", *empty]
+    try:
+        column = time_column(texts, name, lambda row: f"row {row + 1}")
+        axis = arranged(len(texts), lambda row: f"row {row + 1}", column, name)
+    except DataError as problem:
+        told = f"{name} holds dates, but {str(problem).splitlines()[0]}"
+        raise DataError(told) from None
+    if axis.spacing is None:
+        return [*axis.notes, *empty]
+    first, last = axis.times[0], axis.times[-1]
+    lead = f"a series of {len(axis.rows):,} steps, a step each {axis.spacing}"
+    return [f"{name}: {lead}, from {first} to {last}", *axis.notes, *empty]
+
+
+def _series_by(times: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> str:
+    """Where a time comes twice, the column that tells such rows apart, as a line; "" for none."""
+    if len({*times}) == len(times):
+        return ""
+    for name, keys in columns.items():
+        pairs = {*zip(times, map(str, keys), strict=True)}
+        longest = max(Counter(map(str, keys)).values())
+        different = len({*map(str, keys)})
+        if len(pairs) == len(times) and 1 < different <= len(times) // 2:
+            return f"{different:,} series by {name}, of up to {longest:,} rows each"
+    return ""
+
+
+def _no_dates(texts: Sequence[str], name: str) -> bool:
+    found = spellings_of(list(texts[:50]), name)
+    return not found or found[0] is NUMBER
+
+
+def _empty_lines(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    counts = {name: _empty(values) for name, values in columns.items()}
+    return [
+        f"{count:,} empty cell{'s' * (count > 1)} in {name}"
+        for name, count in counts.items()
+        if count
+    ]
+
+
+def _empty(values: Sequence[Any]) -> int:
+    """Cells that are empty in a column of numbers; 0 in any other."""
+    there = [own for own in values if own is not None and not is_missing(str(own))]
+    numbers = all(number_of(own) is not None for own in there[:50])
+    return len(values) - len(there) if there and numbers else 0
+
 
 MAJORITY = 0.9
 MOST_KEPT = 100_000  # problems; those after them are only counted
@@ -354,3 +428,73 @@ def _label_table(parts: Sequence[Survey]) -> list[list[str]]:
     if more > 0:
         table.append([f"and {more:,} more", *[""] * (2 * len(parts))])
     return table
+
+
+# A pair is uneven if one side has more than UNEVEN times the words of the other and a few more.
+UNEVEN, A_FEW = 3, 5
+
+
+def check_parallel(parts: Mapping[str, Sequence[str]], options: ReadOptions) -> Report:
+    """What `ensue.data.check` tells of a table, of pairs: empty sides and files of unequal length
+    are problems; sources seen in another part, pairs that stand there twice, sources with two
+    targets, and pairs of which one side is far longer are warnings."""
+    report = Report(roles=Roles(*PAIR, guessed=False))
+    vocabulary: set[str] = set()
+    for name, paths in parts.items():
+        part = Survey(name, Roles(*PAIR, guessed=False), vocabulary, not report.parts)
+        uneven = _Uneven()
+
+        def add(problem: Problem, part: Survey = part) -> None:
+            report.add(problem)
+            part.rejected += problem.rejects
+
+        for path in paths:
+            for row in watched_rows(read_any(path, options, add), path):
+                part.add(row, report.parts)
+                uneven.add(row)
+        part.labels.clear()  # targets are no classes
+        report.parts.append(part)
+        report.warnings += [*_pair_warnings(part), *uneven.findings(part)]
+    return report
+
+
+class _Uneven:
+    """Pairs of which one side is far longer."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.places: list[Place] = []
+
+    def add(self, row: Row) -> None:
+        shorter, longer = sorted(len(WORDS.findall(row.fields[side])) for side in PAIR)
+        if longer > UNEVEN * shorter + A_FEW:
+            self.count += 1
+            if len(self.places) < MOST_EXAMPLES:
+                self.places.append(row.place)
+
+    def findings(self, part: Survey) -> Iterator[Finding]:
+        if self.count:
+            places = tuple(map(str, self.places))
+            told = (
+                f"{self.count:,} of {part.rows:,} rows of {part.name} have one side far longer "
+                "than the other: are these translations?"
+            )
+            yield Finding("uneven", told, (*places, "…") if self.count > len(places) else places)
+
+
+def _pair_warnings(part: Survey) -> Iterator[Finding]:
+    told = {
+        **{f"are in {other} as well": ("leakage", leak) for other, leak in part.leaks.items()},
+        "have the source of another row and a different target": ("conflict", part.conflicts),
+        "are the same as another row": ("duplicates", part.duplicates),
+    }
+    for words, (kind, found) in told.items():
+        if found.count:
+            message = f"{found.count:,} of {part.rows:,} rows of {part.name} {words}"
+            yield Finding(kind, message, found.named())
+    if part.replaced:
+        yield Finding(
+            "damage",
+            f"{part.replaced:,} of {part.rows:,} rows of {part.name} hold U+FFFD, the sign of "
+            "letters lost in an earlier conversion",
+        )

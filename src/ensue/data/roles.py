@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensue.data.layout import cut
 from ensue.data.options import require
 from ensue.data.recognise.columns import VALUES, WRITTEN, Column, Kind, column_of
 from ensue.data.rows import Row
+from ensue.drawing.layout import cut
 
 TEXTS = ("form", "tokens", "text", "features", "review", "sentence", "source")
 TEXT_NAMES = ("comment", "body", "message", "content", "question", "tweet", "document", "title")

@@ -12,7 +12,7 @@ import numpy as np
 from ensue.data.options import ALL, ReadOptions
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.values import RANGE, is_finite
-from ensue.files.caps import LARGEST_NUMBER
+from ensue.files.opening import LARGEST_NUMBER
 
 LONGEST_NUMBER = 400  # characters
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ensue.data.formats import format_names
 from ensue.data.options import ReadOptions
-from ensue.data.split import SHARES, SPLIT_VERSION
+from ensue.data.split import SHARES
 from ensue.settings import Expected, NoneWord, Size, Table
 
 
@@ -47,7 +47,10 @@ class DataSettings(Table):
         [], description="Names of the columns, where no line of the file has them."
     )
     no_quote: bool = Field(False, description="Quotes in CSV files are plain characters.")
-    text: str = Field("", description="Column of the text or the tokens.")
+    text: str | list[str] = Field(
+        "",
+        description="Column of the text or the tokens; of several texts the list of their columns.",
+    )
     second: str = Field("", description="Column of the text that the first is matched with.")
     label: str = Field("", description="Column of the label, the labels or the target.")
     columns: list[str] = Field(
@@ -55,6 +58,11 @@ class DataSettings(Table):
         description="Columns of numbers or categories that are read beside the text; their cells "
         "may be empty.",
     )
+    image: str = Field(
+        "",
+        description="Column with the names of picture files, relative to the folder of the file.",
+    )
+    tree: str = Field("", description="Column of trees in brackets, (S (NP the cat) (VP sat)).")
     separator: str = Field("", description="What stands between several labels of a row.")
     sequence: str = Field(
         "", description="Column with the sequence id, for tables with a row for each time step."
@@ -62,11 +70,6 @@ class DataSettings(Table):
     features: list[str] = Field([], description="Numeric columns of such a table.")
     group: str = Field("", description="Column whose equal values stay in the same part.")
     split_seed: int = Field(0, ge=0, description="Another number splits the rows otherwise.")
-    split_version: int = Field(
-        SPLIT_VERSION,
-        description="Version of the rule that splits the rows: 1 is that of version 0.1.0; 2 "
-        "spreads blank texts over the parts.",
-    )
     train_rows: Annotated[Size | None, NoneWord("all")] = Field(
         None,
         description="Rows of the training part that are learned from, drawn by split_seed: fewer "
@@ -74,13 +77,20 @@ class DataSettings(Table):
     )
     skip_bad: bool = Field(False, description="Skip faulty rows instead of stopping.")
 
-    @field_validator("split_version")
-    @classmethod
-    def _known_version(cls, version: int) -> int:
-        if not 1 <= version <= SPLIT_VERSION:
-            known = " or ".join(map(str, range(1, SPLIT_VERSION + 1)))
-            raise ValueError(f"expected {known}, got {version}; use the Ensue that wrote it")
-        return version
+    @property
+    def texts(self) -> list[str]:
+        """The columns of texts."""
+        return self.text if isinstance(self.text, list) else [self.text] * bool(self.text)
+
+    @property
+    def text_column(self) -> str:
+        """The column of the only text; "" where there is none, or several."""
+        return self.text if isinstance(self.text, str) else ""
+
+    @property
+    def joins(self) -> bool:
+        """Whether several inputs are read together."""
+        return isinstance(self.text, list) or bool(self.image or self.tree)
 
     def files(self, part: str) -> list[str]:
         """Those of a part: its own, or the training files that it is split off."""
@@ -121,7 +131,9 @@ class DataSettings(Table):
         of the group is needed; others: the columns that are not named are of interest, too."""
         stepped = bool(self.sequence) and by_line
         wanted = [
-            "" if self.sequence else self.text,
+            *([] if self.sequence else self.texts),
+            self.image,
+            self.tree,
             self.second,
             "" if stepped else self.label,
             self.group if grouped else "",
@@ -146,7 +158,7 @@ class DataSettings(Table):
     def roles(self) -> dict[str, Any]:
         """What the columns are, for data that come otherwise than in these files."""
         names = ("text", "second", "label", "separator", "sequence", "features", "columns")
-        return {name: value for name in names if (value := getattr(self, name))}
+        return {name: value for name in (*names, "image", "tree") if (value := getattr(self, name))}
 
     def asked(self, paths: Sequence[str], plain: bool = False) -> DataSettings:
         """The same reading of other files, whose labels are of no interest. plain: each line is a

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ensue.data.layout import aligned, cut, width_of
 from ensue.data.options import ReadOptions, needed_columns
 from ensue.data.read import Gathered, read
 from ensue.data.recognise.format import format_of
@@ -18,6 +17,7 @@ from ensue.data.roles import columns_of, guess_roles
 from ensue.data.rows import Problem, Row
 from ensue.data.series import number_of
 from ensue.data.tokenise import Tokeniser
+from ensue.drawing.layout import aligned, cut, width_of
 from ensue.escape import printable, short_line
 
 MOST_FIELDS = 100

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ensue.data.rows import Place
 from ensue.errors import DataError, OptionError
 
-FIRST_VERSION, SPLIT_VERSION = 1, 2  # of the rule by which rows are split: the first, and today's
 SHARES: Mapping[str, float] = {"train": 0.8, "validation": 0.1, "test": 0.1}
 MOST_NAMED = 5
 CYCLE = 10  # blocks that are dealt out together
@@ -38,14 +37,14 @@ def part_of(content: str, shares: Mapping[str, float] = SHARES, seed: int = 0) -
     return _part_at(fraction(content, seed), shares)
 
 
-def hashed_content(content: str, place: Place, version: int) -> str:
+def hashed_content(content: str, place: Place) -> str:
     """What decides the part of a row. Blank rows are all alike, and by their content would fall
-    into one part: since version 2 it is their place in the file that decides.
+    into one part: their place in the file decides.
 
-    >>> hashed_content("  ", Place("data/r.csv", 7), 2)
+    >>> hashed_content("  ", Place("data/r.csv", 7))
     '  \\nr.csv:7'
     """
-    if version == FIRST_VERSION or content.strip():
+    if content.strip():
         return content
     return f"{content}\n{Path(place.file).name}:{place.line}"
 

@@ -1,17 +1,23 @@
-"""The bytes of a file, piece by piece, unpacked where it is gzip."""
+"""The bytes of data files: each opened once in a command, read piece by piece, unpacked where it is
+gzip."""
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from ensue.data.rows import reading_watch
 from ensue.errors import DataError
+from ensue.files.opening import HELD_FILES
 
 STREAMS = {
     stat.S_IFIFO: "a pipe",
@@ -29,7 +35,8 @@ class DamagedStream(Exception):
 
 
 def open_file(path: Path) -> BinaryIO:
-    """The file, or an error that tells what to do."""
+    """The file from its beginning, or an error that tells what to do. Inside of `opened_once` every
+    reading of a file goes through the same descriptor."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
         if kind in STREAMS:
@@ -37,7 +44,9 @@ def open_file(path: Path) -> BinaryIO:
                 f"{path}: expected a file, got {STREAMS[kind]}, which can be read only once; "
                 "write it to a file first"
             )
-        return path.open("rb")
+        held = _FILES.get()
+        file = None if held is None else held.file(path)
+        return path.open("rb") if file is None else file.reading()
     except FileNotFoundError:
         near = _near_name(path)
         guess = "check the name." if near is None else f"did you mean {near}?"
@@ -56,6 +65,144 @@ def _near_name(path: Path) -> Path | None:
         stems.setdefault(Path(name).stem, []).append(name)
     near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR)
     return path.with_name(stems[near[0]][0]) if near else None
+
+
+# --- one file, many readings ---------------------------------------------------------------
+
+
+class DataFile:
+    """A data file during one command, which reads it several times: to recognise it, to learn from
+    it, to validate, to record its digest. It is opened once, and each of these is a reading from
+    its beginning. All of them see the same bytes: a reading that does not is an error."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._file = path, path.open("rb", buffering=0)
+        self._state = self._state_now()
+        self.digest = ""  # sha256 of its bytes, known once it was read to its end
+
+    def reading(self) -> BinaryIO:
+        self._refuse_change(self.path.stat())
+        return io.BufferedReader(_Reading(self))
+
+    def read_at(self, position: int, buffer: memoryview) -> int:
+        return os.preadv(self._file.fileno(), [buffer], position)
+
+    def read_whole(self, digest: str) -> None:
+        """A reading that came to the end has found this digest."""
+        self._refuse_change(os.fstat(self._file.fileno()))
+        if self.digest not in ("", digest):
+            raise self._changed()
+        self.digest = digest
+
+    def close(self) -> None:
+        self._file.close()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def _state_now(self) -> tuple[int, ...]:
+        return _state(os.fstat(self._file.fileno()))
+
+    def _refuse_change(self, now: os.stat_result) -> None:
+        if _state(now) != self._state:
+            raise self._changed()
+
+    def _changed(self) -> DataError:
+        return DataError(
+            f"{self.path}: expected the same bytes at every reading, but the file was changed or "
+            "replaced during this command. Next: run the same command again"
+        )
+
+
+def _state(facts: os.stat_result) -> tuple[int, ...]:
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+class _Reading(io.RawIOBase):
+    """The bytes of a file from its beginning. Others read it at the same time."""
+
+    def __init__(self, file: DataFile) -> None:
+        super().__init__()
+        self._file, self._at = file, 0
+        self._digest, self._digested = sha256(), 0  # of so many bytes from the beginning
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        size = self._file.read_at(self._at, buffer)
+        if self._at == self._digested:
+            self._digest.update(memoryview(buffer)[:size])
+            self._digested += size
+            if not size and len(buffer):
+                self._file.read_whole(self._digest.hexdigest())
+        self._at += size
+        return size
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        size = os.fstat(self.fileno()).st_size
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+
+class _DataFiles:
+    """The data files of a command, by their paths; the first ones stay open."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, DataFile] = {}
+
+    def file(self, path: Path) -> DataFile | None:
+        """None for one of too many files to be held open, such as those of a folder of texts."""
+        name = os.path.abspath(path)
+        if name not in self._files:
+            if len(self._files) >= HELD_FILES:
+                return None
+            self._files[name] = DataFile(path)
+        return self._files[name]
+
+    def known(self, path: Path) -> DataFile | None:
+        return self._files.get(os.path.abspath(path))
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+_FILES: ContextVar[_DataFiles | None] = ContextVar("ensue_data_files", default=None)
+
+
+@contextmanager
+def opened_once() -> Iterator[None]:
+    """Whatever is read inside of it is one command: it opens each data file once."""
+    if _FILES.get() is not None:
+        yield
+        return
+    files = _DataFiles()
+    before = _FILES.set(files)
+    try:
+        yield
+    finally:
+        _FILES.reset(before)
+        files.close()
+
+
+def known_digest(path: Path) -> str:
+    """sha256 of a file that this command has read to its end; "" of others."""
+    files = _FILES.get()
+    file = None if files is None else files.known(path)
+    return "" if file is None else file.digest
+
+
+# --- its content ---------------------------------------------------------------------------
 
 
 def pieces(path: Path) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import numpy as np
 from ensue.data.options import ALL, ReadOptions, needed_columns
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.errors import unknown
-from ensue.files.caps import LARGEST_NUMBER
+from ensue.files.opening import LARGEST_NUMBER
 
 NUMBERS = {int, float}
 RANGE = f"at most {LARGEST_NUMBER:g}"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ensue.data.stream import open_file
 from ensue.data.vocabulary import SPECIALS, Vocabulary
 from ensue.errors import DataError
-from ensue.files.caps import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
+from ensue.files.opening import VECTOR_LINE, VECTOR_NUMBER, VECTOR_WIDTH
 
 SUFFIX = ".bin"
 MOST_PROBLEMS = 20

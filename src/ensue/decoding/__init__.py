@@ -5,15 +5,12 @@ A sequence is over when its last word is the end, or when it has `most_steps` wo
 was cut is a sequence like any other, and every search looks for the best of the same set.
 """
 
-from ensue.decoding.beam import BeamSearch, beam
-from ensue.decoding.draws import seeds
+from ensue.decoding.beam import PENALTIES, BeamSearch, beam
 from ensue.decoding.exact import exact
 from ensue.decoding.forced import score
 from ensue.decoding.greedy import greedy
-from ensue.decoding.hypothesis import Hypothesis
-from ensue.decoding.penalty import PENALTIES
-from ensue.decoding.sampling import Sampling, sample, stream
-from ensue.decoding.step import Reorder, Shared, State, Step, Watch, reordered
+from ensue.decoding.sampling import Sampling, sample, seeds, stream
+from ensue.decoding.step import Hypothesis, Reorder, Shared, State, Step, Watch, reordered
 
 __all__ = [
     "PENALTIES",

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ensue.decoding.beam import BeamSearch, beam
-from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.step import (
+    Hypothesis,
     Reorder,
     Setting,
     State,

@@ -2,19 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import torch
 from torch import Tensor
 
-from ensue.decoding.hypothesis import Hypothesis
 from ensue.decoding.step import (
+    Hypothesis,
     Reorder,
+    Setting,
     State,
     Step,
     Watch,
     check_possible,
+    check_same_shape,
     reordered,
     setting,
 )
-from ensue.decoding.walk import hypotheses, walk
+
+# log p (rows, words), which rows they are (rows,), the number of the step → words (rows,)
+Choose = Callable[[Tensor, Tensor, int], Tensor]
+
+
+class Taken(NamedTuple):
+    """One step: the rows that go on, the word each takes, its log p, what was watched."""
+
+    rows: Tensor
+    tokens: Tensor
+    log_probs: Tensor
+    watched: Tensor | None
+
+
+@torch.no_grad()
+def walk(given: Setting, choose: Choose) -> Iterator[Taken]:
+    """Steps until every row is over; a row that is over is no longer asked."""
+    tokens, state, limits = given.tokens, given.state, given.limits
+    rows = torch.arange(len(tokens), device=tokens.device)
+    number = 0
+    while len(rows):
+        log_probs, state = given.ask(tokens, state)
+        tokens = choose(log_probs, rows, number)
+        taken = log_probs.gather(1, tokens[:, None])[:, 0].double().clamp(max=0)
+        yield Taken(rows, tokens, taken, given.watched(state, len(rows)))
+        number += 1
+        over = (tokens == given.end) | (limits == number)
+        if bool(over.any()):
+            kept = (~over).nonzero()[:, 0]
+            rows, tokens, limits = rows[kept], tokens[kept], limits[kept]
+            state = given.reorder(state, kept) if len(kept) else state
+
+
+def hypotheses(given: Setting, steps: Iterator[Taken]) -> list[Hypothesis]:
+    """What was taken, row by row."""
+    taken = list(steps)
+    if not taken:
+        return []
+    rows = torch.cat([one.rows for one in taken])
+    order = rows.argsort(stable=True)
+    counts = rows.bincount(minlength=len(given.tokens)).tolist()
+    tokens = torch.cat([one.tokens for one in taken])[order].split_with_sizes(counts)
+    log_probs = torch.zeros(len(counts), dtype=torch.float64, device=rows.device)
+    log_probs.index_add_(0, rows, torch.cat([one.log_probs for one in taken]))
+    seen = [one.watched for one in taken if one.watched is not None]
+    check_same_shape(seen)
+    watched = torch.cat(seen)[order].split_with_sizes(counts) if seen else [None] * len(counts)
+    return [
+        Hypothesis(tuple(words), total, total, words[-1] == given.end, own)
+        for words, total, own in zip(
+            (own.tolist() for own in tokens), log_probs.tolist(), watched, strict=True
+        )
+    ]
 
 
 def most_probable(log_probs: Tensor, rows: Tensor, number: int) -> Tensor:

@@ -3,13 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ensue.errors import OptionError, ShapeError
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A sequence that is over.
+
+    tokens: its words, the end included where there is one (ended). log_probability: log p of
+    them all. score: what it was ranked by. watched (words, …): what `watch` gave at
+    each of them, None where nothing was watched.
+
+    >>> Hypothesis((0, 1, 2), log_probability=-3.5, score=-3.5, ended=True).content
+    (0, 1)
+    """
+
+    tokens: tuple[int, ...]
+    log_probability: float
+    score: float
+    ended: bool
+    watched: Tensor | None = field(default=None, compare=False)
+
+    @property
+    def content(self) -> tuple[int, ...]:
+        """The words without the end."""
+        return self.tokens[:-1] if self.ended else self.tokens
+
+
+def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest of each row and where they are (rows, count), greatest first; of equals
+    the one that stands first. (-inf is impossible, and among those there is no order.)"""
+    size = values.shape[1]
+    if count >= size:
+        ordered = values.sort(dim=1, descending=True, stable=True)
+        return ordered.values, ordered.indices
+    # topk promises no order among equals: its choice is unique where the next is smaller.
+    top, where = values.topk(count + 1, 1)
+    equal = (top[:, count - 1] == top[:, count]) & (top[:, count] > -torch.inf)
+    where = where[:, :count].sort(1).values
+    top, order = values.gather(1, where).sort(dim=1, descending=True, stable=True)
+    where = where.gather(1, order)
+    if bool(equal.any()):
+        tied = equal.nonzero()[:, 0]
+        ordered = values[tied].sort(dim=1, descending=True, stable=True)
+        top[tied], where[tied] = ordered.values[:, :count], ordered.indices[:, :count]
+    return top, where
+
 
 # Tensors in tuples, lists and mappings, at any depth.
 State = Any

@@ -9,7 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from itertools import islice
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +22,68 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ensue.demo.console import (
-    begin,
-    heading,
-    indented,
-    note,
-    one_thread,
-    one_thread_each,
-)
-from ensue.demo.trial import DemoTrial, lengths_beside
+from ensue.data.tasks.dates import CASES, FORMATS, Date, dates, written
+from ensue.demo.console import begin, heading, indented, note, one_thread, one_thread_each
+from ensue.demo.page import DemoTrial, lengths_beside
 from ensue.drawing import write
-from ensue.errors import OptionError, RunError
+from ensue.errors import EnsueError, OptionError, RunError
 from ensue.escape import in_shell
+
+# -------------------------------------------------------------------------------------------------
+# The dates that the demo learns from, and those that try it: none is in two parts.
+#
+# Beside plain dates it is tried on two kinds that it has not seen: some formats stand in capitals
+# nowhere in the training part, and words may be typed wrong.
+
+CAPITALS = CASES.index(str.upper)
+# Formats that are learned in all but capitals.
+NEVER_IN_CAPITALS = frozenset(
+    [name for name, form in FORMATS.items() if form.language != "figures"][::6]
+)
+SHORTEST = 4  # letters of a word that is typed wrong
+AT_ONCE = 1000
+
+
+def learned(date: Date) -> bool:
+    """Whether the training part may have dates like this one."""
+    return not (date.format in NEVER_IN_CAPITALS and date.text.isupper())
+
+
+def rows(part: str, count: int, seed: int) -> list[Date]:
+    """Dates of a part, as they are learned."""
+    found = (
+        one
+        for first in range(0, 10 * count, AT_ONCE)
+        for one in dates(seed, part, AT_ONCE, first=first)
+        if learned(one)
+    )
+    return list(islice(found, count))
+
+
+def unseen(count: int, seed: int) -> list[Date]:
+    """Dates of the test part, in formats and capitals that do not meet in the training part."""
+    forms = sorted(NEVER_IN_CAPITALS)
+    days = [date.fromisoformat(one.iso) for one in dates(seed, "test", count)]
+    return [written(day, forms[k % len(forms)], CAPITALS) for k, day in enumerate(days)]
+
+
+def mistyped(given: list[Date], seed: int) -> list[Date]:
+    """The same dates, of those that have a long word, with one mistake in it: two letters
+    exchanged, one left out, or one twice. The first letter stays."""
+    found = []
+    for k, one in enumerate(given):
+        chance = Random(f"{seed} {k}")
+        long = [w for w in one.text.split(" ") if len(w) >= SHORTEST and w.isalpha()]
+        if not long:
+            continue
+        word = chance.choice(long)
+        at = chance.randrange(1, len(word) - 1)
+        here, next_one = word[at], word[at + 1]
+        letters = chance.choice((next_one + here, next_one, here * 2 + next_one))
+        wrong = word[:at] + letters + word[at + 2 :]
+        found.append(replace(one, text=one.text.replace(word, wrong, 1), character_tags=()))
+    return found
+
 
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
@@ -89,7 +143,6 @@ def run(out: Path) -> None:
 def _say_data(console: Console, out: Path) -> dict[str, list[Date]]:
     heading(console, 1, "What it learns from")
     from ensue.data.tasks.dates import FORMATS
-    from ensue.demo.dates import rows
 
     parts = {part: rows(part, count, SEED) for part, count in ROWS.items()}
     table = Table.grid(padding=(0, 3))
@@ -128,7 +181,16 @@ def _say_training(console: Console, out: Path) -> tuple[AnyModel, AnyModel]:
     from ensue.training import Display, RunFolder
 
     without = _settled(out, "dates-without-attention", "none")[1]
-    command = [sys.executable, "-m", "ensue.cli", "train", "--quiet", "--run", str(without.path)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ensue",
+        "train",
+        "--quiet",
+        "--run",
+        str(without.path),
+    ]
     begun = perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=one_thread_each()) as other:
         config, folder = _settled(out, "dates", "additive")
@@ -165,16 +227,24 @@ def _settled(out: Path, name: str, attention: str) -> tuple[RunConfig, RunFolder
     model = {**SETTINGS["model"], "attention": attention}
     config = RunConfig.of({"task": "translate", "data": data, **SETTINGS, "model": model})
     folder = RunFolder(out / name)
-    finished = folder.model.exists()
-    if folder.config.exists() and (finished or RunConfig.read(folder.config) != config):
+    if folder.config.exists() and not _continues(folder, config):
         shutil.rmtree(folder.path)
         folder = RunFolder(out / name)
     return settle(folder, config), folder
 
 
+def _continues(folder: RunFolder, config: RunConfig) -> bool:
+    """Whether a run has this configuration, and is not finished."""
+    from ensue.runs.config import RunConfig
+
+    try:
+        return not folder.model.exists() and RunConfig.of_run(folder) == config
+    except EnsueError:
+        return False
+
+
 # -------------------------------------------------------------------- 3: scores
 def _trials(model: AnyModel, parts: dict[str, list[Date]]) -> list[DemoTrial]:
-    from ensue.demo.dates import mistyped, unseen
 
     wrong = mistyped(parts["test"][: 2 * OTHERS], SEED)[:OTHERS]
     return [
@@ -264,14 +334,15 @@ def _say_next(
     beside: DemoTrial,
 ) -> None:
     heading(console, 6, "What to try next")
-    from ensue.demo.page import page
+    from ensue.demo.page import report
+    from ensue.drawing.document import as_page
 
-    report = out / "report.html"
-    report.write_text(page(model, trials, beside, out / "dates"), encoding="utf-8")
+    page = out / "report.html"
+    page.write_text(as_page(report(model, trials, beside, out / "dates")), encoding="utf-8")
     lines = Table.grid(padding=(0, 2))
     run = in_shell(out / "dates")
     for command, what in (
-        (f"{report}", "all of this, and every format"),
+        (f"{page}", "all of this, and every format"),
         (f"echo 'le 3 mai 1997' | ensue predict {run}", "a date of your own"),
         (f"ensue explain {run} --text '3. Mai 97'", "where it looks"),
         (f"ensue evaluate {run}", "every score of this test"),

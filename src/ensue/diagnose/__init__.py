@@ -7,8 +7,7 @@
 
 from ensue.diagnose.findings import Finding
 from ensue.diagnose.flow import Flow, FlowSettings, flow_of
-from ensue.diagnose.fresh import FreshNetwork, flow_of_cell, flow_of_layer
-from ensue.diagnose.trained import flow_of_model
+from ensue.diagnose.trained import FreshNetwork, flow_of_cell, flow_of_layer, flow_of_model
 
 __all__ = [
     "Finding",

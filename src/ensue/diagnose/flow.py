@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +11,153 @@ from itertools import zip_longest
 import torch
 from torch import Tensor, nn
 
-from ensue.diagnose.bound import Spectrum, spectra, step_bound
 from ensue.diagnose.findings import Finding, findings_of, rate_of, reach_of
-from ensue.diagnose.gates import GateFlow, Shortcut, gate_flows, shortcuts
-from ensue.diagnose.gradients import dependencies, gradient_norms, state_norms
-from ensue.diagnose.jacobians import Decay, decay
-from ensue.diagnose.observe import Observed, Passage, Track, observe
+from ensue.diagnose.gates import GateFlow, Shortcut, gate_flows, mean_over_rows, shortcuts
+from ensue.diagnose.observe import Decay, Observed, Passage, Track, decay, observe, spectral_norm
 from ensue.diagnose.remedies import Clipping, Regularised, clipping, regularise
+from ensue.engine.bptt import recording
+from ensue.engine.interpreter import Blocks, evaluate
+from ensue.equations import Node, below
+from ensue.equations.declare import Matrix
 from ensue.errors import OptionError
+from ensue.layers.recurrent import Recurrent
+
+# -------------------------------------------------------------------------------------------------
+# What theory says of a step: ‖∂s'/∂s‖₂ ≤ λ·σ_max(U), read off the graph.
+#
+# Each operation multiplies the bound of its arguments by the steepest slope that it can have: tanh,
+# ReLU and sums by 1, the logistic function by λ = ¼, a matrix by its largest singular value. Where
+# two values that both depend on the state are multiplied, as by a gate, no such number exists.
+#
+#     < 1    suffices for vanishing: ‖∂s_t/∂s_k‖ ≤ bound^(t−k), whatever is read
+#     > 1    is only necessary for explosion: slopes may be smaller than λ
+
+SLOPES = {"tanh": 1.0, "relu": 1.0, "softplus": 1.0, "sigmoid": 0.25, "negative": 1.0}
+LEAVES = ("x", "state")
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A recurrent matrix: its largest singular value, and its spectral radius, the largest absolute
+    value of its eigenvalues; None where it is not square."""
+
+    name: str
+    singular: float
+    radius: float | None
+
+
+def spectra(track: Track) -> list[Spectrum]:
+    """Of every block of every recurrent matrix."""
+    found = []
+    for name, declared in track.cell.parameters.items():
+        if not isinstance(declared, Matrix) or declared.of == "x":
+            continue
+        for gate in declared.gates:
+            block = track.blocks.matrices[name, gate]
+            square = block.shape[0] == block.shape[1]
+            radius = float(torch.linalg.eigvals(block).abs().max()) if square else None
+            shown = f"{name}_{gate}" if gate else name
+            found.append(Spectrum(shown, spectral_norm(block), radius))
+    return found
+
+
+def step_bound(track: Track) -> float | None:
+    """The most that ‖∂s'/∂s‖₂ can be at any state and input; None where gates multiply."""
+    equations = track.equations
+    rows = []
+    for part in equations.state.values():
+        row = [_bound(part, leaf, track.blocks, {}) for leaf in equations.old.values()]
+        if None in row:
+            return None
+        rows.append([own for own in row if own is not None])
+    return spectral_norm(torch.tensor(rows, dtype=torch.float64))
+
+
+def _bound(node: Node, leaf: Node, blocks: Blocks, known: dict[Node, float | None]) -> float | None:
+    """Of ‖∂node/∂leaf‖₂; None where there is none."""
+    if node not in known:
+        known[node] = _bound_of(node, leaf, blocks, known)
+    return known[node]
+
+
+def _bound_of(
+    node: Node, leaf: Node, blocks: Blocks, known: dict[Node, float | None]
+) -> float | None:
+    if node is leaf:
+        return 1.0
+    if leaf not in below([node]):
+        return 0.0
+    inside = [_bound(argument, leaf, blocks, known) for argument in node.args]
+    if None in inside:
+        return None
+    given = [own for own in inside if own is not None]
+    if node.op == "add":
+        return sum(given)
+    if node.op == "product":
+        return spectral_norm(blocks.matrix(node.attr)) * given[0]
+    if node.op == "maximum":
+        return math.hypot(*given)
+    if node.op in SLOPES:
+        return SLOPES[node.op] * given[0]
+    fixed = [k for k, own in enumerate(given) if own == 0.0]
+    if node.op == "multiply" and fixed:
+        factor = _size(node.args[fixed[0]], blocks)
+        return None if factor is None else factor * given[1 - fixed[0]]
+    if node.op == "divide" and given[1] == 0.0:
+        factor = _size(node.graph.constant(1.0) / node.args[1], blocks)
+        return None if factor is None else factor * given[0]
+    return None
+
+
+def _size(node: Node, blocks: Blocks) -> float | None:
+    """The largest absolute value of what is the same at every step; None if it is not."""
+    if any(own.op in (*LEAVES, "mask") for own in below([node])):
+        return None
+    like: Tensor = next(iter({**blocks.matrices, **blocks.vectors}.values()))
+    nothing = {node.graph.leaf("given", "none", "one"): like.new_zeros(())}
+    return float(evaluate([node], nothing, blocks)[node].abs().max())
+
+
+def gradient_norms(track: Track) -> tuple[float, ...]:
+    """‖∂L/∂s_t‖₂ at each step, mean over rows."""
+    return mean_over_rows([track.in_time(row.gradient.norm(dim=1)) for row in track.rows])
+
+
+def state_norms(track: Track) -> tuple[float, ...]:
+    """‖h_t‖₂ at each step, of the first part of the state, mean over rows."""
+    return mean_over_rows([track.in_time(row.new[0].norm(dim=1)) for row in track.rows])
+
+
+def dependencies(passage: Passage, most_steps: int) -> Tensor:
+    """‖∂L_t/∂x_k‖₂ (t, k) of the first row, over its last steps, where L_t is the part of the cost
+    that is read off step t: −log p(y_t) where each step has an output of its own. x is what the
+    lowest layer reads.
+
+    The row runs once for each t, with the cost of that step alone, so that one backward pass
+    finds all of them."""
+    module, steps = passage.module, min(len(passage.rows[0]), most_steps)
+    bidirectional = bool(getattr(module, "bidirectional", False))
+    whole = bidirectional or not isinstance(module, Recurrent)
+    x = passage.rows[0] if whole else passage.rows[0][-steps:]
+    entering = passage.entering[0][-steps:]
+    copies = x[:, None].expand(-1, steps, -1).detach().clone().requires_grad_()
+    begin = None
+    if not whole:
+        old = [[part[-steps] for part in track.rows[0].old] for track in passage.tracks]
+        begin = [tuple(part.expand(steps, -1) for part in parts) for parts in old]
+    with recording():  # no kernel is compiled for one pass
+        y = _run(module, copies, begin)[-steps:]
+    cost = (torch.diagonal(y, dim1=0, dim2=1).t() * entering).sum()
+    (slopes,) = torch.autograd.grad(cost, copies)
+    found: Tensor = slopes[-steps:].norm(dim=2).t()
+    return found
+
+
+def _run(module: torch.nn.Module, x: Tensor, state: object) -> Tensor:
+    """y (steps, copies, features) of x (steps, copies, input)."""
+    batch_first = bool(getattr(module, "batch_first", False))
+    y: Tensor = module(x.transpose(0, 1) if batch_first else x, state)[0]
+    return y.transpose(0, 1) if batch_first else y
 
 
 @dataclass(frozen=True)
@@ -110,14 +250,16 @@ class Flow:
         return [finding for track in self.tracks for finding in track.findings]
 
     def __repr__(self) -> str:
-        from ensue.diagnose.flow_text import as_text  # printing is no part of computing
+        from ensue.diagnose.flow_report import document  # printing is no part of computing
+        from ensue.drawing.document import as_text
 
-        return as_text(self)
+        return as_text(document(self))
 
     def _repr_html_(self) -> str:
-        from ensue.diagnose.flow_page import notebook  # drawing is no part of computing
+        from ensue.diagnose.flow_report import document  # drawing is no part of computing
+        from ensue.drawing.document import as_block
 
-        return notebook(self)
+        return as_block(document(self))
 
 
 Forward = Callable[[Track], Mapping[str, tuple[float, ...]]]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from ensue.diagnose.findings import LEFT, Finding
 from ensue.diagnose.flow import Flow, PassageFlow, TrackFlow
-from ensue.diagnose.flow_text import number, pooled
 from ensue.drawing.chart import MARGIN, Axis, Key, Panel, Ticks, colour_of, heading, legend
 from ensue.drawing.svg import BLUE, INK, QUIET, RULE, Drawing, Point
 from ensue.drawing.theme import PAPER, mixed
@@ -21,6 +20,24 @@ SAID = {"healthy": "#15803d", "vanishing": "#b45309", "exploding": "#be123c"}
 LINE = 96  # characters of a finding
 
 Curve = Sequence[tuple[float, float]]
+
+
+def number(value: float) -> str:
+    """
+    >>> number(0.0312), number(1234.5), number(-2e-9)
+    ('0.031', '1.2e+03', '−2e−09')
+    """
+    return f"{value:.2g}".replace("-", "−") if value else "0"
+
+
+def pooled(rows: Sequence[Sequence[float]], most: int) -> list[list[float]]:
+    """At most so many squares a side, each the greatest of those that it stands for."""
+    size = -(-len(rows) // most) or 1
+    starts = range(0, len(rows), size)
+    return [
+        [max(v for row in rows[i : i + size] for v in row[j : j + size]) for j in starts]
+        for i in starts
+    ]
 
 
 def draw(flow: Flow, titled: bool = True) -> str:

@@ -19,12 +19,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ensue.diagnose.jacobians import decay
-from ensue.diagnose.observe import Observed, RowTrack, Track
-from ensue.engine.bptt import step_leaves
+from ensue.diagnose.observe import Observed, RowTrack, Track, decay
+from ensue.engine.bptt import recording, step_leaves
 from ensue.engine.interpreter import Blocks, evaluate
-from ensue.engine.recording import recording
-from ensue.training.torch_optimisers import Adam
+from ensue.training.optimiser import Adam
 
 RATE = 0.01  # of Adam, for updates by the regulariser alone
 

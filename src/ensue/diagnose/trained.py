@@ -4,22 +4,196 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
+from ensue.cells import SCHEMES, Cell, SimpleRNN
 from ensue.data.settings import DataSettings
 from ensue.diagnose.flow import Flow, FlowSettings, flow_of
-from ensue.diagnose.observe import is_layer
-from ensue.engine.recording import recording
-from ensue.errors import DataError, OptionError
+from ensue.diagnose.observe import Track, is_layer
+from ensue.engine.bptt import recording
+from ensue.engine.eager import eager
+from ensue.equations.declare import Matrix
+from ensue.errors import DataError, OptionError, unknown
+from ensue.layers.dropin import DropIn
+from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.runs.load import Loading, open_run
 from ensue.runs.messages import Say, nobody
 from ensue.tasks.given import part_to_evaluate
 from ensue.tasks.model import Model
 from ensue.training import RunFolder, Source
+
+CLASSES = 10
+ACTIVATIONS = ("linear", "relu", "tanh")  # whose states are compared
+COSTS = ("all", "last")
+
+
+@dataclass(frozen=True)
+class FreshNetwork:
+    """Layers with fresh weights over normal inputs, below a softmax of ten classes drawn by chance.
+    gain: factor of the recurrent matrices; scale: of the inputs; bias: added to each gate by name;
+    cost: of "all" steps or of the "last" one."""
+
+    input_size: int = 16
+    hidden_size: int = 64
+    layers: int = 1
+    bidirectional: bool = False
+    steps: int = 100
+    gain: float = 1.0
+    scale: float = 1.0
+    init: str = "standard"
+    bias: Mapping[str, float] | None = None
+    cost: str = "all"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("input_size", "hidden_size", "layers", "steps"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name}: expected a number ≥ 1, got {getattr(self, name)}")
+        if self.cost not in COSTS:
+            raise unknown("cost", self.cost, COSTS)
+        if self.init not in SCHEMES:
+            raise unknown("initialisation", self.init, SCHEMES)
+
+
+class Probe(nn.Module):
+    """A layer with a softmax on top: −log p(y_t) of targets (time, batch), summed."""
+
+    def __init__(self, layer: nn.Module, width: int) -> None:
+        super().__init__()
+        self.layer, self.output = layer, nn.Linear(width, CLASSES)
+
+    def forward(self, x: Tensor, targets: Tensor, lengths: Tensor | None, last: bool) -> Tensor:
+        """x as the layer takes it, lengths (batch,) or None. last: the cost of the last step of
+        each row alone."""
+        batch_first = bool(getattr(self.layer, "batch_first", False))
+        y = self.layer(x, lengths=lengths)[0]
+        y = y.transpose(0, 1) if batch_first else y
+        scores = self.output(y).flatten(0, 1)
+        costs = cross_entropy(scores, targets.flatten(), reduction="none").view(targets.shape)
+        ends = torch.full((y.shape[1],), len(y)) if lengths is None else lengths
+        time = torch.arange(len(y))[:, None]
+        return costs[time == ends - 1 if last else time < ends].sum()
+
+
+def flow_of_cell(
+    cell: Cell | str, network: FreshNetwork | None = None, settings: FlowSettings | None = None
+) -> Flow:
+    """A cell by itself or by name, in layers with fresh weights.
+
+    >>> flow_of_cell("GRU", FreshNetwork(hidden_size=8, steps=10)).tracks[0].steps
+    10
+    """
+    own = network or FreshNetwork()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(own.seed)
+        layer = Recurrent(
+            cell,
+            own.input_size,
+            own.hidden_size,
+            own.layers,
+            bidirectional=own.bidirectional,
+            init=own.init,
+        ).double()
+        layer.reset_parameters()  # drawn in float64: orthogonal to its last digit
+        _changed(layer, own)
+        rows = (settings or FlowSettings()).rows
+        x = own.scale * torch.randn(own.steps, rows, own.input_size, dtype=torch.float64)
+    title = f"{own.layers} × {type(as_cell(cell)).__name__} of {own.hidden_size}"
+    title += ", both directions" * own.bidirectional
+    found = f"{title}, fresh, {own.steps} steps"
+    return _flow(layer, x, None, own.cost == "last", settings, found, own.seed)
+
+
+@torch.no_grad()
+def _changed(layer: Recurrent, own: FreshNetwork) -> None:
+    """Recurrent matrices times the gain, and gates' biases shifted."""
+    for way in layer.ways:
+        tensors = way.way().parameters
+        known = {g for d in way.cell.parameters.values() for g in d.gates if g}
+        for gate in own.bias or {}:
+            if gate not in known:
+                raise unknown(f"gate of {type(way.cell).__name__}", gate, sorted(known))
+        for name, declared in way.cell.parameters.items():
+            if isinstance(declared, Matrix):
+                if declared.of != "x":
+                    tensors[name].mul_(own.gain)
+            elif name == "b":
+                blocks = zip(declared.gates, tensors[name].chunk(len(declared.gates)), strict=True)
+                for gate, block in blocks:
+                    block.add_((own.bias or {}).get(gate, 0.0))
+
+
+def flow_of_layer(
+    layer: Recurrent | DropIn,
+    x: Tensor,
+    lengths: Tensor | None = None,
+    settings: FlowSettings | None = None,
+    *,
+    cost: str = "all",
+    seed: int = 1,
+) -> Flow:
+    """A layer over sequences x, as it takes them, below a softmax drawn by chance; its weights stay
+    as they are.
+
+    >>> layer = Recurrent("LSTM", 4, 8, num_layers=2)
+    >>> [track.name for track in flow_of_layer(layer, torch.randn(5, 1, 4)).tracks]
+    ['layer 1', 'layer 2']
+    """
+    if cost not in COSTS:
+        raise unknown("cost", cost, COSTS)
+    own = copy.deepcopy(layer).double().eval()
+    title = f"{type(layer).__name__} over {x.shape[1 if layer.batch_first else 0]} steps"
+    return _flow(own, x.double(), lengths, cost == "last", settings, title, seed)
+
+
+def _flow(
+    layer: Recurrent | DropIn,
+    x: Tensor,
+    lengths: Tensor | None,
+    last: bool,
+    settings: FlowSettings | None,
+    title: str,
+    seed: int,
+) -> Flow:
+    steps, rows = x.shape[:2] if not layer.batch_first else (x.shape[1], x.shape[0])
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        probe = Probe(layer.eval(), _width(layer)).double()
+        targets = torch.randint(0, CLASSES, (steps, rows))
+    many = rows if last else steps * rows
+    return flow_of(
+        probe,
+        lambda: probe(x, targets, lengths, last),
+        settings,
+        title=title,
+        targets=many,
+        forward=_activations,
+    )
+
+
+def _width(layer: Recurrent | DropIn) -> int:
+    if isinstance(layer, Recurrent):
+        return layer.output_size
+    return layer.hidden_size * (2 if layer.bidirectional else 1)
+
+
+def _activations(track: Track) -> dict[str, tuple[float, ...]]:
+    """‖h_t‖ of a simple cell with the same weights and inputs, for each activation."""
+    if type(track.cell) is not SimpleRNN or track.cell.activation not in ACTIVATIONS:
+        return {}
+    row = track.rows[0]
+    start = tuple(part[:1] for part in row.old)
+    found = {}
+    for activation in ACTIVATIONS:
+        y, _ = eager(SimpleRNN(activation), track.parameters, row.x[:, None], start)
+        found[activation] = tuple(track.in_time(y[:, 0].norm(dim=1)).tolist())
+    return found
+
 
 AnyModel = Model[Any, Any, Any]
 MOST_ROWS = 8  # of a batch

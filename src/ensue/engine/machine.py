@@ -48,7 +48,9 @@ def why_no_bfloat16() -> str:
     if TILES not in processor():
         return ""
     tried = subprocess.run(
-        [sys.executable, "-c", NARROW_PRODUCT], stdin=subprocess.DEVNULL, capture_output=True
+        [sys.executable, "-P", "-c", NARROW_PRODUCT],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
     )
     if tried.returncode >= 0:
         return ""

@@ -18,8 +18,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from ensue.cells import GRU, LSTM, SimpleRNN
 from ensue.cells.cell import Cell
-from ensue.engine.bptt import explicit
+from ensue.engine.bptt import explicit, record, recorder
 from ensue.engine.check import check_given, under_autocast
 from ensue.engine.eager import eager_engine
 from ensue.engine.native.native import (
@@ -27,16 +28,52 @@ from ensue.engine.native.native import (
     native,
     ready_kernel,
     why_no_kernel,
+    why_no_operator,
     why_not_native,
     with_kernel,
 )
-from ensue.engine.recording import record, recorder
 from ensue.engine.recurrence import Recurrence, State, Tensors
 from ensue.engine.rows import reverse_time
-from ensue.engine.torch_kernels import torch_kernel, why_not_torch
 from ensue.errors import OptionError, unknown
 
+
+def why_not_torch(cell: Cell, x: Tensor, lengths: Tensor | None) -> str:
+    """Why torch's kernels cannot run this; "" if they can."""
+    same = type(cell) in (GRU, LSTM)
+    same |= type(cell) is SimpleRNN and cell.activation in ("tanh", "relu")
+    if not same:
+        return f"engine torch: {type(cell).__name__} has no kernel there"
+    if lengths is not None:
+        return "engine torch: unequal lengths need packed sequences there"
+    if 0 in x.shape[:2]:
+        return "engine torch: no steps or no rows"
+    return ""
+
+
+def torch_kernel(recurrence: Recurrence) -> tuple[Tensor, State]:
+    """As `eager`, by the functions behind torch.nn.RNN, GRU and LSTM."""
+    cell, parameters, x, state, *_ = recurrence
+    W, U, b = parameters["W"], parameters["U"], parameters["b"]
+    second = torch.zeros_like(b)
+    if isinstance(cell, GRU):
+        second = torch.cat([second[: -len(parameters["d"])], parameters["d"]])
+    weights = [W, U, b, second]
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, False)
+    begin = [s.unsqueeze(0) for s in state]
+    if isinstance(cell, LSTM):
+        y, h, c = torch.lstm(x, begin, weights, *options)
+        return y, (h[0], c[0])
+    if isinstance(cell, GRU):
+        y, h = torch.gru(x, begin[0], weights, *options)
+        return y, (h[0],)
+    assert isinstance(cell, SimpleRNN)
+    kernel = torch.rnn_tanh if cell.activation == "tanh" else torch.rnn_relu
+    y, h = kernel(x, begin[0], weights, *options)
+    return y, (h[0],)
+
+
 Engine = Callable[[Recurrence], tuple[Tensor, State]]
+_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)  # torch 2.7 and newer
 _used: ContextVar[list[str] | None] = ContextVar("engines used", default=None)
 
 
@@ -141,7 +178,10 @@ def run(
 
 
 def _in_graph(recurrence: Recurrence, engine: str) -> tuple[Tensor, State]:
-    """The same while torch.compile traces: shapes are not checked, and nothing is noted."""
+    """The same while torch.compile or torch.export traces: shapes are not checked, and nothing is
+    noted. An exported graph has one operator for the cell, whichever engine would run it here."""
+    if _is_exporting() and not why_no_operator(recurrence.x.device, recurrence.x.dtype):
+        return native(recurrence)
     if engine == "auto":
         engine, _ = choose(recurrence.cell, recurrence.x, recurrence.lengths)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ensue.equations.blame import blame
+from ensue.equations.author import blame
 from ensue.equations.functions import FUNCTIONS, call
 from ensue.equations.symbol import Symbol, stranger
 

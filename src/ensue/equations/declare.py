@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ensue.equations.blame import UntraceableAttribute, blame
+from ensue.equations.author import UntraceableAttribute, blame
 from ensue.errors import EnsueError, OptionError, unknown
 
 

@@ -9,9 +9,8 @@ from functools import cached_property
 
 from ensue.equations.declare import Mask, Parameter
 from ensue.equations.derive import forward, reverse
-from ensue.equations.mathml import MathML, aligned
 from ensue.equations.node import Graph, MatrixRef, Node, VectorRef, below
-from ensue.equations.text import Latex, Notation, Plain, definitions
+from ensue.equations.text import Latex, MathML, Notation, Plain, aligned, definitions
 
 
 @dataclass(frozen=True)

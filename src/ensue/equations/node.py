@@ -202,6 +202,10 @@ class Graph:
     def spread(self, v: Node, size: str) -> Node:
         return v if size == ONE else self._node("spread", (v,), None, size)
 
+    def operation(self, op: str, args: tuple[Node, ...], size: str, attr: Any = None) -> Node:
+        """Any operation by its name, as it is written."""
+        return self._node(op, args, attr, size)
+
     # ---------------------------------------------------------------- elementwise
     def elementwise(
         self, op: str, args: Iterable[Node], size: str | None = None, commutes: bool = False

@@ -9,8 +9,14 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from ensue.equations.author import author_frames, notice
-from ensue.equations.blame import USABLE, UntraceableAttribute, advice, blame
+from ensue.equations.author import (
+    USABLE,
+    UntraceableAttribute,
+    advice,
+    author_frames,
+    blame,
+    notice,
+)
 from ensue.equations.declare import Gates
 from ensue.equations.functions import FUNCTIONS, call
 from ensue.equations.node import ONE, MatrixRef, Node, features

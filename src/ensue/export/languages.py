@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ensue.equations.spelling import Spelling
+from ensue.equations.functions import Spelling
 
 
 class Language(ABC):

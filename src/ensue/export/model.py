@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,29 +20,156 @@ import torch
 from numpy.typing import NDArray
 
 from ensue.errors import EnsueError, OptionError
-from ensue.export.c_folder import example_words, folder_files, run_folder
-from ensue.export.example_question import (
-    as_json,
-    example_question,
-    feeding,
-    is_fed,
-    on_command_line,
+from ensue.export.c_folder import (
+    example_words,
+    folder_files,
+    forecast_remark,
+    is_forecast,
+    run_folder,
 )
-from ensue.export.forecast_c import forecast_remark, is_forecast
 from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weights
-from ensue.export.module import module_text, pieces, run_in_node
+from ensue.export.module import module_text, packed, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
-from ensue.export.packing import packed
-from ensue.export.page.page import page_of
-from ensue.export.streaming import streamed
 from ensue.export.writing import Written
 from ensue.files.disk import disk_errors, refuse_target, write_whole
-from ensue.tasks.exported import Exported, Graph
+from ensue.tasks.exported import Exported, Graph, Step
 from ensue.tasks.model import Model
 
 if TYPE_CHECKING:
     import onnx
+
+PAGE = Path(__file__).parent / "page"
+PARTS = ("questions", "answers", "page")  # in this order: the last one begins
+SERIES = 'AFTER["steps ahead"] ='  # what a module has whose page needs a plot
+
+
+def page_of(module: str, title: str) -> str:
+    """module: the text of the model's module, whose functions the page calls."""
+    frame = (PAGE / "page.html").read_text(encoding="utf-8")
+    parts = (*PARTS[:-1], *(["plot"] if SERIES in module else []), PARTS[-1])
+    own = "".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in parts)
+    script = re.sub(r"^export (?=function|const)", "", module, flags=re.MULTILINE) + own
+    script = script.replace("</", "<\\/")  # nothing in it may end the element
+    style = re.search(r"<style>(.*?)</style>", frame, re.DOTALL)
+    assert style is not None
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style[1])}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    named = frame.replace("@TITLE@", html.escape(title)).replace("@POLICY@", policy)
+    return named.replace("@SCRIPT@", script)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+FIRST_DAY = date(2026, 1, 1)
+SHOWN_STEPS = 12  # of a series; of more the middle is left out
+LEFT_OUT = "…"
+
+
+def _row(step: Step) -> dict[str, Any]:
+    dates = {own["name"]: str(FIRST_DAY) for own in step["features"] if own["reads"]}
+    numbers = [own for own in (*step["features"], *step["numbers"]) if own["name"] not in dates]
+    found: dict[str, Any] = {step["text"]["name"]: "a text"} if "text" in step else {}
+    found |= {own["name"]: float(f"{own['mean']:.3g}") for own in numbers}
+    found |= {own["name"]: next(iter(own["categories"]), "") for own in step["categories"]}
+    return found | dates
+
+
+def _times(names: list[str], count: int) -> dict[str, list[Any]]:
+    """One column of dates, or a column for each part of them."""
+    days = [FIRST_DAY + timedelta(days=k) for k in range(count)]
+    if len(names) == 1:
+        return {names[0]: list(map(str, days))}
+    return {name: [getattr(own, name.strip().lower(), 0) for own in days] for name in names}
+
+
+def _series(step: Step) -> list[float] | dict[str, Any]:
+    """As many steps as are needed; what is known ahead is longer."""
+    count, names = max(step["least"], 3), step["columns"]
+    numbers = [float(k + 1) for k in range(count)]
+    if not step["time"] and not step["ids"] and len(names) == 1:
+        return numbers
+    ahead = step["horizon"] if step["known"] else 0
+    found: dict[str, Any] = dict(zip(step["ids"], next(iter(step["series"]), ()), strict=False))
+    found |= _times(step["time"], count + ahead) if step["time"] else {}
+    found |= dict.fromkeys(names, numbers)
+    found |= {name: [0.0] * (count + ahead) for name in names[len(names) - step["known"] :]}
+    return found | {name: (code["names"] or [code["mean"]])[0] for name, code in step["static"]}
+
+
+def _vectors(width: int) -> list[list[float]]:
+    return [[float(k) for k in range(width)]] * 2
+
+
+def _joined(steps: Sequence[Step]) -> dict[str, Any]:
+    """A row with the columns of all inputs."""
+    found: dict[str, Any] = {}
+    for step in steps:
+        inside = step["steps"][0] if step["steps"] else {"step": ""}
+        made = QUESTIONS.get(inside["step"])
+        if not step["column"]:
+            found |= {} if made is None else made(inside)
+        elif step["column"] not in found:
+            found[step["column"]] = "a text" if made is None else made(inside)
+    return found
+
+
+QUESTIONS: dict[str, Callable[[Step], Any]] = {  # by the first step that is done to a question
+    "pair": lambda step: ["a text", "another text"],
+    "row": _row,
+    "picture": lambda step: {"shape": step["shape"], "data": LEFT_OUT},
+    "series": _series,
+    "brackets": lambda step: "(S (NP the cat) (VP sat))",
+    "vectors": lambda step: _vectors(step["width"]),
+    "scale": lambda step: _vectors(len(step["mean"])),
+}
+
+
+def example_question(exported: Exported) -> Any:
+    step = exported.before[0]
+    if step["step"] == "input":
+        return _joined(exported.before)
+    made = QUESTIONS.get(step["step"])
+    return "a text" if made is None else made(step)
+
+
+def _abridged(question: Any) -> Any:
+    """Without the middle of what is long."""
+    if isinstance(question, dict):
+        return {name: _abridged(own) for name, own in question.items()}
+    if isinstance(question, list) and len(question) > SHOWN_STEPS:
+        return [*question[:2], LEFT_OUT, question[-1]]
+    return question
+
+
+def as_json(question: Any) -> str:
+    written = json.dumps(_abridged(question), ensure_ascii=False)
+    return written.replace(json.dumps(LEFT_OUT, ensure_ascii=False), LEFT_OUT)
+
+
+def on_command_line(exported: Exported) -> str:
+    """As predict.py takes it: a text as it is, a picture as the name of a file, else JSON."""
+    if exported.before[0]["step"] == "picture":
+        return "picture.npy"
+    question = example_question(exported)
+    return shlex.quote(question if isinstance(question, str) else as_json(question))
+
+
+def is_fed(exported: Exported) -> bool:
+    """Whether it takes piece by piece."""
+    return any(step["step"] == "stream" for step in exported.before)
+
+
+def feeding(exported: Exported) -> str:
+    """Two pieces of the example as they are fed, in Python and in JavaScript."""
+    question = example_question(exported)
+    parts = question.split() if isinstance(question, str) else [[own] for own in question]
+    return "; ".join(f"fed.feed({as_json(own)})" for own in parts[:2])
+
 
 BEGINNING = 10  # bytes that every file of a kind begins with: of a description, all before its task
 FOLDER = ".c"  # ends the name of a folder that is written
@@ -77,7 +210,10 @@ def write_model(
     page, the name of its file where there is none."""
     refuse_path(path)
     found = model.task.exported(model)
-    found = streamed(found) if streaming else found
+    if streaming:
+        from ensue.export.streaming import streamed
+
+        found = streamed(found)
     return write_traced(TracedModel(found, title), path, weights, unchecked)
 
 

@@ -10,11 +10,273 @@ between layers, `work_per_step` numbers for each step.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from ensue.engine.native.emission.buffers import gate_number
+from ensue.equations import Equations, Node
+from ensue.equations.node import ONE, MatrixRef
+from ensue.equations.schedule import REDUCTIONS, Phase, Schedule, Stage, lower, of_nothing
 from ensue.export.languages import Language, indent
 from ensue.export.stack import Direction, Stack, layer_width
-from ensue.export.step_code import StepCode
+from ensue.export.weights import Stored
+
+# -------------------------------------------------------------------------------------------------
+# One step of a cell as loops over its features, in any language of `languages.py`.
+#
+# The order of the work is that of `equations.schedule`, the same that the native engine is made
+# from: stage by stage the numbers of a row, then one sweep over the features of each size, with
+# products first.
+#
+#     for (long j = 0; j < 4; j++) {
+#         float d9 = 0.0f, d12 = 0.0f;
+#         for (long k = 0; k < 3; k++) {
+#             const float o = x[k];
+#             d9 += w0_W[(0 + j) * 3 + k] * o; …
+
+CALLED = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)\(")
+
+
+class StepCode:
+    """The function `NAME(x, old; next, y)`; with `watched` also `seen`, where the named values
+    inside of the step are written to, one after the other.
+
+    scratch: room that the function needs, by name; seen: (name, offset, width) of each watched
+    value; called: the names of all functions that its text calls."""
+
+    def __init__(
+        self, name: str, direction: Direction, language: Language, watched: bool = False
+    ) -> None:
+        self.name, self.language, self.direction = name, language, direction
+        equations = direction.equations
+        named = _named(equations) if watched else {}
+        low = lower([*equations.roots, *named], of_nothing)
+        self._names = {low[node]: own for node, own in equations.names.items() if node in low}
+        self.output = _stored(low[equations.output])
+        self.state = {part: _stored(low[node]) for part, node in equations.state.items()}
+        self.watched = {label: _stored(low[node]) for node, label in named.items()}
+        roots = [self.output, *self.state.values(), *self.watched.values()]
+        self.schedule = Schedule(roots, lambda _: False)
+        self.seen = _offsets({label: node.width for label, node in self.watched.items()})
+        self._offset = {part: at for part, at, _ in _offsets(direction.parts)}
+        self._kept = self._read_later()
+        self._in_phase: set[Node] = set()
+        body = self._body()
+        self.scratch = {
+            f"{name}__{node.number}": node.width
+            for node in sorted(self._kept, key=lambda n: n.number)
+            if node not in roots
+        }
+        arrays = ["next", "y", *(["seen"] if watched else [])]
+        self.lines = language.function(name, ["x", "old"], arrays, body)
+        self.called = set(CALLED.findall("\n".join(body)))
+
+    def label(self, parameter: str) -> str:
+        """The name of a parameter's array; names may be of any alphabet."""
+        if parameter.isascii():
+            return f"{self.name}_{parameter}"
+        return f"{self.name}__p{list(self.direction.weights).index(parameter)}"
+
+    def arrays(self) -> dict[str, Stored]:
+        """The parameters that the step reads, and the state it starts from, by label."""
+        text = "\n".join(self.lines)
+        found = {self.label(name): self.direction.weights[name] for name in self.direction.weights}
+        found = {label: own for label, own in found.items() if f"{label}[" in text}
+        start = np.concatenate(self.direction.start)
+        if start.any():
+            found[f"{self.name}__start"] = Stored("float32", start)
+        return found
+
+    # ---------------------------------------------------------------- where values are
+    def _read_later(self) -> set[Node]:
+        """Values with a number for each feature that another sweep than their own reads."""
+        read: set[Node] = set()
+        for phase in self.schedule.phases:
+            read |= {n for n in phase.loads if not n.is_leaf}
+            read |= {n for dot in phase.dots for n in dot.args if not n.is_leaf}
+        return {n for n in read if n.size != ONE}
+
+    def _places(self, node: Node) -> list[tuple[str, int]]:
+        """The arrays that a value of the step is written to, each with its offset."""
+        places = [("next", self._offset[part]) for part, own in self.state.items() if own is node]
+        if node is self.output:
+            places.append(("y", 0))
+        known = {label: at for label, at, _ in self.seen}
+        places += [("seen", known[label]) for label, own in self.watched.items() if own is node]
+        return places
+
+    def _place(self, node: Node, index: str) -> str:
+        """Where a value that is kept for later sweeps is read from and written to."""
+        for array, offset in self._places(node):
+            return self.language.element(array, _step_plus(offset, index))
+        return f"{self.name}__{node.number}[{index}]"
+
+    def _leaf(self, node: Node, index: str) -> str:
+        language = self.language
+        at = "0" if node.size == ONE else index
+        if node.op == "constant":
+            return language.number(node.attr)
+        if node.op == "count":
+            return language.number(float(node.graph.width(node.attr)))
+        if node.op == "vector":
+            first = gate_number(self.direction.equations, node.attr) * node.width
+            return f"{self.label(node.attr.name)}[{_step_plus(first, at)}]"
+        if node.op == "state":
+            return language.element("old", _step_plus(self._offset[node.attr], at))
+        assert node.op == "x", node.op
+        return language.element("x", at)
+
+    def _value(self, node: Node, index: str = "j") -> str:
+        """A value where it is read: in its own sweep, a number of the row, or in memory."""
+        if node.is_leaf:
+            return self._leaf(node, index)
+        if node in self._in_phase:
+            return f"v{node.number}"
+        return f"n{node.number}" if node.size == ONE else self._place(node, index)
+
+    def _expression(self, node: Node) -> str:
+        return self.language.spelling.expression(node.op, [self._value(a) for a in node.args])
+
+    # ---------------------------------------------------------------- the body
+    def _body(self) -> list[str]:
+        numbers = sorted(self._numbers(), key=lambda n: n.number)
+        lines = [self.language.variable([f"n{n.number}" for n in numbers])] if numbers else []
+        for stage in self.schedule.stages:
+            lines += self._scalars(stage)
+            for phase in stage.phases.values():
+                lines += self._phase(phase)
+        return lines
+
+    def _numbers(self) -> set[Node]:
+        """Single numbers of the row that outlive the sweep they are computed in."""
+        found = {n for stage in self.schedule.stages for n in stage.scalars}
+        for phase in self.schedule.phases:
+            found |= set(phase.reductions)
+            found |= {n for n in phase.stores if n.size == ONE and not n.is_leaf}
+        return found
+
+    def _scalars(self, stage: Stage) -> list[str]:
+        lines: list[str] = []
+        self._in_phase = set()
+        for node in sorted(stage.scalars, key=lambda n: n.number):
+            if node.op not in REDUCTIONS:
+                lines.append(f"n{node.number} = {self._expression(node)};")
+            lines += self._writes(node, f"n{node.number}")
+        return lines
+
+    def _phase(self, phase: Phase) -> list[str]:
+        """One sweep."""
+        self._in_phase = set()
+        body: list[str] = []
+        for group in phase.groups:
+            body += self._products(group)
+        self._in_phase = set(phase.dots)
+        for node in sorted(phase.body, key=lambda n: n.number):
+            if node in phase.dots:
+                continue
+            value = self._expression(node)
+            self._in_phase.add(node)
+            body.append(self.language.constant(f"v{node.number}", value) + self._remark(node))
+        for node in phase.stores:
+            value = self._value(node)
+            if node.size == ONE and not node.is_leaf:
+                body.append(f"n{node.number} = {value};")
+            body += self._writes(node, value)
+            if node in self._kept and not self._places(node):
+                body.append(f"{self._place(node, 'j')} = {value};")
+        width = self._width(phase)
+        lines = [self.language.loop("j", str(width)), *indent(body)]
+        lines += indent(f"n{n.number} += {self._value(n.args[0])};" for n in phase.reductions)
+        lines.append("}")
+        lines += [
+            f"n{n.number} = n{n.number} / {self.language.number(float(width))};"
+            for n in phase.reductions
+            if n.op == "mean"
+        ]
+        self._in_phase = set()
+        return lines
+
+    def _width(self, phase: Phase) -> int:
+        return self.direction.equations.graph.width(phase.size)
+
+    def _writes(self, node: Node, value: str) -> list[str]:
+        """A value of the step goes to all the arrays that want it; of one number for many
+        features, to each of them."""
+        index = "0" if node.size == ONE else "j"
+        return [
+            f"{self.language.element(array, _step_plus(offset, index))} = {value};"
+            for array, offset in self._places(node)
+        ]
+
+    def _remark(self, node: Node) -> str:
+        return f" {self.language.comment(self._names[node])}" if node in self._names else ""
+
+    # ---------------------------------------------------------------- products
+    def _products(self, dots: list[Node]) -> list[str]:
+        """Dots of the same operands, each a sum over its terms, in one loop an operand."""
+        lines = [self.language.variable([f"v{dot.number}" for dot in dots])]
+        for number, operand in enumerate(dots[0].args):
+            terms = [(dot, dot.attr[number]) for dot in dots]
+            lines += self._term(operand, terms)
+        return lines
+
+    def _term(self, operand: Node, terms: list[tuple[Node, MatrixRef]]) -> list[str]:
+        """One operand of some dots. A row of int8 is summed by itself, and scaled once."""
+        language, width = self.language, operand.width
+        body, after, sums = [language.constant("o", self._value(operand, "k"))], [], []
+        for dot, ref in terms:
+            array, row = self.label(ref.name), self._row(ref)
+            begin = row if row.isalnum() else f"({row})"
+            weight = f"{array}[{begin} * {width} + k]" if width > 1 else f"{array}[{row}]"
+            kind = self.direction.weights[ref.name].kind
+            if kind == "int8" and language.scales_rows:
+                total = f"q{dot.number}"
+                sums.append(total)
+                after.append(f"v{dot.number} += {array}__scale[{row}] * {total};")
+                body.append(f"{total} += {weight} * o;")
+            else:
+                body.append(f"v{dot.number} += {language.weight(weight, kind)} * o;")
+        loop = [language.loop("k", str(width)), *indent(body), "}"]
+        if not sums:
+            return loop
+        return ["{", *indent([language.variable(sums), *loop, *after]), "}"]
+
+    def _row(self, ref: MatrixRef) -> str:
+        """The row of a stacked matrix that belongs to feature j."""
+        height = self.direction.equations.graph.width(ref.rows)
+        first = gate_number(self.direction.equations, ref) * height
+        return _step_plus(first, "0" if ref.rows == ONE else "j")
+
+
+def _named(equations: Equations) -> dict[Node, str]:
+    """Values inside of the step that its author gave a name to: gates and candidates."""
+    roots = {*equations.state.values(), equations.output}
+    return {
+        node: name
+        for node, name in equations.names.items()
+        if not node.is_leaf and node not in roots and node.size != ONE
+    }
+
+
+def _stored(node: Node) -> Node:
+    """A single number that is returned as it came is computed all the same, to be stored."""
+    return node.graph.copy(node) if node.is_leaf and node.size == ONE else node
+
+
+def _offsets(widths: dict[str, int]) -> list[tuple[str, int, int]]:
+    found, at = [], 0
+    for name, width in widths.items():
+        found.append((name, at, width))
+        at += width
+    return found
+
+
+def _step_plus(offset: int, index: str) -> str:
+    if not offset:
+        return index
+    return str(offset) if index == "0" else f"{offset} + {index}"
 
 
 @dataclass

@@ -13,7 +13,6 @@ from ensue.cells import Cell
 from ensue.errors import OptionError
 from ensue.export.grid import CASES, cases_of, compare, expected, with_stored_weights
 from ensue.export.stack import stack_of
-from ensue.export.targets import target_of
 from ensue.files.disk import refuse_target, write_whole
 from ensue.layers.recurrent import Recurrent
 from ensue.layers.recursive import Recursive
@@ -83,6 +82,8 @@ def write(
         from ensue.export.model import write_model
 
         return write_model(layer, place, weights=weights, unchecked=unchecked, streaming=streaming)
+    from ensue.export.targets import target_of
+
     target = target_of(place)
     refuse_target(place)
     if isinstance(layer, Recursive):

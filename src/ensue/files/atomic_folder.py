@@ -8,6 +8,8 @@ Only an empty folder or one of ours is ever replaced: see `_ours`.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import math
 import os
@@ -19,10 +21,28 @@ from pathlib import Path
 from typing import Any
 
 from ensue.errors import RunError
-from ensue.files.disk import disk_errors
-from ensue.files.exchange import exchanged
+from ensue.files.disk import OLD, disk_errors, leftovers, remove_leftovers, unfinished
 from ensue.files.opening import read_plain
-from ensue.files.unfinished import OLD, leftovers, remove_leftovers, unfinished
+
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+# What systems answer that do not know the call, or file systems that cannot do it.
+CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP)
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Whether what has these names has changed places; False where this cannot be done."""
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if call(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), str(one))
+
 
 MANIFEST = "manifest.json"
 SHOWN = 3  # names of files that a message has

@@ -1,22 +1,23 @@
 """Files that lines are only ever added to. Each line carries the digest of itself and that of the
-line before it: one that was changed, taken out or put in is noticed, as is what came before the
-first such line, which version 0.1.0 wrote without. A line that a kill cut off ends without a line
-break; the next one follows the last that is whole."""
+line before it: one that was changed, taken out or put in is noticed. A line that a kill cut off
+ends without a line break; the next one follows the last that is whole."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ensue.files.caps import HISTORY_FILE
+from ensue.errors import RunError
+from ensue.files.atomic_folder import MANIFEST, Damaged, manifest_of, read_listed
 from ensue.files.disk import disk_errors
-from ensue.files.opening import append_to, read_plain, write_all
+from ensue.files.opening import HISTORY_FILE, append_to, read_plain, write_all
 
 BEFORE, OWN = "before", "sha256"
 DIGITS = 16  # of a digest
@@ -51,20 +52,20 @@ class Lines:
     @classmethod
     def of(cls, data: bytes) -> Lines:
         """As a file holds them; the first is line 1."""
-        found, at, doubtful = cls(), 0, list[int]()
+        found, at, doubtful, altered = cls(), 0, list[int](), set[int]()
         for number, line in enumerate(data.splitlines(keepends=True), 1):
             value = _value(line)
-            if value is None or (BEFORE not in value and OWN not in value and found.digests):
+            own = None if value is None else _whole(value, line)
+            if value is None or own is None:
                 doubtful.append(number)
-            elif BEFORE not in value and OWN not in value:  # of version 0.1.0
-                found.values.append(value)
-            elif (own := _whole(value, line)) is None:
-                doubtful.append(number)
+                if value is not None and line.endswith(b"\n"):  # no kill leaves whole JSON
+                    altered.add(number)
             else:
                 last = found.digests[-1] if found.digests else _start(data[:at])
                 linked = value[BEFORE] == last
-                found.torn += doubtful if linked else []
-                found.wrong += [] if linked else doubtful or [number]
+                found.torn += [k for k in doubtful if linked and k not in altered]
+                wrong = [k for k in doubtful if k in altered] if linked else doubtful or [number]
+                found.wrong += wrong
                 doubtful = []
                 found.digests.append(own)
                 found.values.append({k: v for k, v in value.items() if k not in (BEFORE, OWN)})
@@ -115,3 +116,59 @@ def add_line(path: Path, value: Mapping[str, Any]) -> tuple[Lines, str]:
         write_all(file, start + line)
         os.fsync(file.fileno())
     return Lines.of(data + start + line), own
+
+
+# --- a training that is not finished: what its checkpoints say, without reading the weights ------
+
+STATE = "state.json"
+NAME = re.compile(r"step-(\d{6,})(-final)?")
+# What reading one that is not as Ensue writes it may end in.
+FAULTS = (OSError, RunError, Damaged, ValueError, KeyError, TypeError, RecursionError)
+
+
+def present(folder: Path) -> list[Path]:
+    """What is called a checkpoint, the newest last."""
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = NAME.fullmatch(path.name)
+        if match:
+            found.append((int(match[1]), bool(match[2]), path))
+    return [path for _, _, path in sorted(found)]
+
+
+def newest_scalars(folder: Path) -> dict[str, Any]:
+    """Where the training stood at the newest checkpoint whose state is as written; {} where there
+    is none: resuming says what is wrong with the others."""
+    for place in reversed(present(folder)):
+        try:
+            listed = manifest_of(read_plain(place / MANIFEST))["files"]
+            return dict(json.loads(read_listed(place, listed, STATE))["scalars"])
+        except FAULTS:
+            continue
+    return {}
+
+
+def history_seen(folder: Path) -> dict[str, Any] | None:
+    """What the newest checkpoint saw of the history: see `read_history`."""
+    mark = newest_scalars(folder).get("history")
+    if isinstance(mark, dict) and isinstance(mark.get("length"), int) and "sha256" in mark:
+        return mark
+    return None
+
+
+def read_history(path: Path, mark: Mapping[str, Any] | None) -> bytes:
+    """All of a history; RunError where it does not begin with what a checkpoint saw of it. mark:
+    length and sha256 of that; None where nothing is known."""
+    try:
+        data = read_plain(path, HISTORY_FILE)
+    except FileNotFoundError:
+        data = b""
+    length = mark["length"] if mark else 0
+    seen = data[:length]
+    if mark and (len(seen) < length or sha256(seen).hexdigest() != mark["sha256"]):
+        raise RunError(
+            f"{path}: its first {length:,} bytes are not those that the checkpoint saw "
+            f"({len(seen):,} bytes found). Put the file back as it was, or start in another "
+            "run folder"
+        )
+    return data

@@ -1,20 +1,95 @@
-"""The disk: how much room it has, and what to say when it fails."""
+"""The disk: how much room it has, what to say when it fails, and names under which something is
+written beside its place until it is whole."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
 from ensue.errors import OptionError, RunError
 from ensue.files.opening import KINDS
-from ensue.files.unfinished import remove_leftovers, unfinished
+
+UNFINISHED = ".tmp-"
+OLD = "-old"  # of what stood in the place, while it is replaced
+# the place's name and the number of the process
+NAME = re.compile(rf"{re.escape(UNFINISHED)}(.+)-(\d{{1,18}})-[0-9a-f]{{8}}(?:{OLD})?", re.DOTALL)
+
+
+# --- names beside a place --------------------------------------------------------------------
+
+
+def unfinished(place: Path) -> Path:
+    """A name beside the place that no process had before: numbers of processes come again."""
+    return place.parent / f"{UNFINISHED}{place.name}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def free_name(place: Path) -> Path:
+    """A name beside the place under which nothing is there yet: run-2, run-3, …"""
+    named = place if place.name not in ("", "..") else Path(os.path.abspath(place))
+    names = (named.with_name(f"{named.name}-{k}") for k in count(2))
+    return next(path for path in names if not path.exists())
+
+
+def leftovers(place: Path) -> Iterator[Path]:
+    """What processes that are gone left of this place."""
+    for path, name in _left_in(place.parent):
+        if name == place.name:
+            yield path
+
+
+def remove_leftovers(place: Path) -> None:
+    for path in leftovers(place):
+        _remove(path)
+
+
+def sweep(folder: Path) -> list[str]:
+    """Removes what processes that are gone left in a folder, of any place, and names it; not what
+    was moved away in order to be replaced and is still missing."""
+    removed = []
+    for path, name in sorted(_left_in(folder)):
+        if not path.name.endswith(OLD) or os.path.lexists(folder / name):
+            _remove(path)
+            removed.append(path.name)
+    return removed
+
+
+def _left_in(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What is left, and the name of the place that it is of."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = NAME.fullmatch(path.name)
+        if match and not is_another_process(int(match[2])):
+            yield path, match[1]
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def is_another_process(number: int) -> bool:
+    """Whether another process of that number is alive, so that it may be writing."""
+    if number == os.getpid():
+        return False
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # there is one, and it is not ours
+    return True
+
 
 _ADVICE = {
     errno.ENOSPC: "make room",

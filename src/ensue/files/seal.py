@@ -2,7 +2,7 @@
 
 The folder of a model, and that of what was learned before there is one, keep a copy of the run's
 config.toml and data.json, which their manifest covers. The files of the run are compared with these
-copies wherever they are used; version 0.1.0 kept none."""
+copies wherever they are used."""
 
 from __future__ import annotations
 
@@ -20,19 +20,14 @@ from ensue.files.run_folder import RunFolder
 
 CONFIG, DATA = "config.toml", "data.json"
 FILES = (CONFIG, DATA)
-UNSEALED, SEALED = 1, 2  # formats of a model
 MOST_LISTED = 10  # settings that were changed
 Seal = Mapping[str, bytes]  # the copies by the name of the file
 
 
-def seal_in(place: Path) -> Seal | None:
-    """The copies in the folder of a model; None where it was written without. Damaged where they
-    are not what was written."""
+def seal_in(place: Path) -> Seal:
+    """The copies in the folder of a model. Damaged where they are not what was written."""
     try:
-        manifest = manifest_of(read_plain(place / MANIFEST))
-        if manifest.get("format") == UNSEALED:
-            return None
-        listed = manifest["files"]
+        listed = manifest_of(read_plain(place / MANIFEST))["files"]
         return {name: read_listed(place, listed, name) for name in FILES if name in listed}
     except OSError as error:
         raise Damaged(f"{Path(error.filename or place).name}: {error.strerror}") from None
@@ -78,12 +73,10 @@ def _flat(text: bytes) -> dict[str, Any]:
     return found
 
 
-def sealed_config(folder: RunFolder, place: Path, seal: Seal | None) -> tuple[bytes, str]:
+def sealed_config(folder: RunFolder, place: Path, seal: Seal) -> tuple[bytes, str]:
     """config.toml of a run, and "" or a line on what is to be said of it. RunError where a setting
     was changed since the seal was set. place: the folder that has the seal."""
     text = read_plain(folder.config)
-    if seal is None:
-        return text, unsealed_line(folder)
     if CONFIG not in seal:
         raise RunError(
             f"{folder.config}: {place.name}/ has no seal of it, so that nobody can tell whether "
@@ -118,10 +111,3 @@ def _listed(changed: Mapping[str, str]) -> str:
 def _allowed(changed: Mapping[str, str]) -> str:
     known = " ".join(f"--allow {key}" for key in [*changed][:MOST_LISTED])
     return f"{known} …" if len(changed) > MOST_LISTED else known
-
-
-def unsealed_line(folder: RunFolder) -> str:
-    return (
-        f"{folder.path}: {CONFIG} and {DATA} are not sealed, as in every run of version 0.1.0, and "
-        f"are taken as they are; `ensue train --run {in_shell(folder.path)}` seals them"
-    )

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from ensue.errors import unknown
 from ensue.jobs.cluster import Ray
-from ensue.jobs.job import Job, JobResult, Tell, work
+from ensue.jobs.job import Job, JobResult, Machines, Tell, as_completed, in_order, stoppable, work
 from ensue.jobs.local import Local
-from ensue.jobs.run import Machines, as_completed, in_order, stoppable
 
 __all__ = [
     "MACHINES",

@@ -15,9 +15,8 @@ from importlib import import_module
 from typing import Any
 
 from ensue.errors import JobError, MissingExtra, OptionError
-from ensue.jobs.job import Job, JobResult, as_json, called, of_json, problem_of
+from ensue.jobs.job import Job, JobResult, OnProgress, as_json, called, of_json, problem_of
 from ensue.jobs.local import PATIENCE, RESTARTS, THREADS, check_counts
-from ensue.jobs.run import OnProgress
 
 ADDRESS = "RAY_ADDRESS"
 GLANCE = 0.5  # seconds between two looks at progress

@@ -19,8 +19,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
 from ensue.errors import JobError, OptionError
-from ensue.jobs.job import Job, JobResult, of_json, problem_of
-from ensue.jobs.run import Machines, OnProgress
+from ensue.jobs.job import Job, JobResult, Machines, OnProgress, of_json, problem_of
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from ensue.jobs.worker import main; main()"
 RESTARTS = 5  # of a job whose process was killed

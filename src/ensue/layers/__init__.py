@@ -1,9 +1,10 @@
 """torch modules: recurrent layers, and the drop-ins for torch.nn's."""
 
-from ensue.layers.dropin import GRU, LSTM, RNN
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ensue.layers.lengths import step_mask, to_length
 from ensue.layers.recurrent import Recurrent, detach
-from ensue.layers.recursive import Recursive
 from ensue.layers.stepper import Stepper
 
 __all__ = [
@@ -17,3 +18,24 @@ __all__ = [
     "step_mask",
     "to_length",
 ]
+
+if TYPE_CHECKING:
+    from ensue.layers.dropin import GRU as GRU
+    from ensue.layers.dropin import LSTM as LSTM
+    from ensue.layers.dropin import RNN as RNN
+    from ensue.layers.recursive import Recursive as Recursive
+
+# Loaded when they are first asked for, from the module that defines them.
+_LATER = {
+    "GRU": "dropin",
+    "LSTM": "dropin",
+    "RNN": "dropin",
+    "Recursive": "recursive",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name in _LATER:
+            return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

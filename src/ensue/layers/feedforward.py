@@ -84,37 +84,64 @@ class MLP(nn.Module):
         functions = [*_one_each(activations, count - 1), output]
         self.skips = _checked(skips, count)
         self.layers = nn.ModuleList(
-            Dense(
-                self.widths[k] + sum(self.widths[source] for source in self._sources(k + 1)),
-                self.widths[k + 1],
-                functions[k],
-                init=init,
-            )
-            for k in range(count)
+            Dense(self._entering(k + 1), self.widths[k + 1], functions[k], init=init)
+            for k in range(self._layer_count)
         )
+
+    @property
+    def _layer_count(self) -> int:
+        return len(self.widths) - 1
 
     def _sources(self, layer: int) -> list[int]:
         return [source for source, to in self.skips if to == layer]
 
+    def _entering(self, layer: int) -> int:
+        """How many numbers a layer is given."""
+        return self.widths[layer - 1] + sum(self.widths[k] for k in self._sources(layer))
+
+    def _joined(self, known: Sequence[Tensor], layer: int) -> Tensor:
+        """What a layer is given, of the input and all layers before it."""
+        sources = [known[source] for source in self._sources(layer)]
+        return torch.cat([known[-1], *sources], -1) if sources else known[-1]
+
     def walk(self, x: Tensor) -> list[Passed]:
         """What every layer is given and makes of it, in order."""
+        return self._walk(x)[0]
+
+    def _walk(self, x: Tensor) -> tuple[list[Passed], list[Tensor]]:
+        """The same, and what the input and each layer pass on."""
         if x.shape[-1] != self.widths[0]:
             raise ShapeError(
                 f"MLP: expected x of shape (…, {self.widths[0]}), got {tuple(x.shape)}"
             )
         known, found = [x], list[Passed]()
         for number, layer in enumerate(self.layers, 1):
-            sources = [known[source] for source in self._sources(number)]
-            given = torch.cat([known[-1], *sources], -1) if sources else known[-1]
+            given = self._joined(known, number)
             z = layer.before(given)  # type: ignore[operator]
             a = layer.activation(z)  # type: ignore[operator]
             found.append(Passed(given, z, a))
-            last = number == len(self.layers)
+            last = number == len(self.widths) - 1
             known.append(a if last else dropout(a, self.dropout, self.training))
-        return found
+        return found, known
 
     def forward(self, x: Tensor) -> Tensor:
         return self.walk(x)[-1].a
+
+
+class HiddenLayers(MLP):
+    """An MLP without its last layer: (…, widths[0]) → (…, width), what that layer would be given.
+    widths: as of the whole, the last of any size."""
+
+    @property
+    def _layer_count(self) -> int:
+        return len(self.widths) - 2
+
+    @property
+    def width(self) -> int:
+        return self._entering(len(self.widths) - 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._joined(self._walk(x)[1], len(self.widths) - 1)
 
 
 def _check_widths(widths: tuple[int, ...], rate: float) -> None:

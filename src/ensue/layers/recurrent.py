@@ -20,7 +20,6 @@ from ensue.errors import OptionError, ShapeError, unknown
 from ensue.layers.lengths import CUTS, refuse_lengths, to_length
 from ensue.layers.stack import STARTS, Masks, Way, in_type, run_stack, sample_masks
 from ensue.layers.stepper import Stepper
-from ensue.layers.unfold import unfold
 
 
 class OneWay(nn.Module):
@@ -270,6 +269,8 @@ class Recurrent(nn.Module):
 
     def unfolded(self, length: int) -> str:
         """A picture, as SVG, of this network unrolled over `length` steps."""
+        from ensue.layers.unfold import unfold
+
         return unfold(self, length)
 
     def stepper(self, batch: int = 1) -> Stepper:
@@ -311,9 +312,7 @@ def _slice_masks(cell: Cell, masks: Masks | None, at: int, size: int) -> Masks |
 def as_cell(cell: object) -> Cell:
     """The cell itself, or the built-in one of that name."""
     if isinstance(cell, CellReference):
-        found = cell.loaded().cell
-        assert found is not None
-        return found
+        return cell.ready()
     if isinstance(cell, str):
         return CELLS[cell]() if cell in CELLS else cell_of_text(cell)
     if isinstance(cell, type) and issubclass(cell, Cell):

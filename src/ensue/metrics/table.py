@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from ensue.metrics import classes
-from ensue.metrics.answers import (
+from ensue.metrics.bleu import corpus_of
+from ensue.metrics.classes import (
     ClassAnswers,
     NumberAnswers,
     StepAnswers,
     TextAnswers,
     TokenAnswers,
 )
-from ensue.metrics.bleu import corpus_of
 from ensue.metrics.spans import scheme_of, span_counts
 
 LARGEST_EXPONENT = 700.0

@@ -51,8 +51,7 @@ def _write(folder: RunFolder, text: str) -> None:
 
 
 def _read(folder: RunFolder) -> tuple[str | None, bool]:
-    """The text without its digest, None where there is no card; and whether it was edited. A card
-    of version 0.1.0 has no digest."""
+    """The text without its digest, None where there is no card; and whether it was edited."""
     try:
         text = read_plain(folder.card).decode()
     except FileNotFoundError:
@@ -61,7 +60,7 @@ def _read(folder: RunFolder) -> tuple[str | None, bool]:
         raise RunError(f"{folder.card}: cannot be read: {error}; remove it") from None
     own, begin, end = text.rpartition(f"\n{SEAL.partition('{')[0]}")
     if not begin:
-        return text, folder.training.is_file()
+        return text, True
     return own, begin.lstrip("\n") + end != SEAL.format(digest(own.encode())) + "\n"
 
 

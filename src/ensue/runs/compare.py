@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ensue.data.layout import aligned, score_text
+from ensue.drawing.layout import aligned, score_text
 from ensue.errors import OptionError, RunError
 from ensue.escape import in_shell, printable
 from ensue.files.atomic_folder import finite

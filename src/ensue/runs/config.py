@@ -2,31 +2,87 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 from pydantic import ValidationError
 
+from ensue.cells.permission import NO_PERMISSION, CellPermission
+from ensue.cells.reference import CellReference
+from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
-from ensue.data.split import FIRST_VERSION
 from ensue.errors import ConfigError, RunError, unknown
+from ensue.escape import in_shell
+from ensue.files.atomic_folder import digest
 from ensue.files.opening import read_plain
-from ensue.runs.paths import located, portable, with_base_paths, with_cell_paths, with_paths
+from ensue.files.run_folder import RunFolder
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
-from ensue.tasks.blocks.cell_name import cell_references
+from ensue.tasks.blocks.layer_settings import cell_references, named_cells, with_loaded_cells
+from ensue.tasks.kept_cells import CellFile, Trust, file_name
 from ensue.tasks.model import Model
-from ensue.tasks.model_settings import not_watched
+from ensue.tasks.model_settings import BASED_INPUTS, INPUTS, NO_INPUTS, InputTables, not_watched
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
 from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import TrainSettings
+
+MOST_UP = 2  # folders between a run and files that are near it
+PARTS = ("train", "validation", "test", "unlabelled")
+
+
+def with_paths(data: DataSettings, change: Callable[[str], str]) -> DataSettings:
+    """Every file of every part under another path."""
+    return data.model_copy(
+        update={
+            part: [
+                BETWEEN.join(change(side) for side in sides_of(path))
+                for path in getattr(data, part)
+            ]
+            for part in PARTS
+        }
+    )
+
+
+def with_cell_paths(model: Table, change: Callable[[str], str]) -> Table:
+    """Files of cells under another path."""
+    found = {
+        key: cell.at(change(cell.file)) for key, cell in cell_references(model).items() if cell.file
+    }
+    return model.model_copy(update=found) if found else model
+
+
+def with_base_paths(base: BaseSettings, change: Callable[[str], str]) -> BaseSettings:
+    """What a run begins from under another path."""
+    return base.model_copy(update={"path": [change(path) for path in base.path]})
+
+
+def portable(path: str, folder: Path) -> str:
+    """The path as a configuration in this folder holds it."""
+    full = os.path.abspath(path)
+    relative = os.path.relpath(full, os.path.abspath(folder))
+    ups = Path(relative).parts.count("..")
+    return relative if ups <= MOST_UP and ups < len(Path(full).parts) - 1 else full
+
+
+def located(path: str, folder: Path) -> str:
+    """The file that a configuration in this folder means: where the path leads, or else the file
+    of the same name inside the folder or beside it."""
+    place = Path(os.path.normpath(Path(os.path.abspath(folder)) / path))
+    if place.exists():
+        return str(place)
+    for near in (folder, folder.parent):
+        beside = near / place.name
+        if beside.exists():
+            return os.path.abspath(beside)
+    return str(place)
+
 
 BASE = "base"  # a table that stands there only where a run begins from one
 TABLES = ("data", "text", "model", "train", BASE)
@@ -37,9 +93,9 @@ Kinds = Mapping[str, tuple[type[Table], Mapping[str, Any]]]  # with the defaults
 
 @dataclass(frozen=True)
 class RunConfig:
-    """task: its name; members: how many networks, whose mean answers; renamed: a line for each
-    key that an older version called otherwise; told: the keys of each table that were given, the
-    others being defaults. A configuration file tells all of them."""
+    """task: its name; members: how many networks, whose mean answers; told: the keys of each table
+    that were given, the others being defaults. A configuration file tells all of them. permission:
+    the files of cells that may run; a configuration that was read from a file has none."""
 
     task: str
     members: int
@@ -48,11 +104,12 @@ class RunConfig:
     model: Table
     train: TrainSettings
     base: BaseSettings = field(default_factory=lambda: BaseSettings.of({}, BASE))
-    renamed: tuple[str, ...] = field(default=(), compare=False)
+    inputs: InputTables = field(default_factory=lambda: NO_INPUTS)
     told: Told = field(default_factory=dict, compare=False)
+    permission: CellPermission = field(default=NO_PERMISSION, compare=False)
 
     @classmethod
-    def of(cls, tables: Mapping[str, Any]) -> RunConfig:
+    def of(cls, tables: Mapping[str, Any], permission: CellPermission = NO_PERMISSION) -> RunConfig:
         """From the tables of a TOML file; every problem in one message."""
         given = dict(tables)
         name, members = given.pop("task", None), given.pop("members", 1)
@@ -63,17 +120,14 @@ class RunConfig:
             wrong.append(f"members: expected a whole number ≥ 1, got {members!r}")
         kinds = tables_of(task)
         found: dict[str, Any] = {}
-        renamed: list[str] = []
         told: dict[str, frozenset[str]] = {}
         for key, (kind, defaults) in kinds.items():
             table = given.pop(key, {})
             if not isinstance(table, dict):
                 wrong.append(f"{key}: expected a table, [{key}], got {table!r}")
                 continue
-            today = kind.upgraded(table)
-            told[key] = frozenset(today)
-            renamed += _renamed_lines(kind, key, table, today)
-            values = {**defaults, **today}
+            told[key] = frozenset(table)
+            values = {**defaults, **table}
             if "watch" in defaults and (unknown_score := not_watched(task, values["watch"])):
                 wrong.append(unknown_score)
                 values["watch"] = defaults["watch"]
@@ -81,12 +135,29 @@ class RunConfig:
                 found[key] = kind.model_validate(values)
             except ValidationError as error:
                 wrong += _problems(error, kinds, key, table)
+        inputs = given.pop(INPUTS, {})
+        if not isinstance(inputs, dict):
+            wrong.append(f"{INPUTS}: expected tables, [{INPUTS}.NAME], got {inputs!r}")
+        elif {"data", "text", "model"} <= found.keys():
+            shared = {k: getattr(found[t], k) for t in ("text", "model") for k in told[t]}
+            try:
+                tables_of_inputs = task.input_tables(found["data"], inputs, shared)
+            except ConfigError as error:
+                wrong.append(str(error))
+            else:
+                found[INPUTS] = InputTables(tables_of_inputs)
+                based = BASE in found and found[BASE].path
+                wrong += [BASED_INPUTS] * bool(tables_of_inputs and based)
+                told |= {
+                    f"{INPUTS}.{name}": frozenset(inputs.get(name, ())) | shared.keys()
+                    for name in tables_of_inputs
+                }
         wrong += [_unknown_table(key, kinds) for key in given]
         wrong += _columns_of_others(task, found.get("data"))
         wrong += _unlabelled_of_others(task, found.get("data"))
         if wrong:
             raise ConfigError(listed(wrong))
-        return cls(name, members, **found, renamed=tuple(renamed), told=told)
+        return cls(name, members, **found, told=told, permission=permission)
 
     @classmethod
     def read(cls, path: Path) -> RunConfig:
@@ -97,10 +168,16 @@ class RunConfig:
             raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
 
     @classmethod
+    def of_run(cls, folder: RunFolder) -> RunConfig:
+        """The configuration of a run, which has the format of this version."""
+        folder.check_weights()
+        return cls.read(folder.config)
+
+    @classmethod
     def of_text(cls, text: bytes, path: Path) -> RunConfig:
         """The same of what the file at this path holds."""
         try:
-            config = cls.of(_of_its_version(tomllib.loads(text.decode())))
+            config = cls.of(tomllib.loads(text.decode()))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         except RecursionError:
@@ -111,12 +188,16 @@ class RunConfig:
         data, model = with_paths(config.data, find), with_cell_paths(config.model, find)
         base = with_base_paths(config.base, find)
         told = {name: frozenset(kind.model_fields) for name, (kind, _) in config.kinds().items()}
+        for name, own in config.inputs.items():
+            told[f"{INPUTS}.{name}"] = frozenset(type(own).model_fields)
         return replace(config, data=data, model=model, base=base, told=told)
 
     def tables(self) -> dict[str, Any]:
         """As TOML holds it; `of` reads it back."""
         names = [name for name in TABLES if name != BASE or self.base.path]
         tables = {name: getattr(self, name).table() for name in names}
+        if self.inputs:
+            tables[INPUTS] = self.inputs.table()
         return {"task": self.task, "members": self.members, **tables}
 
     def text_of(self, folder: Path | None = None) -> str:
@@ -134,7 +215,9 @@ class RunConfig:
         """By `table.key`."""
         tables = self.tables()
         found = {"task": tables.pop("task"), "members": tables.pop("members")}
-        return found | {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+        tables.pop(INPUTS, None)
+        found |= {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+        return found | self.inputs.flat()
 
     @property
     def description(self) -> AnyTask:
@@ -146,31 +229,42 @@ class RunConfig:
         return tables_of(self.description)
 
     def new_model(self) -> Model[Any, Any, Any]:
-        """Not fitted yet."""
+        """Not fitted yet. Files of cells run, as far as they may."""
         kind, members = self.description.model_class, self.members
-        found = kind(self.text, self.model, self.train, base=self.base, members=members)
-        found.roles = self.data.roles()
+        settings = with_loaded_cells(self.model, self.permission)
+        found = kind(self.text, settings, self.train, base=self.base, members=members)
+        found.roles, found.inputs = self.data.roles(), self.inputs
         found.told = {name: self.told.get(name, frozenset()) for name in found.told}
+        found.told_inputs = {
+            name: self.told.get(f"{INPUTS}.{name}", frozenset()) for name in self.inputs
+        }
         return found
+
+    def with_named_cells(self) -> RunConfig:
+        """The same, where a person wrote all of it: the files of its cells may run."""
+        return replace(self, permission=named_cells(self.model))
+
+    def with_trusted_cells(self, folder: RunFolder, trust: Trust) -> RunConfig:
+        """The same, read from the folder of a run, with permission for the files of its cells that
+        a person trusts; an error shows every file that would run, where not all of them may."""
+        named = {f"model.{key}": cell for key, cell in cell_references(self.model).items()}
+        files = {key: _cell_file(key, cell, folder) for key, cell in named.items() if cell.file}
+        trusted = {key: file for key, file in files.items() if trust.allows(file)}
+        if trust.files is True:  # those that the run was trained with
+            trusted = {key: file for key, file in files.items() if file.verified}
+        if len(trusted) < len(files):
+            raise _untrusted(folder, files, trust)
+        trust.check(list(files.values()), str(folder.path))
+        digests = {file.path: file.digest for file in files.values()}
+        return replace(self, permission=CellPermission.trusted(digests))
 
     def changed(self, tables: Mapping[str, Mapping[str, Any]]) -> RunConfig:
         """With these values, by table and key."""
         new: dict[str, Any] = {}
         for name, values in tables.items():
-            old: Table = getattr(self, name)
+            old: Any = getattr(self, name)
             new[name] = type(old).of({**dict(old), **values}, name)
         return replace(self, **new)
-
-
-def _of_its_version(tables: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a file, with the rules that held when files did not name them."""
-    for name, key, first in (
-        ("data", "split_version", FIRST_VERSION),
-        ("train", "ties", "earlier"),
-    ):
-        if isinstance(table := tables.get(name), dict):
-            table.setdefault(key, first)
-    return tables
 
 
 def tables_of(task: AnyTask) -> Kinds:
@@ -187,10 +281,28 @@ def tables_of(task: AnyTask) -> Kinds:
 
 def _columns_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
     """A problem where a task is told columns that it does not read."""
-    if data is None or not data.columns or "data.columns" in task.columns.values():
+    if data is None:
         return []
+    found = inputs_of_others(task, data)
+    if not data.columns or "data.columns" in task.columns.values():
+        return found
     able = sorted(name for name in TASKS if "data.columns" in TASKS[name].columns.values())
-    return [f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"]
+    told = f"data.columns: read beside a text by {' and '.join(able)}; expected [], got a list"
+    return [*found, told]
+
+
+def inputs_of_others(task: AnyTask, data: DataSettings) -> list[str]:
+    """A problem for each further input where a task reads one alone."""
+    if not data.joins or "data.image" in task.columns.values():
+        return []
+    able = sorted(name for name in TASKS if "data.image" in TASKS[name].columns.values())
+    keys = [key for key in ("image", "tree") if getattr(data, key)]
+    keys = ["text"] * isinstance(data.text, list) + keys
+    return [
+        f"data.{key}: several inputs are read together by {' and '.join(able)}; expected "
+        f"{'one column' if key == 'text' else 'none'}, got {getattr(data, key)!r}"
+        for key in keys
+    ]
 
 
 def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]:
@@ -199,16 +311,6 @@ def _unlabelled_of_others(task: AnyTask, data: DataSettings | None) -> list[str]
         return []
     able = sorted(name for name in TASKS if TASKS[name].unlabelled is not None)
     return [f"data.unlabelled: learned from by {' and '.join(able)}; expected [], got a list"]
-
-
-def _renamed_lines(
-    kind: type[Table], name: str, table: Mapping[str, Any], today: Mapping[str, Any]
-) -> list[str]:
-    return [
-        f"{name}.{key}: now called {name}.{kind.renamed[key]}"
-        for key in table
-        if key in kind.renamed and key not in today
-    ]
 
 
 def _problems(
@@ -253,12 +355,27 @@ def changed(tables: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
     found = {name: dict(own) if isinstance(own, Mapping) else own for name, own in tables.items()}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        table, _, key = name.strip().rpartition(".")
-        if not equals or (table and not isinstance(found.setdefault(table, {}), dict)):
-            raise ConfigError(
-                f"--set {setting}: expected table.key=value, such as train.rate=0.001"
-            )
-        (found[table] if table else found)[key] = _value(value.strip())
+        path, _, key = name.strip().rpartition(".")
+        wrong = ConfigError(f"--set {setting}: expected table.key=value, such as train.rate=0.001")
+        if not equals:
+            raise wrong
+        try:
+            table_at(found, path)[key] = _value(value.strip())
+        except ConfigError:
+            raise wrong from None
+    return found
+
+
+def table_at(tables: dict[str, Any], path: str) -> dict[str, Any]:
+    """The table of that name, "inputs.title" inside of another, made where it is not there;
+    ConfigError where something else is."""
+    inside = path.startswith(f"{INPUTS}.")
+    found = tables
+    for name in path.split(".", 1) if inside else filter(None, [path]):
+        inner = found.get(name, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{path}: expected a table, got {inner!r}")
+        found[name] = found = dict(inner)
     return found
 
 
@@ -269,14 +386,51 @@ def _value(text: str) -> Any:
         return text
 
 
-def refuse_cell_files(config: RunConfig, folder: Path) -> None:
-    """A configuration that was found in a folder runs no file of its own accord."""
-    for key, cell in cell_references(config.model).items():
-        there = Path(cell.file).is_file()
-        what = f"sha256 {sha256(Path(cell.file).read_bytes()).hexdigest()}" if there else "missing"
+@dataclass(frozen=True)
+class _NamedFile(CellFile):
+    """expected: the sha256 of the file that the run was trained with, "" where nothing tells;
+    begun: whether the run has been trained at all."""
+
+    expected: str = ""
+    begun: bool = False
+
+    @property
+    def verified(self) -> bool:
+        """Whether the run was trained with this file, or not at all yet."""
+        return self.expected == self.digest if self.begun else True
+
+    def line(self) -> str:
+        if self.verified:
+            return super().line()
+        if not self.expected:
+            return f"{super().line()}; the run keeps no copy of its own to compare it with"
+        return f"{super().line()}; the run was trained with sha256 {self.expected}"
+
+
+def _cell_file(key: str, cell: CellReference, folder: RunFolder) -> _NamedFile:
+    """The file that a configuration names for a cell, as it is now. A link is no copy of it."""
+    path = Path(cell.file)
+    if not path.is_file():
+        again = in_shell(f"{key}=FILE:{cell.name}")
         raise RunError(
-            f"{folder}: going on with this run would run {cell.file} ({what}), the file of its "
-            f"cell, model.{key} = {cell.name or cell}.\nNothing was run. Read that file first; to "
-            "allow it: --trust-cell, or name the cell again with the files: "
-            f"--set model.{key}={cell.file}:{cell.name}"
+            f"{folder.path}: {key}: expected the file of its cell, {cell.file}, and there is none. "
+            f"Put it back, or name the cell again with the files: --set {again}"
         )
+    copies = [own / file_name(key.removeprefix("model.")) for own in (folder.model, folder.learned)]
+    plain = [own for own in copies if own.is_file() and not own.is_symlink()]
+    expected = digest(read_plain(plain[0])) if plain else ""
+    begun = any(map(os.path.lexists, (folder.model, folder.learned, folder.checkpoints)))
+    name = cell.name or cell
+    return _NamedFile(str(path), name, path.read_bytes(), expected=expected, begun=begun)
+
+
+def _untrusted(folder: RunFolder, files: Mapping[str, CellFile], trust: Trust) -> RunError:
+    lines = "".join(f"\n  {key}: {file.line()}" for key, file in files.items())
+    digests = ",".join(dict.fromkeys(file.digest for file in files.values()))
+    named = (f"{key}={file.path}:{file.name}" for key, file in files.items())
+    again = " ".join(f"--set {in_shell(setting)}" for setting in named)
+    return RunError(
+        f"{folder.path}: going on with this run would run the files of its cells:{lines}\nNothing "
+        f"was run. Read them first; to allow them: {trust.command or 'trust'}={digests}, or name "
+        f"the cells again with the files of the training: {again}"
+    )

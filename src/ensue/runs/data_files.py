@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +11,11 @@ from ensue.data.parallel import BETWEEN, sides_of
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import Damaged, sealed, unsealed
+from ensue.files.format import FORMAT, check_format
 from ensue.files.opening import read_plain
 from ensue.files.seal import DATA, seal_in
-from ensue.runs.config import RunConfig
-from ensue.runs.paths import portable
+from ensue.runs.config import RunConfig, portable
 from ensue.training import RunFolder
-
-FORMAT = 2  # of data.json
 
 
 def data_facts(folder: RunFolder, config: RunConfig) -> bytes:
@@ -103,16 +100,15 @@ def _sealed_facts(folder: RunFolder) -> bytes | None:
         seal = seal_in(folder.model) if folder.model.is_dir() else None
     except Damaged:
         return None  # loading the model says so
-    return (seal or {}).get(DATA)
+    return None if seal is None else seal.get(DATA)
 
 
 def _digests_in(data: bytes, place: Path) -> dict[str, str]:
     try:
-        value = json.loads(data)
-        old = value.get("sha256")  # where version 0.1.0 had them
-        found = old if isinstance(old, dict) else unsealed(data, place.name)["files"]
-        return {str(path): str(digest) for path, digest in found.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Damaged):
+        facts = unsealed(data, place.name)
+        check_format(facts.get("format"), place)
+        return {str(path): str(digest) for path, digest in facts["files"].items()}
+    except (KeyError, AttributeError, Damaged):
         raise RunError(f"{place}: this is not what Ensue wrote; remove it") from None
 
 

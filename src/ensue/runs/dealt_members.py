@@ -6,9 +6,11 @@ them finished, and goes on as ever.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
+from ensue.cells.permission import CellPermission
 from ensue.errors import OptionError
 from ensue.files.opening import read_plain
 from ensue.files.seal import CONFIG, DATA
@@ -16,7 +18,7 @@ from ensue.jobs import Job, Machines, Tell, in_order, stoppable, work
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts
 from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.read_parts import read_parts
+from ensue.runs.train import read_parts
 from ensue.tasks.fitting import Fitting
 from ensue.training import Display, RunFolder
 
@@ -28,7 +30,8 @@ def members_elsewhere(
     refuse_one_network(config)
 
     def train(members: int) -> None:
-        given = {"folder": str(folder.path.resolve()), "allow": allow}
+        cells = asdict(config.permission)
+        given = {"folder": str(folder.path.resolve()), "allow": allow, "cells": cells}
         jobs = [
             Job(f"network {own + 1}", train_member, {"member": own, **given})
             for own in range(members)
@@ -67,10 +70,13 @@ class LinesTo:
 
 
 @work
-def train_member(tell: Tell, folder: str, member: int, allow: list[str]) -> dict[str, Any]:
-    """Trains, or resumes, one network of the run in this folder; 0 is the first."""
+def train_member(
+    tell: Tell, folder: str, member: int, allow: list[str], cells: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Trains, or resumes, one network of the run in this folder; 0 is the first. cells: the files
+    of cells that may run, as `CellPermission` has them."""
     place = RunFolder.lent(folder)
-    config = RunConfig.read(place.config)
+    config = replace(RunConfig.read(place.config), permission=CellPermission(**cells))
     model = config.new_model()
     model.read_base(place)
     train, held = read_parts(config, model, nobody)

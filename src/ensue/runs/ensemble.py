@@ -7,6 +7,7 @@ from typing import Any
 
 from ensue.files.atomic_folder import finite, sealed
 from ensue.files.disk import write_whole
+from ensue.files.format import FORMAT
 from ensue.files.seal import CONFIG, DATA
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts
@@ -15,7 +16,6 @@ from ensue.tasks.ensembles.model import EnsembleModel
 from ensue.tasks.saved import write_model
 from ensue.training import RunFolder
 
-FORMAT = 1  # of training.json
 HEAD = (
     "# An ensemble: model/ has all of its models; text, model and train are those of the first.\n"
 )

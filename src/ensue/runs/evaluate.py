@@ -15,7 +15,7 @@ from ensue.data.parallel import sides_of
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, EnsueError, OptionError
 from ensue.runs.card import add_evaluations
-from ensue.runs.config import RunConfig
+from ensue.runs.config import PARTS, RunConfig
 from ensue.runs.data_files import key_of, split_still_holds
 from ensue.runs.evaluations import (
     Evaluated,
@@ -25,7 +25,6 @@ from ensue.runs.evaluations import (
 )
 from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.messages import Message, Say, log, nobody, rejected_message
-from ensue.runs.paths import PARTS
 from ensue.settings import one_of
 from ensue.tasks.evaluation.openings import record_opening
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
@@ -109,7 +108,7 @@ def evaluate_in_python(
     """The same for `Run.evaluate`; warnings are logged, and what cannot be kept is an error."""
     if part not in HELD_OUT:
         raise OptionError(f"part: {one_of(HELD_OUT, part)}")
-    check_words(RunConfig.read(folder.config).description, asked, EVALUATE)
+    check_words(RunConfig.of_run(folder).description, asked, EVALUATE)
     found = evaluate_run(folder, EvaluationRequest(part, test, asked=asked, loading=how), log)
     if found.not_kept is not None:
         raise found.not_kept
@@ -177,7 +176,7 @@ def basis_of(config: RunConfig, part: str) -> dict[str, Any]:
     predicted from."""
     data, named = config.data, config.description.compared_on
     free = {*PARTS, "skip_bad"}
-    free |= {"split_seed", "split_version", "group"} if data.shares(part) is None else set()
+    free |= {"split_seed", "group"} if data.shares(part) is None else set()
     free |= {"text", "second", "features"} if data.label else set()
     left = {f"data.{key}" for key in free}
     return {

@@ -18,17 +18,16 @@ from safetensors import SafetensorError
 
 from ensue.errors import RunError
 from ensue.files.atomic_folder import MANIFEST, Damaged, digest, finite, sealed, unsealed
-from ensue.files.caps import HISTORY_FILE
 from ensue.files.disk import disk_errors, write_whole
-from ensue.files.opening import read_plain
+from ensue.files.format import FORMAT, check_format
+from ensue.files.opening import HISTORY_FILE, read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.files.seal import content_digest
 from ensue.tasks.evaluation.bootstrap import RowSums
 from ensue.tasks.evaluation.report import Evaluation
 
-FORMAT = 1
 NAMES = "names"
-TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue")
+TEXTS = ("part", "task", "model", "best_so_far", "when", "ensue", "opening")
 TABLES = ("basis", "asked", "rows")
 INTEGERS = (np.uint8, np.uint16, np.uint32, np.int64)
 
@@ -70,8 +69,7 @@ class Evaluated:
 
     @classmethod
     def of_json(cls, facts: Mapping[str, Any], kind: type[Evaluation]) -> Evaluated:
-        found = {own.name: facts[own.name] for own in fields(cls) if own.name != "opening"}
-        found["opening"] = str(facts.get("opening", ""))
+        found = {own.name: facts[own.name] for own in fields(cls)}
         found["files"] = tuple(EvaluatedFile(**own) for own in facts["files"])
         for own in found["files"]:
             _expect(str, {"path": own.path, "sha256": own.sha256})
@@ -104,11 +102,7 @@ def _entries(folder: RunFolder) -> list[dict[str, Any]]:
     """As the file has them."""
     try:
         found = unsealed(read_plain(folder.evaluation), folder.evaluation.name)
-        if found["format"] != FORMAT:
-            raise RunError(
-                f"{folder.evaluation}: expected format {FORMAT}, got {found['format']}; use the "
-                "Ensue that wrote it"
-            )
+        check_format(found["format"], folder.evaluation)
         return list(found["evaluations"])
     except FileNotFoundError:
         return []

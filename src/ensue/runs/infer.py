@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os.path import abspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ensue.data.parallel import sides_of
-from ensue.data.recognise.columns import VALUES, WRITTEN, Kind
+from ensue.data.recognise.columns import VALUES, WRITTEN, Column, Kind
 from ensue.data.settings import DataSettings
 from ensue.errors import ConfigError, DataError, EnsueError, OptionError, unknown
 from ensue.escape import in_shell
-from ensue.runs.config import RunConfig, changed
+from ensue.runs.config import (
+    RunConfig,
+    changed,
+    inputs_of_others,
+    listed,
+    with_base_paths,
+    with_cell_paths,
+    with_paths,
+)
 from ensue.runs.known_settings import known_settings, shown_value
 from ensue.runs.messages import Message
-from ensue.runs.paths import with_base_paths, with_cell_paths, with_paths
 from ensue.setting_words import Words
 from ensue.tasks import TASKS
 from ensue.tasks.questions import decided, undecided
@@ -74,21 +82,21 @@ def infer(
     config = replace(config, data=data_there, model=cells, base=base)
     split = config.description.split_line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in [*sample.notes, *hints]]
-    messages += [Message(line) for line in config.renamed]
     return Inferred(config, [*messages, *map(Message, lines), *[Message(split)] * bool(split)])
 
 
 def _decisions(sample: Sample, guess: Guess, task: str) -> list[str]:
     """A line for each thing that was found out, with what was seen. task: if nobody named it."""
     found = {key: value for key, value in guess.data.items() if not getattr(sample.data, key)}
+    columns = _columns_seen(sample, inferred=bool(task))
     lines = [
-        f"{key}: {_told(value)}{_seen(sample, value)}" for key, value in found.items() if value
+        f"{key}: {_told(value)}{_seen(columns, value)}" for key, value in found.items() if value
     ]
     if task:
         lines.append(f"task: {task} ({guess.why})")
     for table, keys in guess.tables.items():
         lines += [
-            f"{table}.{key}: {_told(value)}{_seen(sample, value)}"
+            f"{table}.{key}: {_told(value)}{_seen(columns, value)}"
             for key, value in keys.items()
             if key not in sample.settings.get(table, {})
         ]
@@ -105,7 +113,7 @@ def _series(guess: Guess) -> bool:
 
 def _not_used(sample: Sample, guess: Guess) -> list[str]:
     """The columns that are passed over; beside a text, how they are learned from as well."""
-    beside = bool(guess.data.get("text") or sample.data.text)
+    beside = bool(guess.data.get("text") or sample.data.texts)
     said = [*guess.data.values(), *guess.tables.values(), sample.data.table(), sample.settings]
     times = str(guess.tables.get("model", {}).get("time", "")).split(",")  # one in many columns
     used = str([*said, times])
@@ -121,29 +129,36 @@ def _not_used(sample: Sample, guess: Guess) -> list[str]:
     return [line]
 
 
-def _seen(sample: Sample, name: Any) -> str:
+def _columns_seen(sample: Sample, inferred: bool) -> Mapping[str, Column]:
+    """What the columns hold, where that was looked at: for every task that nobody named."""
+    looked_at = "kinds" in vars(sample) or (inferred and sample.has_rows)
+    return sample.kinds if looked_at else {}
+
+
+def _seen(columns: Mapping[str, Column], name: Any) -> str:
     """What was seen of a column that was found."""
-    if not isinstance(name, str) or "kinds" not in vars(sample) or name not in sample.kinds:
-        return ""
-    return f" ({sample.kinds[name].seen})"
+    return f" ({columns[name].seen})" if isinstance(name, str) and name in columns else ""
 
 
 def _named(sample: Sample, task: str) -> tuple[str, Guess]:
+    if wrong := inputs_of_others(TASKS[task], sample.data):
+        raise ConfigError(listed(wrong))
     return task, decided(sample, TASKS[task], TASKS[task].infer(sample))
 
 
 def _recognised(sample: Sample) -> tuple[str, Guess]:
     """The first task that is sure of the data, or the only reading that there is; an error with a
     command for each where there are several."""
-    found = [
-        (name, guess)
-        for name in TASKS
-        if (guess := sample.recognised_by(TASKS[name].recognise)) is not None
-    ]
-    for name, guess in found:
+    readings: list[tuple[str, Guess]] = []
+    joins = sample.data.joins
+    able = [name for name in TASKS if not joins or "data.image" in TASKS[name].columns.values()]
+    for name in able:
+        guess = sample.recognised_by(partial(TASKS.recognise, name))
+        if guess is None:
+            continue
         if guess.sure and not guess.others:
             return name, guess
-    readings = [(name, own) for name, guess in found for own in guess.readings]
+        readings += [(name, reading) for reading in guess.readings]
     if not readings:
         raise _nothing_recognised(sample)
     if len(readings) > 1:

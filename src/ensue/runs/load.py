@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 from ensue.cells import Cell
 from ensue.errors import RunError
 from ensue.escape import in_shell
+from ensue.files.atomic_folder import MANIFEST
 from ensue.files.attempt import failure_of
 from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, log, nobody
 from ensue.tasks import TASKS, unfinished
-from ensue.tasks.ensembles.model import EnsembleModel
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.given import openings_of
 from ensue.tasks.kept_cells import NO_TRUST, Trust
@@ -29,11 +30,13 @@ AnyModel = Model[Any, Any, Any]
 @dataclass(frozen=True)
 class Loading:
     """How a model is loaded. trust: what may be run or taken for a cell of one's own; device: where
-    it answers; best_so_far: of a run that is not finished, by its best weights."""
+    it answers; best_so_far: of a run that is not finished, by its best weights; digest: of the
+    model that is expected, "" for any."""
 
     trust: Trust = NO_TRUST
     device: str = "auto"
     best_so_far: bool = False
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def load_run(
 
 def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
     """A run's configuration, which is the one that the model follows from, and the model. say: is
-    told where the weights are from, if the run is not finished, and of a run without a seal."""
+    told where the weights are from, if the run is not finished, and of a file that was edited."""
     if not folder.config.exists():
         raise RunError(
             f"{folder.path}: there is no run here; train one: "
@@ -72,19 +75,26 @@ def open_run(folder: RunFolder, how: Loading, say: Say = nobody) -> LoadedRun:
     elif not folder.model.is_dir():
         raise not_finished(folder)
     saved = read_model(folder.model) if best is None else best.saved
+    if how.digest and saved.digest != how.digest:
+        raise RunError(
+            f"{folder.path}: expected the model that the command began with, got another: it was "
+            "trained meanwhile. Run the command again"
+        )
     text, told = sealed_config(folder, Path(saved.place), saved.seal)
     if told:
         say(Message(told, warning=True))
     config, model = RunConfig.of_text(text, folder.config), _model_of(saved, how)
-    model.roles = model.roles or config.data.roles()  # older versions did not save them
     return LoadedRun(config, model, saved.digest, best)
 
 
 def _model_of(saved: Saved, how: Loading) -> AnyModel:
     if saved.kind not in TASKS:
         raise RunError(f"{saved.place}: unknown kind of model {saved.kind!r}")
-    kind = EnsembleModel if saved.ensemble else TASKS[saved.kind].model_class
-    return kind.of_saved(saved, how.trust, how.device)
+    if saved.ensemble:
+        from ensue.tasks.ensembles.model import EnsembleModel
+
+        return EnsembleModel.of_saved(saved, how.trust, how.device)
+    return TASKS[saved.kind].model_class.of_saved(saved, how.trust, how.device)
 
 
 def not_finished(folder: RunFolder) -> RunError:
@@ -126,16 +136,16 @@ def _refuse_nothing(folder: RunFolder) -> None:
 def load(
     run: Path | str,
     *,
-    trust: bool = False,
+    trust: bool | str | Sequence[str] = False,
     cell: Cell | type[Cell] | None = None,
     device: str = "auto",
     best_so_far: bool = False,
 ) -> AnyModel:
     """The model of a run folder, or of a folder that `save` wrote, whatever its task.
 
-    A cell of one's own is never run unasked: trust runs the file that the folder keeps, cell
-    takes its place. device: where the model answers, auto, cpu or cuda. best_so_far: of a run that
-    was stopped or still goes on, the best weights until now.
+    A cell of one's own is never run unasked: trust runs the files that the folder keeps, or only
+    those with these sha256; cell takes their place. device: where the model answers, auto, cpu or
+    cuda. best_so_far: of a run that was stopped or still goes on, the best weights until now.
 
     >>> lines = ["the dog runs", "the cat sleeps"]
     >>> LanguageModel(model={"family": "ngram"}).fit(lines, lines).save("saved")
@@ -143,7 +153,8 @@ def load(
     'LanguageModel'
     """
     folder, how = RunFolder(run), Loading(Trust(trust, cell), device, best_so_far)
-    if folder.config.exists():
+    is_model = (folder.path / MANIFEST).exists()  # that of a run has a copy of config.toml
+    if folder.config.exists() and not is_model:
         found = open_run(folder, how, log)
         model, data = found.model, found.config.data
         model.openings = openings_of(folder, *data.validation, *(data.train if data.test else []))

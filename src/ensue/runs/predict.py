@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
-from ensue.tasks.answer_columns import as_row
+from ensue.tasks.answers import as_row
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.model import Model
 from ensue.tasks.rows.task import AT_ONCE, together
-from ensue.tasks.targets.answers import Abstained
 from ensue.tasks.targets.decision import ABSTAIN
+from ensue.tasks.targets.target import Abstained
 from ensue.tasks.task import NOTHING, Asked, Questions
 
 AnyModel = Model[Any, Any, Any]

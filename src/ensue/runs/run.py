@@ -11,16 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ensue.data.layout import local_time, score_text, size_text, time_text
 from ensue.data.parallel import BETWEEN, sides_of
+from ensue.drawing.layout import local_time, score_text, size_text, time_text
 from ensue.errors import EnsueError, RunError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, unsealed
 from ensue.files.attempt import failure_of
-from ensue.files.caps import HISTORY_FILE
-from ensue.files.chain import Lines
-from ensue.files.checkpoint_state import history_seen, newest_scalars, read_history
-from ensue.files.opening import read_plain
+from ensue.files.chain import Lines, history_seen, newest_scalars, read_history
+from ensue.files.format import check_format
+from ensue.files.opening import HISTORY_FILE, read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.files.seal import seal_folder, seal_in, sealed_config
 from ensue.runs.evaluations import Evaluated, current_evaluations
@@ -192,7 +191,9 @@ class Run:
         if not place.is_file() or self.folder.learned.is_dir():
             return {}
         try:
-            return unsealed(read_plain(place), place.name)
+            facts = unsealed(read_plain(place), place.name)
+            check_format(facts.get("format"), place)
+            return facts
         except (OSError, Damaged) as why:
             raise RunError(f"{self.path}: {why}; train it again") from None
 
@@ -255,7 +256,7 @@ class Run:
         part: str = "test",
         *,
         test: Sequence[Path | str] = (),
-        trust: bool = False,
+        trust: bool | str | Sequence[str] = False,
         device: str = "auto",
         **asked: Any,
     ) -> Evaluation:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ensue.data.layout import local_time, size_text, time_text
 from ensue.drawing.html import Markup, between, block, figures, heading, quiet, table
 from ensue.drawing.inline import span, sparkline
+from ensue.drawing.layout import local_time, size_text, time_text
 from ensue.runs.evaluations import Evaluated
 
 if TYPE_CHECKING:

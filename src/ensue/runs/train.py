@@ -4,44 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from itertools import count
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ensue.errors import ConfigError, RunError
+import numpy as np
+
+from ensue.data.rows import Tally
+from ensue.data.settings import DataSettings
+from ensue.data.stream import opened_once
+from ensue.errors import ConfigError, DataError, RunError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, digest, finite, remove, sealed
 from ensue.files.attempt import add_note, note_failure, restored
-from ensue.files.caps import HISTORY_FILE
-from ensue.files.disk import write_whole
-from ensue.files.opening import read_plain
-from ensue.files.seal import (
-    CONFIG,
-    DATA,
-    Seal,
-    seal_folder,
-    seal_in,
-    sealed_config,
-    unsealed_line,
-)
+from ensue.files.disk import free_name, write_whole
+from ensue.files.format import FORMAT
+from ensue.files.opening import HISTORY_FILE, read_plain
+from ensue.files.seal import CONFIG, DATA, Seal, seal_folder, seal_in, sealed_config
 from ensue.runs.card import write_card
-from ensue.runs.config import BASE, RunConfig
+from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
-from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.read_parts import drawn, read_parts, read_unlabelled
+from ensue.runs.messages import Message, Say, nobody, rejected_message
 from ensue.tasks.fitting import Fitting, holding
 from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
+from ensue.tasks.rows.unlabelled import unlabelled_in_files
 from ensue.tasks.saved import MEMBER, write_model
 from ensue.training import Outcome, RunFolder, Stopped, Watcher, processes
-from ensue.training.devices import device_of
+from ensue.training.processes import device_of
 
-FORMAT = 1  # of training.json
+# --- the parts of the files that training needs ------------------------------------------------
+
+
+def drawn(train: Any, data: DataSettings) -> Any:
+    """As many rows of the training part as are wanted, in their order."""
+    if data.train_rows is None or data.train_rows >= len(train):
+        return train
+    order = np.random.default_rng(data.split_seed).permutation(len(train))
+    return train.take(np.sort(order[: data.train_rows]))
+
+
+def read_unlabelled(
+    config: RunConfig, model: Model[Any, Any, Any], train: Any, say: Say
+) -> Any | None:
+    """Rows without labels that are learned from as well; None where there are none."""
+    bad = Tally()
+    found = unlabelled_in_files(model, config.data, train, bad.add)
+    for message in rejected_message(bad.count):
+        say(message)
+    return found
+
+
+def read_parts(config: RunConfig, model: Model[Any, Any, Any], say: Say) -> tuple[Any, Any]:
+    """What is trained on, and what is validated on."""
+    files = model.task.files(config.data, model)
+    train = drawn(files.part("train"), config.data)
+    for message in rejected_message(files.rejected):
+        say(message)
+    if len(train):
+        model.task.check(train, "training")
+    held = files.part("validation", like=train)
+    for name, part in (("train", train), ("validation", held)):
+        if not len(part):
+            what = "groups" if config.data.group else "different rows"
+            raise DataError(
+                f"{', '.join(config.data.train)}: no row falls into the {name} part: too few "
+                f"{what} to be split by their hash (equal ones stay in one part). Give more rows, "
+                "another --set data.split_seed=1, or a file with --validation"
+            )
+    return train, held
+
+
 POINTS = 5  # every fifth point of a curve is printed
 # Which columns mean what: weights that were learned from others are no answer to these.
 MEANING = tuple(
-    f"data.{key}" for key in ("text", "second", "label", "separator", "sequence", "features")
+    f"data.{key}"
+    for key in ("text", "image", "tree", "second", "label", "separator", "sequence", "features")
 )
 MOST_ALLOWED = 3  # more settings than that are another run
 OTHER_RUN = ("data.train", "data.validation", "data.unlabelled", "members")
@@ -128,13 +165,11 @@ def _began_with(folder: RunFolder, there: bytes | None, say: Say) -> bytes | Non
     """The configuration that a run began with: the sealed one, or the one that is there."""
     place = seal_folder(folder)
     try:
-        seal = None if place is None else seal_in(place)
+        seal = {} if place is None else seal_in(place)
     except Damaged as why:
         say(Message(f"{place}: {why}; it is written anew", warning=True))
         return there
-    if seal is None and there is not None:
-        say(Message(unsealed_line(folder), warning=True))
-    return (seal or {}).get(CONFIG, there)
+    return seal.get(CONFIG, there)
 
 
 def _same(folder: RunFolder, text: bytes | None, config: RunConfig) -> bool:
@@ -160,7 +195,7 @@ def _refuse_another_task(folder: RunFolder, there: RunConfig, config: RunConfig)
     if there.task != config.task:
         raise RunError(
             f"{folder.path}: this folder holds a run to {there.task}, and this command is one to "
-            f"{config.task}; name another folder: --run {in_shell(free_name(folder))}"
+            f"{config.task}; name another folder: --run {in_shell(free_name(folder.path))}"
         )
 
 
@@ -182,15 +217,8 @@ def _refused(
     return RunError(
         f"{folder.config}: {many} from {what}\n" + "\n".join(refused) + "\n"
         f"Next: {back}; for the new ones name another folder, "
-        f"--run {in_shell(free_name(folder))}{resume}"
+        f"--run {in_shell(free_name(folder.path))}{resume}"
     )
-
-
-def free_name(folder: RunFolder) -> Path:
-    """A folder beside this one that is not there yet."""
-    path = folder.path
-    names = (path.with_name(f"{path.name}-{k}") for k in count(2))
-    return next(own for own in names if not own.exists())
 
 
 # --- training ----------------------------------------------------------------------------------
@@ -228,14 +256,13 @@ def train_run(
     device_of(config.train.device)  # told before any data is read
     _refuse_ensemble(folder)
     first = processes.team().first
-    with holding(folder):
-        config = _as_begun(folder, config)
+    with holding(folder), opened_once():
         if first:
             _refuse_other_reading(folder, config, allow)
-        facts = data_facts(folder, config) if first else b""  # of the files as they are read
         model = config.new_model()
         model.read_base(folder)
         train, held = read_parts(config, model, say)
+        facts = data_facts(folder, config) if first else b""  # of the files as they were read
         config = config.changed(adapt(model, train, lambda line: say(Message(line))))
         seal = {}
         if first:
@@ -273,36 +300,6 @@ def _refuse_ensemble(folder: RunFolder) -> None:
             f"each in a folder of its own; `ensue predict {in_shell(folder.path)} FILE` asks it. "
             "Name another --run"
         )
-
-
-def _as_begun(folder: RunFolder, config: RunConfig) -> RunConfig:
-    """A run that an older version began goes on with its defaults, which may have changed since:
-    what the command does not say stands in its configuration, and rows are split as they were."""
-    if not folder.config.exists() or not folder.has_weights():
-        return config
-    try:
-        there = RunConfig.read(folder.config)
-    except ConfigError:
-        return config
-    _refuse_another_task(folder, there, config)  # before its files are read for this task
-    text = read_plain(folder.config).decode("utf-8", "replace")
-    if "split_version" not in config.told.get("data", ()):
-        config = config.changed({"data": {"split_version": there.data.split_version}})
-    tables = {
-        name: kind for name, (kind, _) in config.kinds().items() if name not in ("data", BASE)
-    }
-    keys = [key for kind in tables.values() for key in kind.model_fields]
-    if all(f"\n{key} = " in text for key in keys):
-        return config
-    kept = {
-        name: {
-            key: value
-            for key, value in dict(getattr(there, name)).items()
-            if key not in config.told.get(name, ())
-        }
-        for name in tables
-    }
-    return replace(config.changed(kept), told=there.told)
 
 
 def _write(folder: RunFolder, trained: Trained, seal: Seal, say: Say) -> None:

@@ -10,6 +10,7 @@ from ensue.errors import OptionError
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
+    from ensue.tasks.sample import Guess, Sample
     from ensue.tasks.task import Task
 
 # The most particular first: data are taken for the first task that recognises them.
@@ -28,10 +29,23 @@ ROOMS = (
 )
 
 
+# Those that are one file here, an input and a target; the others are folders.
+FILES = ("classify", "image", "match", "regress", "table", "tree")
+
+
+# Rooms whose data are recognised without loading their networks: by this function of a module here.
+RECOGNISERS = {
+    "caption": ("seq2seq.recognise", "recognised_captions"),
+    "forecast": ("forecast.tables.recognise", "recognised"),
+    "label": ("rows.recognise", "recognised_steps"),
+    "translate": ("seq2seq.recognise", "recognised_pairs"),
+}
+
+
 class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
-    """The tasks by name. A room is loaded when it is asked for: `ensue.tasks.NAME.task` has the
-    task as TASK, and `ensue.tasks.NAME.options`, which loads no torch, its words on the command
-    line as OPTIONS."""
+    """The tasks by name. A task is loaded when it is asked for: `ensue.tasks.NAME`, or
+    `ensue.tasks.NAME.task` of a folder, has it as TASK. Its words on the command line, for which
+    no torch is loaded, stand in `ensue.tasks.supervised.options`, or `ensue.tasks.NAME.options`."""
 
     def __init__(self, rooms: tuple[str, ...]) -> None:
         self._rooms = rooms
@@ -43,8 +57,18 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
             return self._added[name]
         if name not in self._rooms:
             raise KeyError(name)
-        found: Task[Any, Any, Any] = import_module(f"ensue.tasks.{name}.task").TASK
-        return found
+        place = f"ensue.tasks.{name}" if name in FILES else f"ensue.tasks.{name}.task"
+        task: Task[Any, Any, Any] = import_module(place).TASK
+        return task
+
+    def recognise(self, name: str, sample: Sample) -> Guess | None:
+        """What a task makes of the data; None where they are not for it. Its networks are loaded
+        only where they have to be."""
+        if name in self._added or name not in RECOGNISERS:
+            return self[name].recognise(sample)
+        module, function = RECOGNISERS[name]
+        guess: Guess | None = getattr(import_module(f"ensue.tasks.{module}"), function)(sample)
+        return guess
 
     def __contains__(self, name: object) -> bool:
         """Loads nothing."""
@@ -93,8 +117,12 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         """A task's own words on the command line."""
         if name in self._added:
             return self._added[name].options
-        found: tuple[Option, ...] = import_module(f"ensue.tasks.{name}.options").OPTIONS
-        return found
+        if name in FILES:
+            from ensue.tasks.supervised.options import OPTIONS
+
+            return OPTIONS[name]
+        options: tuple[Option, ...] = import_module(f"ensue.tasks.{name}.options").OPTIONS
+        return options
 
 
 def _clash(one: Option, other: Option) -> bool:

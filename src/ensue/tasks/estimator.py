@@ -57,7 +57,7 @@ class Estimator(Protocol[A_co]):
         cls,
         folder: Path | str,
         *,
-        trust: bool = False,
+        trust: bool | str | Sequence[str] = False,
         cell: Cell | type[Cell] | None = None,
         device: str = "auto",
     ) -> Self: ...

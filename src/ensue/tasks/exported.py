@@ -15,6 +15,8 @@ step below stands what it writes.
     begin                             the word and the state before a text
     stream                            the states before all that is read
     brackets                          the nodes of a tree, and the inputs of its first leaf
+    climb                             the vectors of a tree's root, by a graph that goes up it
+    input                             one of several inputs, with steps among values of its own
 
 and after the network: labels, number, chain (the best labels together), surprise (of each word),
 search (for the best text), steps ahead (in the units of the data), nodes (from the leaves of a
@@ -33,7 +35,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.subwords import UNKNOWN_PIECE, WORD, Subwords
 from ensue.data.time.dates import (
     AUTO,
     CALLED_DATE,
@@ -44,7 +45,7 @@ from ensue.data.time.dates import (
     PATTERNS,
     SECONDS,
 )
-from ensue.data.tokenise import TOKENISERS, Tokeniser
+from ensue.data.tokenise import TOKENISERS, UNKNOWN_PIECE, WORD, Subwords, Tokeniser
 from ensue.errors import OptionError
 
 Step = Mapping[str, Any]
@@ -242,6 +243,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "subwords": (
         "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
         "train with --set text.level=subwords",
+    ),
+    "linear of trees": (
+        "a linear model in the answer of trees (model.linear_share)",
+        "train with --set model.linear_share=0",
     ),
     "ensemble": (
         "an ensemble of several models",

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ensue.data.fingerprint import digest_of, rows_digest
-from ensue.data.frames.frame import NAME, Frame
-from ensue.data.frames.kinds import is_a
+from ensue.data.frames.frame import NAME, Frame, is_a
 from ensue.data.frames.origin import Origin
 from ensue.data.options import require
 from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError, unknown
 from ensue.files.run_folder import RunFolder
-from ensue.settings import Table
-from ensue.tasks.answer_columns import answer_frame
-from ensue.tasks.answers import Answers
+from ensue.tasks.answers import Answers, answer_frame
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.finite_answers import answers_of
 from ensue.tasks.options import EVALUATE, PREDICT
 from ensue.tasks.questions import decided
+from ensue.tasks.roles import Tables, told_roles
 from ensue.tasks.sample import Sample, first_rows
 
 if TYPE_CHECKING:
@@ -34,13 +32,13 @@ if TYPE_CHECKING:
     from ensue.tasks.task import AnyPart, Task
 
 P = TypeVar("P", bound="AnyPart")
-Tables = dict[str, dict[str, Any]]  # settings by table and key
 
 IN_PYTHON = "{}="
 MEND_FRAME = (
     "Fill the cells in, or leave the rows out (pandas: frame.dropna(), polars: frame.drop_nulls())."
 )
 MEND_FILE = "Fix the lines, or leave them out."
+SHOWN_ROWS = "row"  # the name of rows that come from no file
 SHOWN = 40  # characters of what was given
 
 
@@ -87,39 +85,6 @@ def _is_file(text: str) -> bool:
     return exists(text) or all(exists(side.strip()) for side in text.split(","))
 
 
-# --- roles -----------------------------------------------------------------------------------
-
-
-def told_roles(
-    task: Task[Any, Any, Any], columns: Mapping[str, Any], known: Collection[str] = ()
-) -> Tables:
-    """The settings that roles stand for: text="review" is data.text, target="a,b" the two
-    model.targets of a forecaster. known: the columns that there are."""
-    found: Tables = {}
-    for role, given in columns.items():
-        if role not in task.columns:
-            raise unknown("role of a column", role, task.columns)
-        table, _, key = task.columns[role].partition(".")
-        if key in found.get(table, {}):
-            same = [own for own in columns if task.columns[own] == f"{table}.{key}"]
-            raise OptionError(f"{'= and '.join(same)}=: they name the same column; give one")
-        kind: type[Table] = DataSettings if table == "data" else task.settings
-        several = get_origin(kind.model_fields[key].annotation) is list
-        found.setdefault(table, {})[key] = _named(role, given, known, several)
-    return found
-
-
-def _named(role: str, given: Any, known: Collection[str], several: bool) -> Any:
-    """The name of a column, or the list of several: "a,b"."""
-    if several and isinstance(given, list | tuple) and all(isinstance(n, str) for n in given):
-        return list(given)
-    if not isinstance(given, str) or not given:
-        raise OptionError(f"{role}=: expected the name of a column, got {repr(given)[:SHOWN]}")
-    if not several:
-        return given
-    return [given] if given in known else [name.strip() for name in given.split(",")]
-
-
 def _require(given: TableGiven, told: Tables) -> None:
     """The columns that were named are there."""
     if given.frame is not None:
@@ -152,6 +117,7 @@ def fit_parts_of(
     roles = told.pop("data", {})
     model.settle(told)
     model.roles = {key: value for key, value in roles.items() if value}
+    model.read_inputs(DataSettings.of({"train": [SHOWN_ROWS], **model.roles}, "data"))
     model.label_type = ""
     if given is not None and given.frame is not None and roles.get("label"):
         model.label_type = given.frame.type_of(roles["label"])
@@ -317,7 +283,8 @@ def question_roles(
 ) -> dict[str, Any]:
     """The columns that questions are read from: as fit was told, or the only one there is."""
     roles, task = _asked_roles(model, given, columns), model.task
-    keys = () if roles.get("sequence") else task.question_keys(given.origin)
+    whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
+    keys = () if whole else task.question_keys(given.origin)
     missing = [key for key in keys if not roles.get(key)]
     if not missing:
         return roles

@@ -12,9 +12,10 @@ from torch import nn
 from typing_extensions import TypeVar
 
 from ensue.cells import Cell
+from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
-from ensue.tasks.blocks.cell_name import with_loaded_cells
+from ensue.tasks.blocks.layer_settings import named_cells, with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
@@ -25,20 +26,27 @@ from ensue.tasks.fitting import (
     Fitting,
     answerable,
     holding,
+    refuse_members,
+    trained,
+    trained_again,
+    trained_member,
 )
-from ensue.tasks.given import answered, evaluated, fit_parts_of, openings_of
+from ensue.tasks.given import answered, check_words, evaluated, fit_parts_of, openings_of
 from ensue.tasks.kept_cells import (
     NO_TRUST,
     Trust,
     cell_facts,
     cell_sources,
+    check_trust,
     kept_settings,
     with_kept_cells,
 )
-from ensue.tasks.members import refuse_members, trained, trained_again, trained_member
 from ensue.tasks.model_settings import (
+    BASED_INPUTS,
+    NO_INPUTS,
     Base,
     Given,
+    InputTables,
     Settled,
     Tables,
     adapt,
@@ -50,11 +58,12 @@ from ensue.tasks.model_settings import (
     settings_of,
     told_keys,
 )
+from ensue.tasks.options import EXPLAIN
 from ensue.tasks.recipes import with_recipe
 from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import Asked, L, P, S, Task
+from ensue.tasks.task import Asked, Explains, L, P, S, Task
 from ensue.tasks.transfer.layers import begin_network, rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained
@@ -69,16 +78,18 @@ from ensue.training import (
     find_rate,
     processes,
 )
-from ensue.training.devices import device_of
 from ensue.training.display import where_somebody_looks
+from ensue.training.processes import device_of
 
+IN_ROWS = "row"  # the name of rows that come from no file
 A = TypeVar("A", default=Any)  # an answer
 
 
 class Model(Generic[S, P, L, A]):
     """A model of a task. text, model, train: settings, or tables of those that are not as
-    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). base: what its training begins
-    from, the folder of a run or model, or a table with its `path`; members: how many networks,
+    usual: Classifier(model={"cell": "GRU"}, train={"epochs": 5}). inputs: a table for each of
+    several inputs, {"title": {"hidden_size": 64}}; base: what its training begins from, the folder
+    of a run or model, or a table with its `path`; members: how many networks,
     whose mean answers; recipe: "quick", about a minute of training, or "best", hours.
 
     >>> Classifier(model={"cell": "GRU"}, members=3).model.cell
@@ -98,6 +109,7 @@ class Model(Generic[S, P, L, A]):
         model: S | Given | None = None,
         train: TrainSettings | Given | None = None,
         *,
+        inputs: Mapping[str, Given] | None = None,
         base: Base = None,
         members: int | None = None,
         recipe: str = "",
@@ -112,13 +124,17 @@ class Model(Generic[S, P, L, A]):
         (text, model, train), self.members = with_recipe(task, recipe, tables, members, based)
         watched = {"watch": task.metrics[0].name, **task.train_defaults}
         self.text: TextSettings = settings_of(TextSettings, text, task.text_defaults, "text")
-        self.model: S = with_loaded_cells(settings_of(task.settings, model, {}, "model"))
+        settings: S = settings_of(task.settings, model, {}, "model")
+        self.model: S = with_loaded_cells(settings, named_cells(settings))
         given = train.table() if isinstance(train, TrainSettings) else {**watched, **(train or {})}
         if told := not_watched(task, given["watch"]):
             raise OptionError(told)
         self.train: TrainSettings = settings_of(TrainSettings, train, watched, "train")
         self.pretrained: Pretrained | None = None  # what a training begins from
         self.told = {"text": told_keys(text), "model": told_keys(model), "train": told_keys(train)}
+        self.given_inputs: Mapping[str, Any] = dict(inputs or {})
+        self.inputs = NO_INPUTS  # settings of each of several inputs, once the columns are known
+        self.told_inputs: Mapping[str, frozenset[str]] = {}
         self.settled = Settled(self, {})
         self.curves = Curves()
         self.answered = AnsweredValidation()
@@ -185,6 +201,22 @@ class Model(Generic[S, P, L, A]):
     def beginning(self) -> Beginning | None:
         own = self.pretrained
         return None if own is None else Beginning(own, self.base.new_words)
+
+    def read_inputs(self, data: DataSettings) -> None:
+        """The settings of each of several inputs: its table, then what was given for all of them,
+        then its usual defaults."""
+        shared = {
+            key: getattr(getattr(self, table), key)
+            for table in ("text", "model")
+            for key in self.told[table]
+        }
+        tables = self.task.input_tables(data, self.given_inputs, shared)
+        if tables and self.base.path:
+            raise OptionError(BASED_INPUTS)
+        self.inputs = InputTables(tables)
+        self.told_inputs = {
+            name: frozenset(self.given_inputs.get(name, ())) | shared.keys() for name in tables
+        }
 
     def settle(self, tables: Tables) -> None:
         """Takes over settings that the data tell; the next fit begins without them."""
@@ -295,6 +327,21 @@ class Model(Generic[S, P, L, A]):
         with enough_memory():
             return evaluated(self, data, given)
 
+    def explain(self, question: Any, **asked: Any) -> Any:
+        """What the answer to one input rests on. asked: the task's own words of `explain`, such as
+        method="occlusion", baseline, label."""
+        check_words(self.task, asked, EXPLAIN)
+        return self._ability(self.task.explains, "explain").explain(self, question, asked)
+
+    def attention(self, question: Any, layer: int | None = None) -> Any:
+        """Where every head of a Transformer looks."""
+        return self._ability(self.task.heads, "attention").explain(self, question, {"layer": layer})
+
+    def _ability(self, ability: Explains | None, verb: str) -> Explains:
+        if ability is None:
+            raise OptionError(f"{verb}: a {self.task.name} model does not offer it")
+        return ability
+
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
         self.task.check(part, "test")
         names = part.names
@@ -319,12 +366,13 @@ class Model(Generic[S, P, L, A]):
         cls,
         folder: Path | str,
         *,
-        trust: bool = False,
+        trust: bool | str | Sequence[str] = False,
         cell: Cell | type[Cell] | None = None,
         device: str = "auto",
     ) -> Self:
         """A model that was saved, or that of a run by the run's folder. A cell of one's own is
-        never run unasked: trust runs the file that the folder keeps, cell takes its place.
+        never run unasked: trust runs the files that the folder keeps, or only those with these
+        sha256; cell takes their place.
         device: where it answers, auto, cpu or cuda."""
         run = RunFolder(folder)
         in_run = run.model.is_dir()
@@ -341,21 +389,35 @@ class Model(Generic[S, P, L, A]):
         return found
 
     @classmethod
+    def saved_settings(cls, saved: Saved) -> S:
+        """Those of the network, whose references to cells are inert."""
+        settings: S = cls.task.settings.of(saved.facts["model"], "model")
+        return settings
+
+    @classmethod
     def of_saved(cls, saved: Saved, trust: Trust = NO_TRUST, device: str = "auto") -> Self:
+        """trust: what may run or be taken for its cells; every file is checked before one runs."""
+        with loading(saved.place):
+            check_trust([(saved, cls.saved_settings(saved))], trust)
+        return cls.of_trusted(saved, trust, device)
+
+    @classmethod
+    def of_trusted(cls, saved: Saved, trust: Trust, device: str = "auto") -> Self:
+        """The same, once its files may run."""
         facts = saved.facts
         with loading(saved.place):
-            settings = with_kept_cells(
-                cls.task.settings.of(facts["model"], "model"),
-                facts.get("cells", {}),
-                saved.cells,
-                trust,
-                saved.place,
-            )
+            settings = with_kept_cells(cls.saved_settings(saved), saved, trust)
             base = facts.get("base")
             found = cls(
-                facts["text"], settings, facts["train"], base=base, members=facts["members"]
+                facts["text"],
+                settings,
+                facts["train"],
+                inputs=facts.get("inputs"),
+                base=base,
+                members=facts["members"],
             )
             found.roles, found.label_type = saved.roles, saved.label_type
+            found.read_inputs(DataSettings.of({"train": [IN_ROWS], **found.roles}, "roles"))
             found._learned = cls.task.unpack(saved, found)
             count = None if cls.task.is_solved(found.model) else found.members
             found.networks = networks_of(saved, lambda: cls.task.build(found), count)
@@ -368,6 +430,7 @@ class Model(Generic[S, P, L, A]):
             "model": kept_settings(self.model).table(),
             "train": self.train.table(),
             "members": self.members,
+            **({"inputs": self.inputs.table()} if self.inputs else {}),
             **({"base": self.base.table()} if self.base.path else {}),
             **({"cells": cells} if (cells := cell_facts(self.model)) else {}),
             **({"roles": dict(self.roles)} if self.roles else {}),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from ensue.cells.permission import NO_PERMISSION
 from ensue.errors import OptionError
 from ensue.setting_words import WORDS
 from ensue.settings import Table, one_of, unknown_key
-from ensue.tasks.blocks.cell_name import with_loaded_cells
+from ensue.tasks.blocks.layer_settings import with_loaded_cells
 from ensue.tasks.fitting import Fitting
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.settings import TextSettings
@@ -26,6 +27,48 @@ Given = Mapping[str, Any]
 Base = str | Path | Sequence[str | Path] | Given | BaseSettings | None  # of a training
 Tables = Mapping[str, Given]  # settings by table and key
 TABLES = ("text", "model", "train")
+INPUTS = "inputs"
+
+
+class InputTables(Mapping[str, Table]):
+    """The settings of each of several inputs by its name, [inputs.NAME], in their order."""
+
+    model_fields: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = dict(tables)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Table], where: str) -> InputTables:
+        return cls(values)
+
+    def __getitem__(self, name: str) -> Table:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def table(self) -> dict[str, Any]:
+        """As TOML can hold it."""
+        return {name: table.table() for name, table in self._tables.items()}
+
+    def flat(self) -> dict[str, Any]:
+        """By `inputs.name.key`."""
+        return {
+            f"{INPUTS}.{name}.{key}": value
+            for name, own in self.table().items()
+            for key, value in own.items()
+        }
+
+
+NO_INPUTS = InputTables({})
+BASED_INPUTS = (
+    "base: expected none with several inputs, which begin from fresh weights; leave it out, or "
+    "read one text alone"
+)
 
 
 def settings_of(kind: type[Any], given: Any, defaults: Given, where: str) -> Any:
@@ -97,7 +140,8 @@ def config_of(model: Model[Any, Any, Any]) -> dict[str, Any]:
     """Every setting by `table.key`."""
     names = (*TABLES, "base") if model.base.path else TABLES
     tables = {name: getattr(model, name).table() for name in names}
-    return {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+    found = {f"{t}.{k}": v for t, own in tables.items() for k, v in own.items()}
+    return {**found, **model.inputs.flat()}
 
 
 def run_settings(
@@ -109,31 +153,23 @@ def run_settings(
     for key, cell in cell_facts(model.model).items():
         found[f"model.{key}"] = f"{cell['name']}@{cell['equations']}"
     found.pop("base.path", None)  # what it holds counts, base.digest, not where it is
-    return RunSettings(found, lambda config: _upgraded(config, model.task.settings), layers)
-
-
-def _upgraded(config: Given, kind: type[Table]) -> dict[str, Any]:
-    """A configuration by `table.key` under the keys of this version."""
-    begin = "model."
-    old = {k.removeprefix(begin): v for k, v in config.items() if k.startswith(begin)}
-    rest = {k: v for k, v in config.items() if not k.startswith(begin)}
-    return rest | {f"{begin}{k}": v for k, v in kind.upgraded(old).items()}
+    return RunSettings(found, layers)
 
 
 class Settled:
     """Settings that a fit has taken from its data or its columns, in place of those before."""
 
     def __init__(self, model: Model[Any, Any, Any], tables: Tables) -> None:
-        self._before: dict[str, Table] = {}
+        self._before: dict[str, Any] = {}
         self.take(model, tables)
 
     def take(self, model: Model[Any, Any, Any], tables: Tables) -> None:
         """Also these."""
         for name, changed in tables.items():
-            old: Table = getattr(model, name)
+            old: Any = getattr(model, name)
             self._before.setdefault(name, old)
             new = type(old).of({**dict(old), **changed}, name)
-            setattr(model, name, with_loaded_cells(new))
+            setattr(model, name, with_loaded_cells(new, NO_PERMISSION))
 
     def undo(self, model: Model[Any, Any, Any]) -> None:
         for name, before in self._before.items():
@@ -147,7 +183,7 @@ def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Ta
     tables: dict[str, Given] = {
         name: new
         for name, own in recipe.tables.items()
-        if (new := {key: value for key, value in own.items() if key not in model.told[name]})
+        if (new := {k: value for k, value in own.items() if k not in model.told.get(name, ())})
     }
     for name, own in taken_over(model, len(train)).items():
         tables[name] = {**tables.get(name, {}), **own}

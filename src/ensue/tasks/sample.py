@@ -22,9 +22,9 @@ from ensue.data.recognise.columns import (
     Kind,
     column_of,
     is_identifier_name,
+    unnamed_columns,
 )
 from ensue.data.recognise.format import format_of
-from ensue.data.recognise.header import unnamed_columns
 from ensue.data.recognise.marked_numbers import decimal_of, mark_of, plain_number
 from ensue.data.roles import (
     TEXTS,
@@ -88,13 +88,27 @@ class Sample:
             raise self._found
         return self._found
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are any that can be read."""
+        return not isinstance(self._found, DataError)
+
     @cached_property
     def _found(self) -> list[Row] | DataError:
         """Read once, also where there are none."""
         data = self.data
-        named = [data.text, data.second, data.label, data.group, data.sequence, *data.features]
+        named = [
+            *data.texts,
+            data.image,
+            data.tree,
+            data.second,
+            data.label,
+            data.group,
+            data.sequence,
+            *data.features,
+        ]
         used = tuple(name for name in named if name)
-        plain = dict.fromkeys(("text", "second", "label", "group", "sequence"), "")
+        plain = dict.fromkeys(("text", "image", "tree", "second", "label", "group", "sequence"), "")
         alone = data.model_copy(update={**plain, "features": [], "columns": []})
         options = alone.read_options(others=True)
         options = replace(options, used=used)
@@ -110,7 +124,7 @@ class Sample:
         data = self.data
         if "decimal" in data.model_fields_set or data.separator == ",":
             return None
-        texts = {data.text, data.second}
+        texts = {*data.texts, data.second}
         found = {
             name: value
             for name in columns_of(rows)
@@ -183,7 +197,7 @@ class Sample:
         """The text and the label, given or found; where one is unknown, and the first line of the
         file may be a row, the error says so."""
         try:
-            return guess_roles(self.rows, self.data.text or None, self.data.label or None)
+            return guess_roles(self.rows, self.data.text_column or None, self.data.label or None)
         except DataError as error:
             raise DataError("\n".join([str(error), *self.header_lines()])) from None
 
@@ -191,7 +205,7 @@ class Sample:
         """Whether a text that nobody named may be one column of a table among others: it is short,
         and there are several columns to learn from beside it."""
         column = self.kinds.get(text)
-        if self.data.text or self.data.sequence or column is None or text in TEXTS:
+        if self.data.text_column or self.data.sequence or column is None or text in TEXTS:
             return False
         if column.kind not in (Kind.NAME, Kind.CATEGORY, Kind.TEXT) or column.words >= LONG:
             return False
@@ -219,11 +233,20 @@ class Sample:
     def without_header(self) -> Sample:
         """The same data with names for columns that no line names, and a note that says so; as it
         is where the first line has the names, or somebody said."""
-        if "header" in self.data.model_fields_set or isinstance(self._found, DataError):
+        if "header" in self.data.model_fields_set or not self.has_rows:
             return self
         found = unnamed_columns(self.columns, self.rows) if self._names_in_first_line() else None
         data = self.data
-        named = {data.text, data.second, data.label, data.group, data.sequence, *data.columns}
+        named = {
+            *data.texts,
+            data.image,
+            data.tree,
+            data.second,
+            data.label,
+            data.group,
+            data.sequence,
+            *data.columns,
+        }
         if found is None or not named - {""} <= {*found.names}:
             return self
         told = (
@@ -236,9 +259,9 @@ class Sample:
         """The same data with numbers such as €12.50 or 1 234,5 read as such, and a note of each
         column; an error where it is not known what a comma or a point in them is."""
         told = self.data.model_fields_set
-        if "marked" in told or not self.origin.files or isinstance(self._found, DataError):
+        if "marked" in told or not self.origin.files or not self.has_rows:
             return self
-        texts = {self.data.text, self.data.second}
+        texts = {*self.data.texts, self.data.second}
         names = [name for name in self.columns if name not in texts]
         found = {name: own for name in names if (own := mark_of(self.values(name))) is not None}
         if not found:

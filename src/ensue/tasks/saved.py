@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import safetensors.numpy
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from ensue import __version__
-from ensue.data.frames.values import TYPES
+from ensue.data.frames.frame import TYPES
 from ensue.data.settings import DataSettings
 from ensue.errors import EnsueError, RunError, no_memory, out_of_memory
 from ensue.escape import in_shell
@@ -35,12 +35,12 @@ from ensue.files.atomic_folder import (
     with_manifest,
     write_folder,
 )
-from ensue.files.seal import FILES, SEALED, UNSEALED, Seal, content_digest
-from ensue.tasks import checks
-from ensue.tasks.checks import Unfit, one_of
+from ensue.files.format import FORMAT, check_folder, check_format
+from ensue.files.seal import FILES, Seal, content_digest
+from ensue.tasks.codec import unpacked
+from ensue.tasks.declarations import OMITTED, OneOf, Range, Unfit
 from ensue.training.gradients import first_not_finite
 
-FORMAT = SEALED
 MEMBER = "member-"  # begins the names of files of a model that is one of an ensemble
 MOST_COUNTED = 10_000  # times that one of them counts
 MOST_TOLD = 300  # characters of a fault
@@ -58,13 +58,20 @@ FAULTS = (
 )
 
 
+class _Heading(NamedTuple):
+    """Of every model. ensemble: how often each of its models counts."""
+
+    label_type: Annotated[str, OneOf(("", *TYPES))] | None
+    ensemble: Annotated[tuple[Annotated[int, Range(low=1, high=MOST_COUNTED)], ...], OMITTED]
+
+
 @dataclass(frozen=True)
 class Saved:
     """facts: settings and other plain values; vocabularies and arrays by name; networks: the
     weights of each member; cells: the Python files of cells of one's own, by the settings' key;
-    seal: the files of the run that it follows from, None where it was written without; place: the
-    folder that it was read from; digest: of all of it, as it was read; ensemble: the models that
-    answer together in its place, each with how often it counts."""
+    seal: the files of the run that it follows from; place: the folder that it was read from;
+    digest: of all of it, as it was read; ensemble: the models that answer together in its place,
+    each with how often it counts; prefix: begins the names of its files, of one of an ensemble."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -72,16 +79,11 @@ class Saved:
     arrays: Mapping[str, NDArray[Any]]
     networks: Sequence[Mapping[str, Tensor]]
     cells: Mapping[str, bytes] = field(default_factory=dict)
-    seal: Seal | None = field(default_factory=dict)
+    seal: Seal = field(default_factory=dict)
     place: str = ""
     digest: str = ""
     ensemble: Sequence[tuple[int, Saved]] = ()
-
-    def part(self, name: str) -> dict[str, NDArray[Any]]:
-        """The arrays called `name.…`, by what comes after the dot."""
-        begin = f"{name}."
-        own = self.arrays.items()
-        return {key.removeprefix(begin): v for key, v in own if key.startswith(begin)}
+    prefix: str = ""
 
     @property
     def roles(self) -> Mapping[str, Any]:
@@ -93,7 +95,7 @@ class Saved:
     @property
     def label_type(self) -> str:
         """Of the labels in a data frame; "" for texts."""
-        return one_of(("", *TYPES))(self.facts.get("label_type", ""), "label_type")
+        return unpacked(_Heading, self).label_type or ""
 
 
 def write_model(folder: Path, saved: Saved) -> None:
@@ -102,7 +104,7 @@ def write_model(folder: Path, saved: Saved) -> None:
     files = _files(folder, saved)
     for number, (_, own) in enumerate(saved.ensemble, 1):
         files |= {f"{MEMBER}{number}-{name}": data for name, data in _files(folder, own).items()}
-    write_folder(folder, with_manifest(files, {"format": FORMAT}))
+    write_folder(folder, with_manifest(files, {"format": FORMAT, "ensue": __version__}))
 
 
 def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
@@ -116,7 +118,7 @@ def _files(folder: Path, saved: Saved) -> dict[str, bytes]:
         ),
     }
     files |= {f"{key}.py": source for key, source in saved.cells.items()}
-    files |= saved.seal or {}
+    files |= saved.seal
     for number, weights in enumerate(saved.networks, 1):
         if wrong := first_not_finite(weights):
             raise RunError(
@@ -138,14 +140,14 @@ def read_model(folder: Path) -> Saved:
             f"{folder}: there is no model here; train one: "
             f"`ensue train FILE --run {in_shell(folder)}`"
         )
+    check_folder(folder)  # before its layout, which another format may have otherwise
     with loading(folder):
         files = read_files(folder)
-        found = json.loads(files[MANIFEST])["format"]
-        own = _of_files(folder, files, found)
-        counts = checks.listed(checks.whole(1, MOST_COUNTED))
-        each = counts(own.facts.get("ensemble", []), "ensemble")
+        check_format(json.loads(files[MANIFEST])["format"], folder)
+        own = _of_files(folder, files)
         every = [
-            (count, _of_files(folder, _of(files, k), found)) for k, count in enumerate(each, 1)
+            (count, replace(_of_files(folder, _of(files, k)), prefix=f"{MEMBER}{k}-"))
+            for k, count in enumerate(unpacked(_Heading, own).ensemble, 1)
         ]
         return replace(own, ensemble=every, digest=content_digest(files[MANIFEST]))
 
@@ -157,14 +159,10 @@ def _of(files: Mapping[str, bytes], number: int) -> dict[str, bytes]:
     return {name.removeprefix(begin): data for name, data in found if name.startswith(begin)}
 
 
-def _of_files(folder: Path, files: Mapping[str, bytes], found: Any) -> Saved:
-    """One model. found: the format that the manifest says."""
+def _of_files(folder: Path, files: Mapping[str, bytes]) -> Saved:
+    """One model."""
     facts = json.loads(files["model.json"])
-    if found not in (UNSEALED, SEALED) or facts["format"] != found:
-        raise RunError(
-            f"{folder}: expected a model of format {FORMAT}, got {found!r} and "
-            f"{facts['format']!r} in model.json; use the Ensue that wrote it"
-        )
+    check_format(facts["format"], folder)
     own = {name: data for name, data in files.items() if not name.startswith(MEMBER)}
     count = sum(name.startswith("network-") for name in own)
     return Saved(
@@ -177,7 +175,7 @@ def _of_files(folder: Path, files: Mapping[str, bytes], found: Any) -> Saved:
             for number in range(1, count + 1)
         ],
         {name.removesuffix(".py"): data for name, data in own.items() if name.endswith(".py")},
-        {name: own[name] for name in FILES if name in own} if found == SEALED else None,
+        {name: own[name] for name in FILES if name in own},
         str(folder),
     )
 
@@ -261,7 +259,7 @@ def networks_of(saved: Saved, build: Callable[[], nn.Module], count: int | None)
     family that is solved and has one or none."""
     found, there = [], len(saved.networks)
     if there > 1 if count is None else there != count:
-        raise Unfit(f"members: expected {count or 1:,} networks, got {there:,}")
+        raise Unfit(f"expected {count or 1:,} networks, got {there:,}", "members")
     if saved.networks:
         _refuse_other_shapes(saved, build)
     for weights in saved.networks:

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from ensue.settings import OFF, Rate, Size, Table, Width
-from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.layer_settings import DROPOUT, CellSettings, EncoderSettings
+from ensue.tasks.blocks.layer_settings import DROPOUT, CellName, CellSettings, EncoderSettings
 
 
 class TextSettings(Table):
@@ -48,12 +47,8 @@ class TextSettings(Table):
     subword_count: Size = Field(8000, description="Number of subwords, with level subwords.")
 
 
-class NetworkSettings(EncoderSettings):
-    """What networks have that read a sequence of words or vectors.
-
-    >>> NetworkSettings(layers=2).cell
-    'LSTM'
-    """
+class SequenceSettings(EncoderSettings):
+    """How a network reads a sequence of words or vectors."""
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": DROPOUT}
 
@@ -68,6 +63,15 @@ class NetworkSettings(EncoderSettings):
     norm_weight: float = Field(
         0.0, ge=0, description="Weight of the norm-preserving regulariser of recurrent encoders."
     )
+
+
+class NetworkSettings(SequenceSettings):
+    """What networks have that read a sequence of words or vectors.
+
+    >>> NetworkSettings(layers=2).cell
+    'LSTM'
+    """
+
     batch_tokens: Size = Field(16000, description="Most tokens of a batch, padding counted.")
     batch_rows: Annotated[Size | None, OFF] = Field(32, description="Most rows of a batch.")
 

@@ -15,20 +15,21 @@ from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import by_share
-from ensue.errors import DataError
+from ensue.errors import ConfigError, DataError
 from ensue.metrics.table import Metric
 from ensue.settings import Table
 from ensue.tasks.abilities import NOTHING as NOTHING
 from ensue.tasks.abilities import Asked as Asked
 from ensue.tasks.abilities import Averages as Averages
+from ensue.tasks.abilities import Counts, Fills, Generates
 from ensue.tasks.abilities import Deals as Deals
 from ensue.tasks.abilities import Draws as Draws
 from ensue.tasks.abilities import Explains as Explains
 from ensue.tasks.abilities import Explanation as Explanation
 from ensue.tasks.abilities import Unlabelled as Unlabelled
+from ensue.tasks.codec import Packed, packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, Rounding, refuse
-from ensue.tasks.generation import Counts, Fills, Generates
 from ensue.tasks.options import Option
 from ensue.tasks.recipes import usual_recipes
 from ensue.tasks.sample import Guess, Sample
@@ -88,15 +89,6 @@ class Questions(Generic[P]):
 
     part: P
     shown: Sequence[Any] | None = None
-
-
-@dataclass(frozen=True)
-class Packed:
-    """What was learned, as files hold it: plain values, vocabularies, arrays."""
-
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    vocabularies: Mapping[str, Any] = field(default_factory=dict)
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -170,6 +162,7 @@ class Task(ABC, Generic[S, P, L]):
     counts: ClassVar[Counts | None] = None
     transfers: ClassVar[Transfers] = Refuses()  # its encoder, to other models and from them
 
+    learned_class: type[L]
     model_class: type[Model[S, P, L]]  # its public name; set by the class that names this task
 
     @property
@@ -203,6 +196,19 @@ class Task(ABC, Generic[S, P, L]):
     def moves_with_files(self, data: DataSettings) -> bool:
         """Whether a row's part depends on its place in the file, not on its content."""
         return False
+
+    def input_tables(
+        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> Mapping[str, Table]:
+        """The settings of each of several inputs, by its name; {} of one alone. given: the tables
+        [inputs.NAME]; shared: keys of [text] and [model] that were given."""
+        if given:
+            raise ConfigError(
+                "inputs: expected no tables of inputs where one is read alone, got "
+                f"{', '.join(f'[inputs.{name}]' for name in given)}; several are named by a list "
+                "in data.text, by data.image or data.tree"
+            )
+        return {}
 
     # ------------------------------------------------------------- read
     @abstractmethod
@@ -364,13 +370,13 @@ class Task(ABC, Generic[S, P, L]):
         """Evaluation against gold labels."""
 
     # ------------------------------------------------------------- kept
-    @abstractmethod
     def pack(self, learned: L) -> Packed:
         """As files hold it."""
+        return packed(learned)
 
-    @abstractmethod
     def unpack(self, saved: Saved, model: Model[S, P, L]) -> L:
         """The inverse of `pack`."""
+        return unpacked(self.learned_class, saved, settings=model.model)
 
     # ------------------------------------------------------------- taken elsewhere
     def exported(self, model: Model[S, P, L]) -> Exported:

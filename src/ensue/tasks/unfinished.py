@@ -12,7 +12,7 @@ from torch import Tensor
 from ensue.errors import RunError
 from ensue.escape import in_shell
 from ensue.files.atomic_folder import Damaged, canonical, digest, remove
-from ensue.files.checkpoint_state import history_seen, present, read_history
+from ensue.files.chain import history_seen, present, read_history
 from ensue.tasks.saved import Saved, loading, read_model, write_model
 from ensue.training import Began, Row, RunFolder, checkpoint
 from ensue.training.checkpoint import Checkpoint

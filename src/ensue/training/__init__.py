@@ -4,9 +4,8 @@ from ensue.files.run_folder import RunFolder
 from ensue.signals import Stopped
 from ensue.training.display import Display
 from ensue.training.facts import RunSettings
-from ensue.training.finder import RateCurve, find_rate
-from ensue.training.layer_rates import ALL_LEARN, LayerGroup, LayerRates
-from ensue.training.loop import train
+from ensue.training.loop import RateCurve, find_rate, train
+from ensue.training.optimiser import ALL_LEARN, LayerGroup, LayerRates
 from ensue.training.progress import Progress
 from ensue.training.rows import (
     Began,

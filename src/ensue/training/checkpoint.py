@@ -32,11 +32,11 @@ from ensue.files.atomic_folder import (
     with_manifest,
     write_folder,
 )
-from ensue.files.checkpoint_state import STATE, present
+from ensue.files.chain import STATE, present
 from ensue.files.disk import CHECKPOINTS_STAND, advice, disk_errors
+from ensue.files.format import FORMAT, check_folder, check_format
 from ensue.training.gradients import first_not_finite
 
-FORMAT = 1
 KEPT = 2  # besides the best
 DAMAGED = "damaged"
 
@@ -136,11 +136,11 @@ def _prune(folder: Path, best: int | None) -> None:
 
 
 def read(place: Path) -> Checkpoint:
-    """Reads one whose every byte is as written; else Damaged."""
+    """Reads one whose every byte is as written; else Damaged. RunError where it has the format of
+    another version: nothing is damaged then."""
+    check_folder(place)
     files = read_files(place)
-    found = json.loads(files[MANIFEST]).get("format")
-    if found != FORMAT:
-        raise Damaged(f"{MANIFEST} has format {found}, expected {FORMAT}")
+    check_format(json.loads(files[MANIFEST]).get("format"), place)
     try:
         state = json.loads(files[STATE])
         scalars, facts = dict(state["scalars"]), dict(state["facts"])

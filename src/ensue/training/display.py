@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TextIO
 
-from ensue.data.layout import clock
+from ensue.drawing.layout import clock
 from ensue.escape import printable_lines
 from ensue.training.rows import (
     Began,

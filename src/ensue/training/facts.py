@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,27 +13,23 @@ import torch
 from ensue import __version__
 from ensue.engine.machine import machine_facts
 from ensue.errors import RunError, unknown
-from ensue.training.devices import device_of_weights
-from ensue.training.layer_rates import ALL_LEARN, LayerRates
-from ensue.training.processes import Team
+from ensue.training.optimiser import ALL_LEARN, LayerRates
+from ensue.training.processes import Team, device_of_weights
 from ensue.training.settings import WITHOUT_EFFECT, TrainSettings
 from ensue.training.trainee import Fingerprinted, Source, Trainee, Validation
 
-MACHINE = ("engine", "compiler", "flags", "cpu")
 # A change of these is told and accepted: the results differ in their last bits only.
-NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", *MACHINE)
+NOT_BIT_EXACT = ("threads", "processes", "device", "ensue", "engine", "compiler", "flags", "cpu")
 # Where files are is not what they hold, which `data`, `validation` and `base.digest` tell.
 PATHS = ("data.train", "data.validation", "data.test", "data.unlabelled", "base.path")
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """values: the whole configuration by `table.key`, which must not change within a run;
-    upgraded: the same of a run that an older version began, under the keys of this one; layers:
+    """values: the whole configuration by `table.key`, which must not change within a run; layers:
     those that by these settings have a rate of their own, or learn later."""
 
     values: Mapping[str, Any]
-    upgraded: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     layers: LayerRates = ALL_LEARN
 
     @classmethod
@@ -75,10 +71,7 @@ def facts(
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
     """What has changed, each as `was …, now …`; the keys of the configuration one by one. A run
     that another version began is compared in the settings that both versions have."""
-    if "device" in now:
-        was = {"device": "cpu", **was}  # 0.1.0 knew no other
-    unknown_then = {name for name in MACHINE if "engine" not in was}  # to 0.1.0
-    names = [name for name in _names(was, now) if name not in {*PATHS, *unknown_then}]
+    names = [name for name in _names(was, now) if name not in PATHS]
     if was.get("ensue") != now.get("ensue"):
         known = was.get("config", {}).keys() ^ now.get("config", {}).keys()
         names = [name for name in names if name not in known]

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ensue.errors import TrainingError
-from ensue.training.devices import device_of_weights, moved
 from ensue.training.optimiser import decays
+from ensue.training.processes import device_of_weights, moved
 from ensue.training.settings import TrainSettings
 from ensue.training.trainee import Carried, Source, Trainee
 

@@ -7,22 +7,21 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ensue.errors import ConfigError, TrainingError
-from ensue.training import gradients, processes, schedule
-from ensue.training.averaging import copy_of, in_place
-from ensue.training.devices import device_of_weights, moved
-from ensue.training.layer_rates import ALL_LEARN, LayerRates
-from ensue.training.progress import Progress
-from ensue.training.randomness import EVALUATION, seeded
+from ensue.errors import ConfigError, OptionError, TrainingError
+from ensue.training import gradients, processes
+from ensue.training.optimiser import ALL_LEARN, LayerRates, plateau, scheduled_rate
+from ensue.training.processes import device_of_weights, moved
+from ensue.training.progress import Progress, copy_of, in_place
 from ensue.training.rows import Began, Finished, Row, Update, Validated
 from ensue.training.settings import TrainSettings
-from ensue.training.trainee import Carried, Source, Trainee, Validation
+from ensue.training.trainee import EVALUATION, Carried, Source, Trainee, Validation, seeded
 
 
 class Costing(nn.Module):
@@ -116,9 +115,12 @@ class Updates:
             parameter.requires_grad_(name not in frozen or self.shared is not None)
 
     def thaw(self) -> None:
-        """Every parameter as it was before the first update."""
+        """Every parameter as it was before the first update. Those that learned are not touched: a
+        training that nobody finished is collected anywhere, within a transform of torch too, which
+        forbids it."""
         for parameter in self.trainable.values():
-            parameter.requires_grad_(True)
+            if not parameter.requires_grad:
+                parameter.requires_grad_(True)
 
     def make(self, at: Progress, rate: float) -> Update:
         """The next update: gradients, checked and clipped, then new weights; `at` moves on."""
@@ -253,7 +255,7 @@ def evaluate(
             at.best, at.best_scores = copy_of(trainee.state_dict()), scores
             at.best_update = at.update
     at.stale = 0 if improved else at.stale + 1
-    at.factor, at.waited = schedule.plateau(settings, at.factor, at.waited, improved)
+    at.factor, at.waited = plateau(settings, at.factor, at.waited, improved)
     at.due = False
     return Validated(at.update, at.epoch + (at.position > 0), scores, kept)
 
@@ -281,7 +283,7 @@ def train(
             elif reason := ended(at, settings):
                 break
             else:
-                row = updates.make(at, schedule.rate(settings, at.update, planned, at.factor))
+                row = updates.make(at, scheduled_rate(settings, at.update, planned, at.factor))
                 every = settings.check_every
                 checked = at.update % every == 0 if every else at.position == 0
                 at.due = validation is not None and (checked or bool(ended(at, settings)))
@@ -289,3 +291,59 @@ def train(
     finally:
         updates.thaw()
     yield Finished(at.update, reason)
+
+
+SMOOTH = 0.9
+TOO_HIGH = 2.0  # times the lowest cost: the search ends
+SHARE = 10.0  # the suggestion is the rate at which the cost is lowest, divided by this
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """rates tried, the cost of each update, the same smoothed, and the rate to take."""
+
+    rates: list[float]
+    costs: list[float]
+    smoothed: list[float]
+    suggestion: float
+
+
+def find_rate(
+    trainee: Trainee,
+    source: Source,
+    settings: TrainSettings,
+    low: float = 1e-6,
+    high: float = 1.0,
+    updates: int = 100,
+) -> RateCurve:
+    """Rates low·(high/low)^(k/(updates−1)), an update each, until the smoothed cost is twice its
+    lowest. Suggests a tenth of the rate at which it is lowest: beyond, the cost rises."""
+    if not 0 < low < high or updates < 2:
+        raise OptionError(
+            f"rates: expected 0 < low < high and updates ≥ 2, got low {low:g}, high {high:g}, "
+            f"updates {updates}"
+        )
+    rates: list[float] = []
+    costs: list[float] = []
+    smoothed: list[float] = []
+    with in_place(trainee, dict(trainee.state_dict())):
+        at = Progress.begin(trainee, settings)
+        steps, mean = Updates(trainee, source, settings), 0.0
+        for k in range(updates):
+            rate = low * (high / low) ** (k / (updates - 1))
+            try:
+                cost = steps.make(at, rate).cost
+            except TrainingError:
+                if not rates:
+                    raise
+                break
+            mean = SMOOTH * mean + (1 - SMOOTH) * cost
+            rates.append(rate)
+            costs.append(cost)
+            smoothed.append(mean / (1 - SMOOTH ** (k + 1)))
+            if smoothed[-1] > TOO_HIGH * min(smoothed):
+                break
+    best = smoothed.index(min(smoothed))
+    for _, parameter in trainee.named_parameters():
+        parameter.grad = None
+    return RateCurve(rates, costs, smoothed, rates[best] / SHARE)

@@ -1,20 +1,159 @@
-"""torch's optimisers with a state that is a flat table of tensors."""
+"""How weights are updated: learning rates by layer and by schedule, and torch's optimisers with a
+state that is a flat table of tensors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from ensue.errors import RunError
-from ensue.training.layer_rates import ALL_LEARN, LayerRates
-from ensue.training.torch_optimisers import SGD, Adam, AdamW
 
 if TYPE_CHECKING:
     from ensue.training.settings import TrainSettings
+
+
+# --- rates by layer --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LayerGroup:
+    """parameters: by name; share: of the learning rate; begins: after how many epochs they learn,
+    None never."""
+
+    name: str
+    parameters: frozenset[str]
+    share: float = 1.0
+    begins: float | None = 0.0
+
+    def learns(self, update: int, in_epoch: int) -> bool:
+        """Whether they learn in an update (the first is 0). in_epoch: updates of an epoch."""
+        return self.begins is not None and update >= math.ceil(self.begins * in_epoch)
+
+
+@dataclass(frozen=True)
+class LayerRates:
+    """A function of the update's number and of nothing else, so that a training which goes on from
+    a checkpoint finds every layer as it was. Parameters in no group learn at the full rate."""
+
+    groups: tuple[LayerGroup, ...] = ()
+
+    def shares(self, update: int, in_epoch: int) -> dict[str, float]:
+        """By group, what it has of the learning rate in an update; 0 where it is frozen."""
+        return {g.name: g.share * g.learns(update, in_epoch) for g in self.groups}
+
+    def group_of(self, parameter: str) -> str:
+        """The name of its group, "" where it is in none."""
+        return next((g.name for g in self.groups if parameter in g.parameters), "")
+
+    def frozen(self, shares: Mapping[str, float]) -> frozenset[str]:
+        """The parameters that do not learn at these shares."""
+        still = [g.parameters for g in self.groups if not shares[g.name]]
+        return frozenset().union(*still)
+
+
+ALL_LEARN = LayerRates()
+
+
+# --- rates by schedule -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An update after the warm-up. t: from 0 to 1, the share of the updates since the warm-up
+    that are done; factor: what plateaus have left of the rate."""
+
+    update: int
+    warmup: int
+    t: float
+    factor: float
+
+
+# The share of `train.rate`, by the value of `train.schedule`: a new one is a row here, and nothing
+# else.
+SCHEDULES: dict[str, Callable[[Moment], float]] = {
+    "constant": lambda at: 1.0,
+    "linear": lambda at: 1 - at.t,
+    "cosine": lambda at: (1 + math.cos(math.pi * at.t)) / 2,
+    "inverse-sqrt": lambda at: _inverse_sqrt(at),
+    "plateau": lambda at: at.factor,
+    "slanted": lambda at: _slanted(at.t),
+    "one-cycle": lambda at: _one_cycle(at.t),
+}
+RISE = 0.1  # share of the updates over which a slanted triangle rises
+LOW = 1 / 32  # of the rate, at both ends of it
+CYCLE_RISE = 0.3  # the same of a cycle
+CYCLE_LOW = 1 / 25  # where it begins; it ends near zero
+
+
+def _inverse_sqrt(at: Moment) -> float:
+    """√(warmup / update)."""
+    start = max(at.warmup, 1)
+    return math.sqrt(start / max(at.update + 1, start))
+
+
+def _slanted(t: float) -> float:
+    """The slanted triangle: up in a straight line to 1 over the first tenth, then down."""
+    height = t / RISE if t < RISE else (1 - t) / (1 - RISE)
+    return LOW + (1 - LOW) * height
+
+
+def _one_cycle(t: float) -> float:
+    """Up to 1 over the first three tenths and down to nearly 0, both in half a cosine."""
+    if t < CYCLE_RISE:
+        return 1 - (1 - CYCLE_LOW) * (1 + math.cos(math.pi * t / CYCLE_RISE)) / 2
+    return (1 + math.cos(math.pi * (t - CYCLE_RISE) / (1 - CYCLE_RISE))) / 2
+
+
+def scheduled_rate(
+    settings: TrainSettings, update: int, updates: int, factor: float = 1.0
+) -> float:
+    """The rate of an update (the first is 0) out of `updates`; `factor` is what plateaus have
+    left.
+
+    It grows in equal steps over `warmup` updates, then follows the schedule."""
+    warmup = settings.warmup
+    if update < warmup:
+        return settings.rate * factor * (update + 1) / warmup
+    t = min((update - warmup) / max(updates - warmup, 1), 1.0)
+    return settings.rate * SCHEDULES[settings.schedule](Moment(update, warmup, t, factor))
+
+
+def plateau(
+    settings: TrainSettings, factor: float, waited: int, improved: bool
+) -> tuple[float, int]:
+    """The factor and the evaluations waited after one more: more than `decay_patience` in a row
+    without a new best multiply the rate by `decay`, and the waiting begins anew."""
+    waited = 0 if improved else waited + 1
+    if settings.schedule == "plateau" and waited > settings.decay_patience:
+        return factor * settings.decay, 0
+    return factor, waited
+
+
+K = TypeVar("K", bound=Optimizer)
+
+
+def without_compiler(kind: type[K]) -> type[K]:
+    """The same optimiser. torch wraps these methods so that its compiler leaves them alone, and
+    imports the compiler to do so; the last wrapper also says that an update has no gradient."""
+    inside = {
+        "add_param_group": unwrap(kind.add_param_group),
+        "zero_grad": unwrap(kind.zero_grad),
+        "step": torch.no_grad()(unwrap(kind.step)),
+    }
+    return cast(type[K], type(kind.__name__, (kind,), inside))
+
+
+SGD = without_compiler(torch.optim.SGD)
+Adam = without_compiler(torch.optim.Adam)
+AdamW = without_compiler(torch.optim.AdamW)
+LBFGS = without_compiler(torch.optim.LBFGS)
 
 
 @dataclass(frozen=True)

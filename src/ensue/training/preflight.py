@@ -13,18 +13,14 @@ from torch import Tensor
 
 from ensue.engine.machine import why_no_bfloat16
 from ensue.errors import ConfigError, RunError, TrainingError, no_memory
-from ensue.files.disk import free_bytes
-from ensue.files.unfinished import sweep, unfinished
+from ensue.files.disk import free_bytes, sweep, unfinished
 from ensue.training import checkpoint, gradients
-from ensue.training.averaging import copy_of
-from ensue.training.devices import device_of_weights, moved
 from ensue.training.loop import Costing, checked_scores
 from ensue.training.optimiser import OPTIMISERS
-from ensue.training.processes import team
-from ensue.training.progress import Progress
-from ensue.training.randomness import REHEARSAL, seeded
+from ensue.training.processes import device_of_weights, moved, team
+from ensue.training.progress import Progress, copy_of
 from ensue.training.settings import TrainSettings
-from ensue.training.trainee import Sampled, Source, Trainee, Validation
+from ensue.training.trainee import REHEARSAL, Sampled, Source, Trainee, Validation, seeded
 
 SMALL_FILES = 1 << 20  # bytes: histories, manifests, vocabularies
 CHECKPOINTS = 4  # the newest two, the best, and one being written

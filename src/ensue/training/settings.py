@@ -9,9 +9,8 @@ from pydantic import Field, field_validator
 
 from ensue.metrics.table import METRICS
 from ensue.settings import OFF, Expected, NoneWord, OneOf, Table
-from ensue.training.devices import DeviceName
-from ensue.training.optimiser import OPTIMISERS
-from ensue.training.schedule import SCHEDULES
+from ensue.training.optimiser import OPTIMISERS, SCHEDULES
+from ensue.training.processes import DeviceName
 
 # These change when files are written, or where it is computed, and nothing that is learned.
 WITHOUT_EFFECT = ("checkpoint_seconds", "checkpoint_updates", "device")
@@ -73,11 +72,6 @@ class TrainSettings(Table):
     watch: Annotated[str, OneOf(lambda: METRICS)] = Field(
         "cost", description="Validation score that decides which weights are the best."
     )
-    ties: Literal["cost", "earlier"] = Field(
-        "cost",
-        description="Best weights of those with equal scores: of the lowest validation cost, or "
-        "the earlier ones.",
-    )
     averaging: Annotated[Share | None, OFF] = Field(
         None,
         description="Decay of a moving average of the weights, which then answers in their place.",
@@ -114,6 +108,6 @@ class TrainSettings(Table):
         """Whether these weights take the place of the best so far: a better watched score, or the
         same one at a lower cost; few validation rows are soon all right, long before the network
         is. Of equals in both the earlier ones stay."""
-        if best is None or self.ties == "earlier" or scores[self.watch] != best[self.watch]:
+        if best is None or scores[self.watch] != best[self.watch]:
             return self.better(scores, best)
         return scores.get("cost", 0.0) < best.get("cost", 0.0)

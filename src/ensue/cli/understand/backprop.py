@@ -16,10 +16,10 @@ from ensue.cli.app import (
     app,
     as_json_text,
     check_files,
+    grouped,
     write_file,
     write_picture,
 )
-from ensue.cli.grouped import grouped
 from ensue.cli.understand.lab import Seed
 from ensue.cli.understand.typed_numbers import numbers, whole_numbers
 from ensue.errors import OptionError
@@ -153,9 +153,8 @@ def backprop(options: BackpropOptions) -> None:
 
 
 def _network(options: BackpropOptions) -> None:
-    from ensue.study.foundations import backprop_text
     from ensue.study.foundations.backprop import NetworkWalk
-    from ensue.study.foundations.backprop_page import as_page, network_picture
+    from ensue.study.foundations.backprop_report import as_json, as_page, as_text, network_picture
 
     found = NetworkWalk(
         widths=whole_numbers("--widths", options.widths),
@@ -169,17 +168,15 @@ def _network(options: BackpropOptions) -> None:
         rate=0.5 if options.rate is None else options.rate,
         seed=options.seed,
     ).walked()
-    as_json = options.as_json
-    answer(as_json_text(backprop_text.as_json(found)) if as_json else backprop_text.as_text(found))
+    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
     _write(options, lambda: as_page(found), lambda: network_picture(found))
 
 
 def _through_time(options: BackpropOptions) -> None:
-    from ensue.study.foundations import bptt_text
-    from ensue.study.foundations.bptt_page import as_page, unrolled_picture
+    from ensue.study.foundations.bptt_report import as_json, as_page, as_text, unrolled_picture
 
     found = _walked(options)
-    answer(as_json_text(bptt_text.as_json(found)) if options.as_json else bptt_text.as_text(found))
+    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
     _write(options, lambda: as_page(found), lambda: unrolled_picture(found))
 
 
@@ -206,14 +203,12 @@ def _walked(options: BackpropOptions) -> "BpttWalk":
 def _depth(options: BackpropOptions, layers: int) -> None:
     from dataclasses import asdict
 
-    from ensue.study.foundations.backprop_page import whole_page
-    from ensue.study.foundations.depth import as_text, picture, through_depth
+    from ensue.drawing.document import as_page, as_text
+    from ensue.study.foundations.backprop import document, picture, through_depth
 
-    found = through_depth(layers, options.seed)
-    answer(as_json_text(asdict(found)) if options.as_json else as_text(found))
-    title = "δ on its way back"
-    page = f"<h1>{title}</h1><figure>{picture(found)}</figure>"
-    _write(options, lambda: whole_page(title, [page]), lambda: picture(found))
+    depth = through_depth(layers, options.seed)
+    answer(as_json_text(asdict(depth)) if options.as_json else as_text(document(depth)))
+    _write(options, lambda: as_page(document(depth)), lambda: picture(depth))
 
 
 def _write(options: BackpropOptions, page: Callable[[], str], picture: Callable[[], str]) -> None:

@@ -8,18 +8,19 @@ import typer
 
 from ensue.cli.app import (
     AsJson,
+    BestSoFar,
     Dark,
     Picture,
     answer,
     app,
     as_json_text,
     check_files,
+    grouped,
     teller,
     write_file,
     write_picture,
 )
-from ensue.cli.grouped import grouped
-from ensue.cli.learning import BestSoFar, TrustCell, trusted
+from ensue.cli.trusting import TrustCell, trusted
 from ensue.errors import OptionError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class FlowOptions:
     ] = None
     picture: Picture = None
     dark: Dark = False
-    trust_cell: TrustCell = False
+    trust_cell: TrustCell = ""
     best_so_far: BestSoFar = False
     as_json: AsJson = False
 
@@ -155,18 +156,18 @@ def flow(options: FlowOptions) -> None:
     over distance, beside its bound; where the cost's gradient arrives; gates over time; what each
     output depends on; what clipping and a regulariser change. Says what is wrong, and why.
     """
-    from ensue.diagnose.flow_page import as_page
     from ensue.diagnose.flow_picture import draw
-    from ensue.diagnose.flow_text import as_json, as_text
+    from ensue.diagnose.flow_report import as_json, document
+    from ensue.drawing.document import as_page, as_text
 
     check_files(options.html, options.picture)
     if (options.run is None) == (not options.cell):
         given = "both" if options.cell else "none"
         raise OptionError(f"flow: expected a run folder, or --cell such as GRU; got {given}")
     found = _of_cell(options) if options.run is None else _of_run(options, options.run)
-    answer(as_json_text(as_json(found)) if options.as_json else as_text(found))
+    answer(as_json_text(as_json(found)) if options.as_json else as_text(document(found)))
     if options.html is not None:
-        write_file(options.html, as_page(found))
+        write_file(options.html, as_page(document(found)))
     if options.picture is not None:
         write_picture(options.picture, draw(found), options.dark)
 

@@ -64,14 +64,13 @@ def graph(
     """
     from dataclasses import asdict
 
-    from ensue.study.foundations.expression import as_text
-    from ensue.study.foundations.expression_picture import draw
+    from ensue.study.foundations.expression_report import as_text, draw
 
     check_files(None, picture)
     found = _examined(expression, shaped_assignments("--at", at) if at else {})
     if as_json:
         second = {f"{a},{b}": value for (a, b), value in found.second.items()}
-        nodes = [asdict(own) for own in found.places]
+        nodes = [asdict(own) for own in found.nodes]
         facts = {"value": found.value, "derivatives": found.derivatives(), "second": second}
         answer(as_json_text({"expression": found.text, **facts, "nodes": nodes}))
     else:
@@ -81,16 +80,9 @@ def graph(
 
 
 def _examined(expression: str, given: Mapping[str, Any]) -> "Expression":
-    """With vectors and matrices where there are any."""
-    import ast
+    """At the values that are given; a number that is not given is 1."""
+    from ensue.study.foundations.expression import examine, of_numbers, variables
 
-    from ensue.study.foundations.expression import examine, parsed, variables
-    from ensue.study.foundations.tensor_expression import OF_VECTORS, examine_tensors
-
-    tree = ast.walk(parsed(expression))
-    shaped = any(
-        isinstance(own, ast.MatMult) or getattr(own, "id", "") in OF_VECTORS for own in tree
-    )
-    if shaped or any(isinstance(own, list) for own in given.values()):
-        return examine_tensors(expression, given)
-    return examine(expression, dict.fromkeys(variables(expression), 1.0) | dict(given))
+    if of_numbers(expression) and not any(isinstance(own, list) for own in given.values()):
+        given = dict.fromkeys(variables(expression), 1.0) | dict(given)
+    return examine(expression, given)

@@ -36,15 +36,15 @@ def lab(
     validation; random features and tuned layers; gradients through stochastic units; SGD beside
     gradient descent; early stopping. Takes some seconds. With --p and --q, the KL divergence.
     """
+    from ensue.drawing.document import as_text
     from ensue.study.foundations.lab import run_lab
-    from ensue.study.foundations.lab_picture import draw
-    from ensue.study.foundations.lab_table import as_json, as_text
+    from ensue.study.foundations.lab_report import as_json, document, draw
 
     check_files(json_file, picture)
     if p or q:
         return _diverge(p, q, json_file)
     found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
-    answer(as_text(found))
+    answer(as_text(document(found)))
     if json_file is not None:
         write_json(json_file, as_json(found))
     if picture is not None:
@@ -54,7 +54,8 @@ def lab(
 def _diverge(p: str, q: str, json_file: Path | None) -> None:
     from dataclasses import asdict
 
-    from ensue.study.foundations.lab_learning import divergence, divergence_text
+    from ensue.study.foundations.lab import divergence
+    from ensue.study.foundations.lab_report import divergence_text
 
     found = divergence(numbers("--p", p), numbers("--q", q))
     answer(divergence_text(found))

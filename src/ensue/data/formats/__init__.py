@@ -53,6 +53,15 @@ def formats() -> list[Format]:
     return [format_named(name) for name in format_names()]
 
 
+def format_of_ending(ending: str) -> str | None:
+    """The format that an ending of a file's name stands for; most formats have the name of their
+    ending, so that the others need not be loaded."""
+    name = ending.removeprefix(".")
+    if name in format_names() and ending in format_named(name).endings:
+        return name
+    return endings().get(ending)
+
+
 def endings() -> dict[str, str]:
     """The format that each ending of a file's name stands for: ".csv" is csv."""
     return {ending: own.name for own in formats() for ending in own.endings}

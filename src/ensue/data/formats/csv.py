@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from ensue.data.decode import EMPTY, Line, lines
 from ensue.data.formats.text import INNER_CR
-from ensue.data.layout import cut
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.rows import Broken, Place, Problem, Row, Tell
 from ensue.data.series import as_decimal_point
+from ensue.drawing.layout import cut
 from ensue.errors import DataError
-from ensue.files.caps import COLUMNS
+from ensue.files.opening import COLUMNS
 
 ENDINGS = (".csv",)
 HEADER = True

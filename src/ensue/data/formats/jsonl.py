@@ -12,7 +12,7 @@ from ensue.data.decode import filled, lines
 from ensue.data.options import ReadOptions
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.values import FieldReader, Unfit
-from ensue.files.caps import COLUMNS
+from ensue.files.opening import COLUMNS
 
 ENDINGS = (".jsonl", ".ndjson")
 

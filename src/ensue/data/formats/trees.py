@@ -11,7 +11,7 @@ from ensue.data.options import ReadOptions, needed_columns, require
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.trees.tree import balance, looks_like_trees, read_tree, too_long
 from ensue.data.values import Unfit
-from ensue.files.caps import TREE_LENGTH
+from ensue.files.opening import TREE_LENGTH
 
 ENDINGS = (".trees", ".tree", ".mrg", ".ptb")
 COLUMNS = ("tree", "text", "label")

@@ -2,21 +2,355 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from functools import partial
-from typing import Any
+from importlib import import_module
+from math import isnan
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ensue.data.frames.kinds import FrameKind, kind_of
-from ensue.data.frames.values import plain_values, type_of
 from ensue.data.options import ReadOptions, faults_of_names, needed_columns, require
 from ensue.data.read import shaped
 from ensue.data.rows import Place, Problem, Row, Tell
 from ensue.data.values import Unfit
 from ensue.data.values import kind_of as kind_of_value
-from ensue.errors import DataError
+from ensue.errors import DataError, MissingExtra, OptionError
+
+MISSING = ("NAType", "NaTType")  # types of pandas' own words for nothing
+MIDNIGHT = time()
+NUMBERS = "biuf"  # kinds of arrays that are vectors
+
+
+def plain_values(values: Sequence[Any]) -> list[Any]:
+    """The values of a column: texts, numbers, lists, arrays of numbers; None where there is
+    nothing, also for NaN. Dates and times are texts.
+
+    >>> plain_values([date(2024, 5, 1), None]), plain_values([1.5, float("nan")])
+    (['2024-05-01', None], [1.5, None])
+    """
+    moments = [value for value in values if _is_moment(value)]
+    if moments:
+        write = _writer(moments)
+        return [write(value) if _is_moment(value) else _plain(value) for value in values]
+    return [_plain(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return None if isnan(value) else value
+    if type(value).__name__ in MISSING:
+        return None
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind in NUMBERS else _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(own) for own in value]
+    if isinstance(value, Decimal):
+        return _plain(float(value))
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return str(value) if type(value).__name__ == "Period" else value
+
+
+# --- times ---------------------------------------------------------------------------------
+
+
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, datetime) and type(value).__name__ not in MISSING
+
+
+def _writer(moments: Sequence[datetime]) -> Callable[[datetime], str]:
+    """How the moments of a column are written: days alone where all are midnights. With a time
+    zone, those at one hour of its clock (days, weeks, months) by that clock, others in UTC: so
+    steps stay even where the clocks change."""
+    hours = {moment.time() for moment in moments}
+    if hours == {MIDNIGHT}:
+        return lambda moment: moment.date().isoformat()
+    if len(hours) == 1 or moments[0].tzinfo is None:
+        return lambda moment: moment.replace(tzinfo=None).isoformat(" ")
+    return lambda moment: moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
+
+
+def values_like(texts: Sequence[str], column: Sequence[Any]) -> list[Any]:
+    """Texts as values of the kind that a column has: the inverse of `plain_values` for numbers and
+    times.
+
+    >>> values_like(["2024-05-02"], [date(2024, 5, 1)]), values_like(["1961"], [1960])
+    ([datetime.date(2024, 5, 2)], [1961])
+    """
+    known = [value for value in column if value is not None]
+    if not known:
+        return list(texts)
+    first: Any = known[0]
+    if _is_moment(first):
+        return [_moment(text, known) for text in texts]
+    kind = type(first.item() if isinstance(first, np.generic) else first)
+    read = getattr(kind, "fromisoformat", kind if kind in (int, float) else str)
+    return [read(text) for text in texts]
+
+
+def _moment(text: str, known: Sequence[datetime]) -> datetime:
+    first = known[0]
+    found = type(first).fromisoformat(text)
+    if first.tzinfo is None:
+        return found
+    if len({moment.time() for moment in known if _is_moment(moment)}) == 1:
+        return found.replace(tzinfo=first.tzinfo)
+    return found.replace(tzinfo=UTC).astimezone(first.tzinfo)
+
+
+TYPES: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: text == "true",
+    "int": int,
+    "float": float,
+}
+
+
+def type_of(values: Sequence[Any]) -> str:
+    """The row of `TYPES` that all values of a column belong to; "" for texts and for mixed ones."""
+    types = {type(value).__name__ for value in values if value is not None}
+    return types.pop() if len(types) == 1 and types <= {*TYPES} else ""
+
+
+Columns = Mapping[str, Sequence[Any]]
+
+
+class Places(NamedTuple):
+    """How the rows of a frame are named in messages: word:number."""
+
+    word: str
+    numbers: Sequence[int]
+
+
+def is_a(data: object, library: str, name: str) -> bool:
+    """Whether a value is of a library's type, or of one that inherits from it."""
+    return any(
+        own.__name__ == name and own.__module__.partition(".")[0] == library
+        for own in type(data).__mro__
+    )
+
+
+class FrameKind(ABC):
+    """The frames of one library."""
+
+    library: ClassVar[str]
+    type_name: ClassVar[str]
+
+    def is_one(self, data: object) -> bool:
+        return is_a(data, self.library, self.type_name)
+
+    def opened(self, data: Any) -> Any:
+        """What the other methods take."""
+        return data
+
+    @abstractmethod
+    def names(self, frame: Any) -> list[str]:
+        """Those of the columns."""
+
+    @abstractmethod
+    def values(self, frame: Any, name: str) -> list[Any]:
+        """A column as Python values."""
+
+    @abstractmethod
+    def with_columns(self, frame: Any, columns: Columns) -> Any:
+        """The frame with more columns, whose names it does not have."""
+
+    @abstractmethod
+    def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
+        """Another frame of this kind. like: the columns of texts that become values such as the
+        frame has under that name."""
+
+    def places(self, frame: Any) -> Places:
+        return Places("index", range(len(frame)))
+
+    def time_index(self, frame: Any) -> str:
+        """The name of an index of times, which counts as a column; "" where there is none."""
+        return ""
+
+
+class Pandas(FrameKind):
+    library, type_name = "pandas", "DataFrame"
+
+    def names(self, frame: Any) -> list[str]:
+        return [str(name) for name in frame.columns]
+
+    def values(self, frame: Any, name: str) -> list[Any]:
+        names = self.names(frame)
+        found: list[Any] = (
+            frame.iloc[:, names.index(name)] if name in names else frame.index
+        ).tolist()
+        return found
+
+    def with_columns(self, frame: Any, columns: Columns) -> Any:
+        return frame.assign(**columns)
+
+    def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
+        found = import_module("pandas").DataFrame(dict(columns))
+        for name in like:
+            there = name in self.names(frame)
+            column = frame[name] if there else frame.index
+            found[name] = values_like(columns[name], column.tolist())
+            found[name] = found[name].astype(column.dtype)
+            if not there:
+                found = found.set_index(name).rename_axis(frame.index.name)
+        return found
+
+    def places(self, frame: Any) -> Places:
+        """By the index where it has whole numbers, else by position."""
+        if frame.index.dtype.kind in "iu":
+            return Places("index", frame.index.tolist())
+        return Places("iloc", range(len(frame)))
+
+    def time_index(self, frame: Any) -> str:
+        if not any(is_a(frame.index, "pandas", f"{kind}Index") for kind in ("Datetime", "Period")):
+            return ""
+        return str(frame.index.name or "index")
+
+
+class Polars(FrameKind):
+    library, type_name = "polars", "DataFrame"
+
+    def names(self, frame: Any) -> list[str]:
+        return list(frame.columns)
+
+    def values(self, frame: Any, name: str) -> list[Any]:
+        found: list[Any] = frame.get_column(name).to_list()
+        return found
+
+    def with_columns(self, frame: Any, columns: Columns) -> Any:
+        polars = import_module("polars")
+        return frame.with_columns([polars.Series(name, own) for name, own in columns.items()])
+
+    def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
+        polars = import_module("polars")
+        return polars.DataFrame(
+            [
+                polars.Series(name, values_like(own, self.values(frame, name)), frame.schema[name])
+                if name in like
+                else polars.Series(name, own)
+                for name, own in columns.items()
+            ]
+        )
+
+
+class ArrowTable(FrameKind):
+    library, type_name = "pyarrow", "Table"
+
+    def names(self, frame: Any) -> list[str]:
+        return list(frame.column_names)
+
+    def values(self, frame: Any, name: str) -> list[Any]:
+        found: list[Any] = frame.column(name).to_pylist()
+        return found
+
+    def with_columns(self, frame: Any, columns: Columns) -> Any:
+        array = import_module("pyarrow").array
+        for name, own in columns.items():
+            frame = frame.append_column(name, array(own))
+        return frame
+
+    def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
+        arrow = import_module("pyarrow")
+        return arrow.table(
+            {
+                name: arrow.array(
+                    values_like(own, self.values(frame, name)), frame.schema.field(name).type
+                )
+                if name in like
+                else arrow.array(own)
+                for name, own in columns.items()
+            }
+        )
+
+
+class HuggingFace(FrameKind):
+    """Data sets of the library `datasets`. Numbers that stand for classes are read as the names of
+    these."""
+
+    library, type_name = "datasets", "Dataset"
+
+    def names(self, frame: Any) -> list[str]:
+        return list(frame.column_names)
+
+    def values(self, frame: Any, name: str) -> list[Any]:
+        feature = frame.features[name]
+        found: list[Any] = frame.with_format(None)[name][:]
+        classes = getattr(feature, "names", None) or getattr(
+            getattr(feature, "feature", None), "names", None
+        )
+        return _class_names(found, classes) if classes else found
+
+    def with_columns(self, frame: Any, columns: Columns) -> Any:
+        for name, own in columns.items():
+            frame = frame.add_column(name, list(own))
+        return frame
+
+    def new(self, frame: Any, columns: Columns, like: Collection[str]) -> Any:
+        return import_module("datasets").Dataset.from_dict(
+            {
+                name: values_like(own, self.values(frame, name)) if name in like else list(own)
+                for name, own in columns.items()
+            }
+        )
+
+
+def _class_names(value: Any, classes: Sequence[str]) -> Any:
+    """The name of a class, or of each in a list; None for −1, which stands for no class."""
+    if isinstance(value, list):
+        return [_class_names(own, classes) for own in value]
+    return None if value is None or value < 0 else classes[value]
+
+
+class ArrowStream(ArrowTable):
+    """Any other frame that can be read as Arrow; answers come as a table of pyarrow."""
+
+    def is_one(self, data: object) -> bool:
+        if not hasattr(data, "__arrow_c_stream__"):
+            return False
+        return any(hasattr(data, word) for word in ("columns", "column_names", "schema"))
+
+    def opened(self, data: Any) -> Any:
+        try:
+            return import_module("pyarrow").table(data)
+        except ImportError:
+            kind = f"{type(data).__module__.partition('.')[0]} {type(data).__name__}"
+            raise MissingExtra(
+                f"{kind}: reading it needs pyarrow: pip install 'ensue[parquet]'"
+            ) from None
+
+
+KINDS: tuple[FrameKind, ...] = (Pandas(), Polars(), ArrowTable(), HuggingFace(), ArrowStream())
+
+# What looks like a frame, or holds several, and what to give instead.
+REFUSED = {
+    ("polars", "LazyFrame"): "nothing of it is computed yet; give frame.collect()",
+    ("datasets", "DatasetDict"): 'it holds several data sets; give one, such as data["train"]',
+    ("datasets", "IterableDataset"): "it can be gone through only; give a Dataset, or a list of "
+    "pairs (input, label)",
+}
+
+
+def kind_of(data: object) -> FrameKind | None:
+    """The library that a data frame is of; None for what is no frame."""
+    for (library, name), reason in REFUSED.items():
+        if is_a(data, library, name):
+            raise OptionError(f"{library} {name}: {reason}")
+    found = next((kind for kind in KINDS if kind.is_one(data)), None)
+    if found is None and hasattr(data, "columns") and hasattr(data, "__getitem__"):
+        raise OptionError(
+            f"{type(data).__module__.partition('.')[0]} {type(data).__name__}: this kind of data "
+            "frame is not known; give one of pandas or polars, an Arrow table, or rows in a list"
+        )
+    return found
+
 
 NAME = "the data frame"  # in messages
 PREDICTED = "predicted"  # begins the name of an answer where the frame has a column of that name

@@ -7,13 +7,121 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ensue.data.recognise.dates import is_date, is_moment_name, whole_dates
 from ensue.data.rows import Row
 from ensue.data.series import MISSING, is_number, number_of
+
+MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+CLOCK = r"([T ,]+\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?)?"
+SPELLINGS = tuple(
+    re.compile(f"{day}{CLOCK}", re.IGNORECASE)
+    for day in (
+        r"\d{4}-\d{1,2}-\d{1,2}",
+        r"\d{4}-\d{2}",
+        r"\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}",
+        r"\d{4}[/.]\d{1,2}([/.]\d{1,2})?",
+        rf"\d{{1,2}}[ .-]*({MONTHS})[a-z]*[ .,-]*\d{{2,4}}",
+        rf"({MONTHS})[a-z]*[ .,-]*(\d{{1,2}}(st|nd|rd|th)?[ ,]+)?\d{{2,4}}",
+        r"\d{4}[ -]?(Q[1-4]|W\d{1,2})",
+    )
+)
+MOMENT_NAME = re.compile(
+    r"(.*[_\-. ])?(date|time|datetime|timestamp|year|month|week|day|hour|period|step|t|ds)",
+    re.IGNORECASE,
+)
+LONGEST = 40  # characters
+
+
+def is_date(text: str) -> bool:
+    """
+    >>> [is_date(text) for text in ("2021-01-31", "01/31/2021", "31 Jan 2021", "3.14", "a 2021")]
+    [True, True, True, False, False]
+    """
+    text = text.strip()
+    return 5 < len(text) <= LONGEST and any(own.fullmatch(text) for own in SPELLINGS)
+
+
+def is_moment_name(name: str) -> bool:
+    """Whether a column is called a time."""
+    return MOMENT_NAME.fullmatch(name.strip()) is not None
+
+
+def whole_dates(numbers: Sequence[float]) -> bool:
+    """Whether numbers are dates such as 20210131."""
+    return all(
+        number == int(number)
+        and 1800 <= number // 10_000 <= 2200
+        and 1 <= number // 100 % 100 <= 12
+        and 1 <= number % 100 <= 31
+        for number in numbers
+    )
+
+
+FEWEST_ROWS = 5  # rows below it that tell
+RUN = 3  # names that are whole numbers one after another count columns
+PAIR = ("text", "label")
+
+
+class Unnamed(NamedTuple):
+    """names: for the columns; why: what was seen of the first line."""
+
+    names: list[str]
+    why: str
+
+
+def unnamed_columns(names: Sequence[str], rows: Sequence[Row]) -> Unnamed | None:
+    """Names for columns that have none: a name that repeats as a value of its own column, or a
+    number with decimals over numbers, is no name. None where the names may be ones, and where a
+    word stands over numbers: it can be nothing else.
+
+    >>> from ensue.data.rows import Place
+    >>> rows = [Row(Place("", k), {"Rossi": f"name{k}", "Italian": "Italian"}) for k in range(9)]
+    >>> unnamed_columns(["Rossi", "Italian"], rows)
+    Unnamed(names=['text', 'label'], why="'Italian' stands below itself, too")
+    """
+    if len(rows) < FEWEST_ROWS or len(names) < 2 or _counted(names):
+        return None
+    columns = [column_of(rows, name) for name in names]
+    below = {name: [str(row.fields.get(name, "")).strip() for row in rows] for name in names}
+    if any(_names_numbers(name, values) for name, values in below.items()):
+        return None
+    for column in columns:
+        values = below[column.name]
+        if column.kind in (*VALUES, Kind.CONSTANT) and _repeats(column, values):
+            return Unnamed(_names(columns), f"{column.name!r} stands below itself, too")
+        if column.kind is Kind.NUMBER and "." in column.name and number_of(column.name) is not None:
+            return Unnamed(_names(columns), f"{column.name!r} is a number among numbers")
+    return None
+
+
+def _counted(names: Sequence[str]) -> bool:
+    """Whether names only count columns, or years: 1, 2, 3."""
+    numbers = [number_of(name) for name in names]
+    known = [number for number in numbers if number is not None and number == int(number)]
+    return len(known) >= RUN and known == [known[0] + k for k in range(len(known))]
+
+
+def _names_numbers(name: str, values: Sequence[str]) -> bool:
+    """Whether a word stands over numbers."""
+    given = [value for value in values if value]
+    if number_of(name) is not None or not given:
+        return False
+    return all(number_of(value) is not None for value in given)
+
+
+def _repeats(column: Column, values: Sequence[str]) -> bool:
+    often = 2 * column.different <= column.count
+    return often and column.name.strip() in values
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    written = [column.kind in WRITTEN for column in columns]
+    if len(columns) == len(PAIR) and sum(written) == 1:
+        return [*(PAIR if written[0] else PAIR[::-1])]
+    return [f"column_{k}" for k in range(1, len(columns) + 1)]
 
 
 class Kind(StrEnum):

@@ -9,8 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.tasks.draws import Draws, below, uniform
-from ensue.data.tasks.task import Answers, BuiltInTask, Drawn
+from ensue.data.tasks.task import Answers, BuiltInTask, Drawn, Draws, below, uniform
 from ensue.errors import OptionError
 
 Symbols = NDArray[np.int64]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ensue.data.values import Unfit
-from ensue.files.caps import TREE_DEPTH, TREE_LENGTH
+from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 
 SYMBOL = re.compile(r"[()]|[^\s()]+")
 BRACKET = re.compile(r"[()]")

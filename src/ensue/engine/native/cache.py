@@ -27,7 +27,7 @@ from pathlib import Path
 
 from ensue import __version__
 from ensue.errors import EnsueError
-from ensue.files.caps import COMPILER_SECONDS
+from ensue.files.opening import COMPILER_SECONDS
 
 TEMPLATES = Path(__file__).parent / "cpp"
 FIXED = ("vector.hpp", "products.hpp", "kernel.hpp", "tiles.hpp")

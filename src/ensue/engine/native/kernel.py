@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, PAD, CompiledFunction
+from ensue.engine.native.call import (
+    DEFINES,
+    PAD,
+    Adjoints,
+    CompiledFunction,
+    Derivatives,
+    Wanted,
+    alone_in_a_child,
+    thread_count,
+)
 from ensue.engine.native.emission import buffers
 from ensue.engine.native.emission.buffers import (
     ADJOINTS,
@@ -22,12 +32,12 @@ from ensue.engine.native.emission.buffers import (
     Y,
 )
 from ensue.engine.native.gradients import GradientProducts, carries_of
-from ensue.engine.native.plan import Plan, make_plan
-from ensue.engine.native.shift import rows_before
-from ensue.engine.native.threads import alone_in_a_child, thread_count
-from ensue.engine.native.wanted import Adjoints, Derivatives, Wanted
+from ensue.engine.native.plan import Plan, make_plan, rows_before
 from ensue.engine.recurrence import Recurrence, Tensors
 from ensue.equations import Equations
+
+if TYPE_CHECKING:
+    from ensue.engine.native.emission.program import Program
 
 OF_STEPS = (PRODUCTS, NUMBERS_SAVED)  # a row for every step: products of x and values saved
 
@@ -38,6 +48,31 @@ class Tape:
 
     plan: Plan
     memory: dict[Buffer, Tensor]
+
+
+class TapeLayout:
+    """Which buffers a tape has, and how wide they are: known before anything is compiled.
+
+    buffers: those that cannot be made again of the inputs and outputs."""
+
+    def __init__(self, program: Program) -> None:
+        forward, read = program.forward, program.backward.reads
+        self.output_size = forward.output.width
+        self.states = {part: buffers.states(part) for part in forward.state}
+        output_part = forward.output_part
+        self.output_states = None if output_part is None else self.states[output_part]
+        self.of_steps = [buffer for buffer in OF_STEPS if buffer in forward.columns]
+        self.saved = [buffer for buffer in self.of_steps if buffer in read]
+        self.buffers = [*self.saved, *self.states.values()]
+        padded = [buffer for buffer in (*OF_STEPS, ADJOINTS) if buffer in forward.columns]
+        self.widths = {self.states[part]: node.width for part, node in forward.state.items()}
+        self.widths |= {buffer: forward.width(buffer) + PAD for buffer in padded}
+
+    def returned(self, lengths: Tensor | None) -> list[Buffer]:
+        """The buffers that an operator returns: with equal lengths its output is one of them."""
+        if lengths is not None:
+            return self.buffers
+        return [buffer for buffer in self.buffers if buffer != self.output_states]
 
 
 class Kernel:
@@ -62,30 +97,14 @@ class Kernel:
         self._flops = equations.counts().product_flops  # of a row and step
         forward = self.program.forward
         self.parts, self.output_part = list(forward.state), forward.output_part
-        self.output_size = forward.output.width
+        self.layout = TapeLayout(self.program)
         self._initial = {part: buffers.initial(part) for part in self.parts}
-        self._states = {part: buffers.states(part) for part in self.parts}
         self._final = {part: buffers.final(part) for part in self.parts}
-        self.output_states = None if self.output_part is None else self._states[self.output_part]
-        self._of_steps = [buffer for buffer in OF_STEPS if buffer in forward.columns]
-        read = self.program.backward.reads
-        self._saved = [buffer for buffer in self._of_steps if buffer in read]
-        self._unread = [buffer for buffer in self._of_steps if buffer not in read]
+        self._unread = [
+            buffer for buffer in self.layout.of_steps if buffer not in self.layout.saved
+        ]
         self._carries = {part: carries_of(self.program, part) for part in self.parts}
-        self.tape_widths = self._widths_of_tape()
         self._parameters = {name: buffers.parameter(name) for name in equations.shapes}
-
-    @property
-    def taped(self) -> list[Buffer]:
-        """The buffers of a tape that cannot be made again of the inputs and outputs."""
-        return [*self._saved, *self._states.values()]
-
-    def _widths_of_tape(self) -> dict[Buffer, int]:
-        """Columns of the buffers of a tape, with the padding between rows."""
-        forward = self.program.forward
-        states = {self._states[part]: node.width for part, node in forward.state.items()}
-        padded = [buffer for buffer in (*OF_STEPS, ADJOINTS) if buffer in forward.columns]
-        return states | {buffer: forward.width(buffer) + PAD for buffer in padded}
 
     def plan(self, steps: int, batch: int, lengths: Tensor | None, reverse: bool) -> Plan:
         threads = thread_count(batch, steps * batch * self._flops)
@@ -105,8 +124,8 @@ class Kernel:
         buffers have `capacity` rows if that is more than needed."""
         x, memory = recurrence.x, self.inputs(recurrence, plan)
         rows, packed = plan.rows, plan.index is not None
-        for buffer in self._of_steps:
-            memory[buffer] = x.new_empty(max(rows, capacity), self.tape_widths[buffer])
+        for buffer in self.layout.of_steps:
+            memory[buffer] = x.new_empty(max(rows, capacity), self.layout.widths[buffer])
         operands: dict[str | None, Tensor] = {None: memory[X]}
         for run in self.program.forward.products:
             columns = memory[PRODUCTS][:rows, run.column : run.column + run.height]
@@ -115,21 +134,21 @@ class Kernel:
                 operands[part] = rows_before(x, memory[run.operand.buffer], plan)
             torch.mm(operands[part], matrix[run.first : run.last].t(), out=columns)
         for part in self.parts:
-            states, begin = self._states[part], memory[self._initial[part]]
+            states, begin = self.layout.states[part], memory[self._initial[part]]
             if packed or part != self.output_part:
                 kept = max(rows - plan.began if packed else rows, capacity)
-                memory[states] = x.new_empty(kept, self.tape_widths[states])
+                memory[states] = x.new_empty(kept, self.layout.widths[states])
             memory[self._final[part]] = begin.clone() if packed else begin
-        shape = (plan.steps, plan.batch, self.output_size)
+        shape = (plan.steps, plan.batch, self.layout.output_size)
         y = x.new_zeros(shape) if packed else x.new_empty(shape)
-        memory[Y] = y.view(plan.steps * plan.batch, self.output_size)
-        if not packed and self.output_states is not None:
-            memory[self.output_states] = memory[Y]
+        memory[Y] = y.view(plan.steps * plan.batch, self.layout.output_size)
+        if not packed and self.layout.output_states is not None:
+            memory[self.layout.output_states] = memory[Y]
         if rows:
             self._run_forward(memory, plan, x, train)
         final = [self._final_state(memory, part, plan) for part in self.parts]
-        if not packed and self.output_states is not None:
-            del memory[self.output_states]
+        if not packed and self.layout.output_states is not None:
+            del memory[self.layout.output_states]
         del memory[Y]  # autograd keeps the output, and gives it back
         for buffer in self._unread:
             del memory[buffer]
@@ -165,7 +184,7 @@ class Kernel:
             return torch.empty_like(ended).index_copy_(0, plan.order, ended)
         if plan.steps == 0:
             return memory[self._initial[part]].clone()
-        states = memory[self._states[part]]
+        states = memory[self.layout.states[part]]
         return (states[: plan.batch] if plan.reverse else states[-plan.batch :]).clone()
 
     # ---------------------------------------------------------------- backward
@@ -198,13 +217,13 @@ class Kernel:
     ) -> None:
         """The buffers of the backward pass, beside those of the tape."""
         backward, like = self.program.backward, memory[X]
-        if self.output_states is not None and plan.index is None:
-            memory[self.output_states] = y.view(plan.rows, y.shape[2])
+        if self.layout.output_states is not None and plan.index is None:
+            memory[self.layout.output_states] = y.view(plan.rows, y.shape[2])
         d_y = y.new_zeros(y.shape) if adjoints.output is None else adjoints.output.contiguous()
         memory[D_Y] = d_y.view(plan.steps * plan.batch, y.shape[2])
         if backward.adjoints:
             over = spend and backward.overlay and PRODUCTS in memory
-            width = self.tape_widths[ADJOINTS]
+            width = self.layout.widths[ADJOINTS]
             saved = memory[PRODUCTS][: plan.rows] if over else None
             memory[ADJOINTS] = like.new_empty(plan.rows, width) if saved is None else saved
         if backward.x is not None:

@@ -13,11 +13,10 @@ from torch.autograd import forward_ad
 from ensue.cells.cell import Cell
 from ensue.engine.bptt import backpropagate
 from ensue.engine.native.cache import NoCompiler, compiler
-from ensue.engine.native.call import DEFINES
-from ensue.engine.native.kernel import Kernel
-from ensue.engine.native.operator import operate, register
+from ensue.engine.native.call import DEFINES, Adjoints, Wanted
+from ensue.engine.native.kernel import Kernel, TapeLayout
+from ensue.engine.native.operator import Makers, operate, register
 from ensue.engine.native.single_step import SingleStep
-from ensue.engine.native.wanted import Adjoints, Wanted
 from ensue.engine.recurrence import Constants, Recurrence, State
 from ensue.engine.rows import reverse_time
 
@@ -52,13 +51,18 @@ def in_forward_mode() -> bool:
 
 def why_not_native(device: torch.device, dtype: torch.dtype) -> str:
     """Why the native engine cannot run this; "" if it can."""
+    return why_no_operator(device, dtype) or _missing_compiler()
+
+
+def why_no_operator(device: torch.device, dtype: torch.dtype) -> str:
+    """Why the operator cannot stand for this in an exported graph; "" if it can."""
     if in_forward_mode():
         return "native engine: forward-mode derivatives are not offered; use engine='eager'"
     if device.type != "cpu":
         return f"native engine: x is on {device}, it runs on the CPU"
     if dtype not in DTYPES:
         return f"native engine: {dtype} is not among float32, float64, bfloat16"
-    return _missing_compiler()
+    return ""
 
 
 def kernel_for(
@@ -83,6 +87,17 @@ def _kept(
     if key not in kernels:
         kernels[key] = make(cell.equations(input_size, hidden, training), dtype)
     return kernels[key]
+
+
+def _layout_for(cell: Cell, input_size: int, hidden: int, training: bool) -> TapeLayout:
+    """The shapes of a tape of the cell, without a compiler; kept with the cell."""
+    from ensue.engine.native.emission.program import sequence_program  # only where it is needed
+
+    layouts: dict[Any, TapeLayout] = cell.__dict__.setdefault("_tape_layouts", {})
+    key = (cell.changes, input_size, hidden, training)
+    if key not in layouts:
+        layouts[key] = TapeLayout(sequence_program(cell.equations(input_size, hidden, training)))
+    return layouts[key]
 
 
 def ready_kernel(
@@ -116,7 +131,9 @@ def why_no_kernel(recurrence: Recurrence, sizes: tuple[int, int, bool]) -> str:
 
 @constant_in_graphs
 def _operator_number(cell: Cell) -> int:
-    return register(cell, functools.partial(kernel_for, cell))
+    return register(
+        cell, Makers(functools.partial(kernel_for, cell), functools.partial(_layout_for, cell))
+    )
 
 
 class _Native(torch.autograd.Function):

@@ -3,48 +3,48 @@
 Outside of them the engine is an autograd function, which is quicker to call and keeps its
 tape to itself. An operator has no such place: its tape is part of what it returns. With
 lengths the tape has room for every step, since the number of real ones is not known when
-a graph is traced.
+a graph is traced. Tracing compiles nothing: the shapes of a tape follow from the equations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ensue.cells.cell import Cell
+from ensue.engine.native.call import Adjoints, Wanted
 from ensue.engine.native.emission import buffers
-from ensue.engine.native.emission.buffers import Buffer
-from ensue.engine.native.kernel import Kernel, Tape
-from ensue.engine.native.wanted import Adjoints, Wanted
+from ensue.engine.native.kernel import Kernel, Tape, TapeLayout
 from ensue.engine.recurrence import Recurrence, State, hidden_size
 from ensue.engine.rows import check_lengths
 
-_makers: list[Callable[[int, int, bool, torch.dtype], Kernel]] = []
+
+class Makers(NamedTuple):
+    """What runs a cell, and what its tape looks like; both are made once for each size."""
+
+    kernel: Callable[[int, int, bool, torch.dtype], Kernel]
+    layout: Callable[[int, int, bool], TapeLayout]
+
+
+_makers: list[Makers] = []
 _cells: list[Cell] = []
 
 
-def register(cell: Cell, make: Callable[[int, int, bool, torch.dtype], Kernel]) -> int:
+def register(cell: Cell, makers: Makers) -> int:
     """A number for the cell: operators take numbers and tensors only."""
     for number, known in enumerate(_cells):
         if known is cell:
             return number
     _cells.append(cell)
-    _makers.append(make)
+    _makers.append(makers)
     return len(_cells) - 1
 
 
 def _kernel(cell: int, x: Tensor, hidden: int, masks: list[Tensor]) -> Kernel:
-    return _makers[cell](x.shape[2], hidden, bool(masks), x.dtype)
-
-
-def _taped(kernel: Kernel, lengths: Tensor | None) -> list[Buffer]:
-    """The part of the tape that is returned: with equal lengths the output is the tape's states."""
-    if lengths is not None:
-        return kernel.taped
-    return [buffer for buffer in kernel.taped if buffer != kernel.output_states]
+    return _makers[cell].kernel(x.shape[2], hidden, bool(masks), x.dtype)
 
 
 def _given(inputs: list[Tensor], lengths: Tensor | None, cell: int, reverse: bool) -> Recurrence:
@@ -74,7 +74,7 @@ def recurrence(
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
     given = _given([x, *state, *parameters, *masks], lengths, cell, reverse)
     y, final, tape = kernel.forward(given, plan, True, capacity=x.shape[0] * x.shape[1])
-    return [y, *final, *(tape.memory[buffer] for buffer in _taped(kernel, lengths))]
+    return [y, *final, *(tape.memory[buffer] for buffer in kernel.layout.returned(lengths))]
 
 
 @recurrence.register_fake
@@ -88,11 +88,11 @@ def _(
     hidden: int,
     reverse: bool,
 ) -> list[Tensor]:
-    kernel = _kernel(cell, x, hidden, masks)
+    layout = _makers[cell].layout(x.shape[2], hidden, bool(masks))
     rows = x.shape[0] * x.shape[1]
-    y = x.new_empty(x.shape[0], x.shape[1], kernel.output_size)
+    y = x.new_empty(x.shape[0], x.shape[1], layout.output_size)
     final = [torch.empty_like(s, memory_format=torch.contiguous_format) for s in state]
-    widths = [kernel.tape_widths[buffer] for buffer in _taped(kernel, lengths)]
+    widths = [layout.widths[buffer] for buffer in layout.returned(lengths)]
     return [y, *final, *(x.new_empty(rows, width) for width in widths)]
 
 
@@ -114,7 +114,7 @@ def recurrence_backward(
     plan = kernel.plan(x.shape[0], x.shape[1], lengths, reverse)
     y, final, tape = returned[0], returned[1 : 1 + parts], returned[1 + parts :]
     memory = kernel.inputs(given, plan)
-    memory |= dict(zip(_taped(kernel, lengths), tape, strict=True))
+    memory |= dict(zip(kernel.layout.returned(lengths), tape, strict=True))
     for part, end in zip(kernel.parts, final, strict=True):
         ended = end if plan.order is None else end.index_select(0, plan.order)
         memory[buffers.final(part)] = ended

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from ensue.engine.native.cache import loaded, template
-from ensue.engine.native.call import DEFINES
-from ensue.engine.native.threads import Threads, runtime, thread_count
+from ensue.engine.native.call import DEFINES, Threads, runtime, thread_count
 
 FLOPS = 30  # of a score, roughly: its exponential
 ROWS = 32  # a piece is a multiple of it, but for the last

@@ -14,10 +14,9 @@ from torch import Tensor
 
 from ensue.cells.cell import Cell
 from ensue.engine.native.cache import loaded
-from ensue.engine.native.call import DEFINES, Call, WorkSpace, core
+from ensue.engine.native.call import DEFINES, Call, Threads, WorkSpace, core
 from ensue.engine.native.emission import buffers
 from ensue.engine.native.emission.buffers import Buffer, X, Y
-from ensue.engine.native.threads import Threads
 from ensue.engine.recurrence import hidden_size
 from ensue.errors import OptionError, ShapeError
 

@@ -12,7 +12,7 @@ from ensue.cells import Cell
 from ensue.engine.run import run
 from ensue.errors import OptionError, ShapeError
 from ensue.export.onnx.builder import load_onnx
-from ensue.export.onnx.cells import Activation, OperatorGRU, OperatorLSTM, OperatorRNN
+from ensue.export.onnx.operators import Activation, OperatorGRU, OperatorLSTM, OperatorRNN
 from ensue.layers.recurrent import Recurrent
 
 GATES = {"RNN": "i", "GRU": "zrh", "LSTM": "iofc"}

@@ -14,23 +14,23 @@ function textField(label, text, changed, placeholder = "Type or paste a text…"
 const FIELDS = {};
 const asText = {
     title: "Text",
-    build: (place, begun) => { FIELDS.text = textField("Text", begun, show); place.append(FIELDS.text); },
-    value: () => FIELDS.text.value,
+    build: (place, begun, _, fields = FIELDS) => { fields.text = textField("Text", begun, show); place.append(fields.text); },
+    value: (fields = FIELDS) => fields.text.value,
 };
 
 const untyped = () => !FIELDS.text.value.trim();
 const asTree = {
     title: "A tree in brackets",
-    build: (place, begun) => { FIELDS.text = textField("A tree in brackets", begun, show, "A tree in brackets: (S (NP the cat) (VP sat))"); place.append(FIELDS.text); },
-    value: () => FIELDS.text.value,
+    build: (place, begun, _, fields = FIELDS) => { fields.text = textField("A tree in brackets", begun, show, "A tree in brackets: (S (NP the cat) (VP sat))"); place.append(fields.text); },
+    value: (fields = FIELDS) => fields.text.value,
     empty: untyped,
 };
 
 const asNumbers = {
     title: "Numbers, one step a line",
-    build: (place, begun) => { FIELDS.text = textField("Numbers, one step a line", begun, show, "The numbers of a step in each line: 0.5 -1.2 3"); place.append(FIELDS.text); },
+    build: (place, begun, _, fields = FIELDS) => { fields.text = textField("Numbers, one step a line", begun, show, "The numbers of a step in each line: 0.5 -1.2 3"); place.append(fields.text); },
     empty: untyped,
-    value: () => FIELDS.text.value.split("\n").filter((line) => line.trim()).map((line) => line.trim().split(/[\s,;]+/).map(Number)),
+    value: (fields = FIELDS) => fields.text.value.split("\n").filter((line) => line.trim()).map((line) => line.trim().split(/[\s,;]+/).map(Number)),
 };
 
 const QUESTIONS = {
@@ -49,13 +49,13 @@ const QUESTIONS = {
     },
     row: {
         title: "A row",
-        build: (place, begun) => {
-            const step = MODEL.before[0], given = begun ? JSON.parse(begun) : {};
+        build: (place, begun, step = MODEL.before[0], into = FIELDS) => {
+            const given = begun ? JSON.parse(begun) : {};
             const field = (name, own) => {
                 const label = made("label", "field", name);
                 own.addEventListener("input", show);
                 label.append(own);
-                FIELDS[name] = own;
+                into[name] = own;
                 return label;
             };
             const begin = ({ reads, how, mean }) => (!reads ? String(Number(mean.toPrecision(3))) : how === "scaled" ? new Date(mean * DAY).toISOString().slice(0, 10) : "");
@@ -89,15 +89,15 @@ const QUESTIONS = {
             }
             place.append(fields);
         },
-        value: () => Object.fromEntries(Object.entries(FIELDS).map(([name, own]) => [name, own.value])),
+        value: (fields = FIELDS) => Object.fromEntries(Object.entries(fields).map(([name, own]) => [name, own.value])),
     },
     picture: {
         title: "Picture: draw it, or choose a file",
-        build: (place, begun) => {
-            const [channels, height, width] = MODEL.before[0].shape, zoom = Math.max(1, Math.floor(224 / Math.max(height, width)));
+        build: (place, begun, step = MODEL.before[0], fields = FIELDS) => {
+            const [channels, height, width] = step.shape, zoom = Math.max(1, Math.floor(224 / Math.max(height, width)));
             const canvas = made("canvas", "drawing"), file = made("input"), clear = made("button", "plain", "Clear");
             const data = new Uint8ClampedArray(channels * height * width);
-            FIELDS.picture = { shape: [channels, height, width], data };
+            fields.picture = { shape: [channels, height, width], data };
             canvas.width = width * zoom;
             canvas.height = height * zoom;
             canvas.tabIndex = 0;
@@ -116,7 +116,7 @@ const QUESTIONS = {
                     }
             };
             const fill = (shape, bytes) => {
-                const step = MODEL.before[0], values = { [step.from]: { shape, data: bytes } };
+                const values = { [step.from]: { shape, data: bytes } };
                 STEPS.picture(values, step);
                 data.set(values[step.to].flat(2));
             };
@@ -134,7 +134,7 @@ const QUESTIONS = {
             canvas.addEventListener("pointerdown", draw);
             canvas.addEventListener("pointermove", draw);
             clear.type = "button";
-            clear.addEventListener("click", () => { data.fill(0); FIELDS.picture = { shape: [channels, height, width], data }; paint(); show(); });
+            clear.addEventListener("click", () => { data.fill(0); fields.picture = { shape: [channels, height, width], data }; paint(); show(); });
             file.addEventListener("change", async () => {
                 const bitmap = await createImageBitmap(file.files[0]), room = new OffscreenCanvas(bitmap.width, bitmap.height), brush = room.getContext("2d");
                 brush.drawImage(bitmap, 0, 0);
@@ -149,6 +149,25 @@ const QUESTIONS = {
             paint();
             place.append(canvas, file, clear);
         },
-        value: () => FIELDS.picture,
+        value: (fields = FIELDS) => fields.picture,
     },
+};
+
+/* Several inputs: the fields of each under its name. */
+const INPUTS = MODEL.before.filter((step, k) => step.step === "input" && MODEL.before.findIndex((own) => own.name === step.name) === k);
+QUESTIONS.input = {
+    title: "A row",
+    build: (place, begun) => {
+        const given = begun ? JSON.parse(begun) : {};
+        for (const { name, column, steps: [first] } of INPUTS) {
+            const asked = column ? given[column] : JSON.stringify(given), box = made("div", "field", column || name);
+            FIELDS[name] = {};
+            QUESTIONS[first.step].build(box, column && asked !== undefined && typeof asked !== "string" ? JSON.stringify(asked) : asked, first, FIELDS[name]);
+            place.append(box);
+        }
+    },
+    value: () => Object.assign({}, ...INPUTS.map(({ name, column, steps: [first] }) => {
+        const value = QUESTIONS[first.step].value(FIELDS[name]);
+        return column ? { [column]: value } : value;
+    })),
 };

@@ -71,10 +71,24 @@ AFTER.nodes = (found, { labels }) => {
     nodes.forEach((node, number) => {
         if (number) made = runGraph(GRAPHS.node, inputsOf(nodeValues(node, root, reads), "node"));
         node.states = Object.fromEntries(Object.entries(made).filter(([name]) => name.startsWith("state_")).map(([name, own]) => [name, [...own.data]]));
+        if (!labels) return;
         node.p = [...made.probabilities.data];
         node.answer = labels[node.p.indexOf(Math.max(...node.p))];
     });
+    if (!labels) { Object.assign(found.values, made); return; }
     found.label = root.answer;
     found.probabilities = Object.fromEntries(labels.map((name, k) => [name, root.p[k]]));
     found.tree = asBrackets(root, root, reads.inner !== null);
+};
+
+/* Before the network: from the leaves to the root, whose vectors are its inputs. */
+STEPS.climb = (values, { graph, vectors, words }) => {
+    const { root, nodes, reads } = values;
+    let made = values;
+    for (const node of nodes) {
+        made = runGraph(GRAPHS[graph], inputsOf(nodeValues(node, root, reads), graph));
+        node.states = Object.fromEntries(Object.entries(made).filter(([name]) => name.startsWith("state_")).map(([name, own]) => [name, [...own.data]]));
+    }
+    for (const name of vectors) values[name] = [...made[name].data];
+    values[words] = nodesOf(root).map((node) => node.word).filter(Boolean);
 };

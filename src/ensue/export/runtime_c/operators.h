@@ -53,7 +53,7 @@ static inline T op_matmul(R *room, const T *a, const T *b)
 static inline T op_gemm(R *room, const T *a, const T *b, const T *c, float alpha, float beta, int turn_a, int turn_b)
 {
     float *data;
-    long m = a->dims[turn_a ? 1 : 0], inner = a->dims[turn_a ? 0 : 1], n = turn_b ? b->dims[0] : b->dims[1], dims[2] = {m, n}, steps[2];
+    long m = a->dims[turn_a ? 1 : 0], inner = a->dims[turn_a ? 0 : 1], n = turn_b ? b->dims[0] : b->dims[1], dims[2] = {m, n}, steps[2] = {0, 0};
     T found = fresh(room, 2, dims, &data);
     if (room->failed) return found;
     if (c) spread(c, 2, dims, steps);

@@ -1,9 +1,16 @@
 """The computational graph of a small expression: values forward, derivatives backward.
 
+    + − * / **, functions   of numbers; of vectors and matrices feature by feature, where a single
+                            number meets any shape
+    MatMul (W @ x)          of matrices and vectors; of two vectors their dot product
+    sum, mean, softmax      of all features of a vector
+    conv(x, f, stride)      of matrices: the filter f at every place of x, not flipped
+    pad(x, n), maxpool(x, n), meanpool(x, n): n zeros around a matrix; its patches of n×n
+
 An expression is read as Python's grammar has it and made of a closed set of functions: nothing
-of it is run as code. Each node of the graph knows its value and its chain rules; the derivative
-of the result by a node is the sum of what its users send back, and is a graph itself, so that
-second derivatives come from the same walk.
+of it is run as code. Its result is one number. Each node of the graph knows its value and its chain
+rules; the derivative of the result by a node has the node's shape, and is the sum of what its users
+send back. It is a graph itself, so that second derivatives come from the same walk.
 """
 
 from __future__ import annotations
@@ -11,23 +18,30 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import avg_pool2d, conv2d, max_pool2d, pad
 
-from ensue.data.layout import aligned
 from ensue.equations import Graph, Node, below
 from ensue.equations.functions import FUNCTIONS, Function, call
 from ensue.equations.node import ONE
-from ensue.errors import EnsueError, EquationError, OptionError, unknown
+from ensue.errors import EnsueError, EquationError, OptionError, ShapeError, unknown
 
 MOST_NODES, MOST_CHARACTERS = 200, 1000
-MOST_SECOND = 3  # variables whose second derivatives are printed
+MOST_NUMBERS = 100  # of one value
+MOST_AROUND = 5  # zeros, and sizes of patches and steps
 CONSTANTS = {"pi": math.pi, "e": math.e}
+Value = float | list[Any]  # a number, a vector, or the rows of a matrix
+Given = float | Sequence[Any]  # the same, as somebody wrote it
+
+
+# --- functions of numbers, and feature by feature ------------------------------------------------
+
 # what cells have no need of, beside what they have
 FURTHER: dict[str, Function] = {
     "sin": Function(torch.sin, (lambda t, y, v: t * call("cos", v),)),
@@ -41,23 +55,375 @@ FURTHER: dict[str, Function] = {
     ),
 }
 RULES: dict[str, Function] = {**FUNCTIONS, **FURTHER}
-CALLS = (
+ELEMENTWISE = (
     "sin", "cos", "tanh", "sigmoid", "exp", "log", "sqrt", "relu", "softplus", "maximum"
 )  # fmt: skip
-ARGUMENTS = {name: 2 if name == "maximum" else 1 for name in CALLS}
+
+
+# --- functions of vectors and matrices -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Operation:
+    """value: from its arguments; back: what comes back to each, from what came to it (t), its value
+    (y) and its arguments."""
+
+    value: Callable[..., Tensor]
+    back: Callable[..., tuple[Tensor, ...]]
+
+
+def _matmul_back(t: Tensor, y: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    if a.dim() == 1 and b.dim() == 1:
+        return t * b, t * a
+    if b.dim() == 1:
+        return torch.outer(t, b), a.t() @ t
+    if a.dim() == 1:
+        return b @ t, torch.outer(a, t)
+    return t @ b.t(), a.t() @ t
+
+
+def _volume(x: Tensor) -> Tensor:
+    return x[None, None]
+
+
+def _conv(x: Tensor, f: Tensor, stride: Tensor) -> Tensor:
+    return conv2d(_volume(x), _volume(f), stride=int(stride))[0, 0]
+
+
+def _conv_back(
+    t: Tensor, y: Tensor, x: Tensor, f: Tensor, stride: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """To x the filter turned back onto each place; to f the sum of the patches that it met."""
+    to_x, to_f = torch.zeros_like(x), torch.zeros_like(f)
+    step, (rows, columns) = int(stride), f.shape
+    for i, j in product(range(t.shape[0]), range(t.shape[1])):
+        patch = (slice(i * step, i * step + rows), slice(j * step, j * step + columns))
+        to_x[patch] += t[i, j] * f
+        to_f += t[i, j] * x[patch]
+    return to_x, to_f, torch.zeros_like(stride)
+
+
+def _pad_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    around = int(n)
+    inside = (slice(around, around + x.shape[0]), slice(around, around + x.shape[1]))
+    return t[inside], torch.zeros_like(n)
+
+
+def _max_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    """Of equal numbers the first gets the derivative."""
+    _, at = max_pool2d(_volume(x), int(n), return_indices=True)
+    found = torch.zeros_like(x).flatten().scatter_add(0, at.flatten(), t.flatten())
+    return found.view_as(x), torch.zeros_like(n)
+
+
+def _mean_back(t: Tensor, y: Tensor, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
+    size, found = int(n), torch.zeros_like(x)
+    shared = t.repeat_interleave(size, 0).repeat_interleave(size, 1) / size**2
+    found[: shared.shape[0], : shared.shape[1]] = shared
+    return found, torch.zeros_like(n)
+
+
+OPERATIONS: dict[str, Operation] = {
+    "MatMul": Operation(torch.matmul, _matmul_back),
+    "sum": Operation(torch.sum, lambda t, y, v: (t * torch.ones_like(v),)),
+    "mean": Operation(torch.mean, lambda t, y, v: (t * torch.ones_like(v) / v.numel(),)),
+    "softmax": Operation(lambda v: v.softmax(-1), lambda t, y, v: (y * (t - (t * y).sum(-1)),)),
+    "conv": Operation(_conv, _conv_back),
+    "pad": Operation(lambda x, n: pad(x, [int(n)] * 4), _pad_back),
+    "maxpool": Operation(lambda x, n: max_pool2d(_volume(x), int(n))[0, 0], _max_back),
+    "meanpool": Operation(lambda x, n: avg_pool2d(_volume(x), int(n))[0, 0], _mean_back),
+}
+OF_VECTORS = ("sum", "mean", "softmax", "conv", "pad", "maxpool", "meanpool")
+OF_PATCHES = {"conv": 1, "pad": 0, "maxpool": 1, "meanpool": 1}  # the least their number may be
+BACK = "back"  # the derivative of an operation by one of its arguments: attr is both
+CALLS = (*ELEMENTWISE, *OF_VECTORS)
+ARGUMENTS = {**dict.fromkeys(CALLS, 1), **dict.fromkeys(OF_PATCHES, 2), "maximum": 2, "conv": 3}
 OPERATORS: dict[type[ast.operator], Callable[[Node, Node], Node]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+SIGNS = {"add": "+", "multiply": "×", "divide": "÷", "negative": "−", "power": "^", "sqrt": "√"}
+SIGNS_OF_OPERATORS = {ast.Add: "+", ast.Sub: "+", ast.Mult: "×", ast.Div: "÷"}
 
 
-Value = float | list[Any]  # a number, a vector, or the rows of a matrix
+def _label(node: Node) -> str:
+    if node.op == "vector":
+        return str(node.attr)
+    if node.op == BACK:
+        return f"the derivative of {node.attr[0]}"
+    return f"{node.attr:g}" if node.op == "constant" else SIGNS.get(node.op, node.op)
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+class NodeValues:
+    """Values of nodes at given values of the variables, in float64, each computed once.
+
+    An operation without a finite value is an error that names it."""
+
+    def __init__(self, variables: Mapping[str, Tensor]) -> None:
+        self.variables = variables
+        self._known: dict[Node, Tensor] = {}
+
+    def __call__(self, node: Node) -> Tensor:
+        if node not in self._known:
+            for own in below([node], stop=self._known.__contains__):
+                if own not in self._known:
+                    self._known[own] = self._finite(own, self._computed(own))
+        return self._known[node]
+
+    def _computed(self, node: Node) -> Tensor:
+        if node.op == "constant":
+            return torch.tensor(node.attr, dtype=torch.float64)
+        if node.op == "vector":
+            return self.variables[str(node.attr)]
+        arguments = [self._known[own] for own in node.args]
+        if node.op == "add":
+            shaped: Any = torch.broadcast_tensors(*arguments)  # type: ignore[no-untyped-call]
+            return torch.stack(shaped).sum(0)
+        if node.op == BACK:
+            name, which = node.attr
+            sent: Tensor = OPERATIONS[name].back(*arguments)[which]
+            return sent
+        if node.op in OPERATIONS:
+            return OPERATIONS[node.op].value(*arguments)
+        return RULES[node.op].evaluate(*arguments)
+
+    def _finite(self, node: Node, value: Tensor) -> Tensor:
+        if bool(value.isfinite().all()):
+            return value
+        arguments = [self._known[own] for own in node.args]
+        is_number = not any(own.dim() for own in arguments)
+        written = [f"{float(own):g}" if is_number else str(own.tolist()) for own in arguments]
+        result = f"{float(value):g}" if is_number and not value.dim() else "not finite"
+        raise OptionError(
+            f"{_label(node)} of {', '.join(written)} is {result}: choose other values with --at"
+        )
+
+
+def shape_text(value: Tensor) -> str:
+    return "×".join(map(str, value.shape)) if value.dim() else "1"
+
+
+def _check_shapes(op: str, given: Sequence[Tensor]) -> None:
+    shapes = " and ".join(map(shape_text, given))
+    if op == "MatMul":
+        if min(own.dim() for own in given) == 0:
+            raise ShapeError(f"MatMul: expected vectors or matrices, got shapes {shapes}")
+        if given[0].shape[-1] != given[1].shape[0]:
+            raise ShapeError(f"MatMul: expected shapes that multiply, got {shapes}")
+    elif op in OF_PATCHES:
+        _check_patches(op, given, shapes)
+    elif op == "softmax" and given[0].dim() != 1:
+        raise ShapeError(f"softmax: expected a vector, got shape {shapes}")
+    elif len({own.shape for own in given if own.dim()}) > 1:
+        raise ShapeError(f"{op}: expected equal shapes, or a single number, got {shapes}")
+
+
+def _check_patches(op: str, given: Sequence[Tensor], shapes: str) -> None:
+    *matrices, last = given
+    least = OF_PATCHES[op]
+    if any(own.dim() != 2 for own in matrices):
+        raise ShapeError(f"{op}: expected {len(matrices)} matrices and a number, got {shapes}")
+    if last.dim() or float(last) != int(last) or not least <= int(last) <= MOST_AROUND:
+        raise OptionError(
+            f"{op}: expected a whole number from {least} to {MOST_AROUND}, got {last.tolist()}"
+        )
+    x = matrices[0]
+    size = matrices[1].shape if op == "conv" else (int(last), int(last))
+    if op != "pad" and (size[0] > x.shape[0] or size[1] > x.shape[1]):
+        raise ShapeError(f"{op}: expected a patch that fits into the matrix, got {shapes}")
+
+
+def as_tensor(name: str, given: Given) -> Tensor:
+    """A number, a vector or a matrix."""
+    try:
+        found = torch.tensor(given, dtype=torch.float64)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"{name}: expected a number, a list of numbers, or a list of rows of equal length, "
+            f"such as [[1,2],[3,4]], got {given!r}"
+        ) from None
+    if found.dim() > 2 or not 0 < found.numel() <= MOST_NUMBERS:
+        raise OptionError(
+            f"{name}: expected a number, a vector or a matrix of at most {MOST_NUMBERS} numbers, "
+            f"got shape {shape_text(found)}"
+        )
+    if not bool(found.isfinite().all()):
+        kind = "finite numbers" if found.dim() else "a finite number"
+        raise OptionError(f"{name}: expected {kind}, got {given}")
+    return found
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def parsed(text: str) -> ast.expr:
+    """By Python's grammar; nothing of it is run."""
+    if len(text) > MOST_CHARACTERS:
+        raise EquationError(
+            f"expected an expression of at most {MOST_CHARACTERS} characters, got {len(text)}"
+        )
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+        raise _no_expression(text, error) from None
+
+
+def _no_expression(text: str, error: BaseException) -> EquationError:
+    why = getattr(error, "msg", str(error))
+    return EquationError(f"{text!r} is no expression ({why}); write such as 'sin(x*y) + x'")
+
+
+def variables(text: str) -> list[str]:
+    """The names of an expression's variables, in the order of the text."""
+    nodes = list(ast.walk(parsed(text)))
+    functions = {own.func for own in nodes if isinstance(own, ast.Call)}
+    names = [own for own in nodes if isinstance(own, ast.Name) and own not in functions]
+    names.sort(key=lambda own: (own.lineno, own.col_offset))
+    return list(dict.fromkeys(own.id for own in names if own.id not in CONSTANTS))
+
+
+def of_numbers(text: str) -> bool:
+    """Whether no operation of the expression is one of vectors or matrices."""
+    tree = ast.walk(parsed(text))
+    return not any(
+        isinstance(own, ast.MatMult) or getattr(own, "id", "") in OF_VECTORS for own in tree
+    )
+
+
+class Reader:
+    """From text to nodes, with the shapes of their values."""
+
+    def __init__(self, text: str, graph: Graph, value: NodeValues) -> None:
+        self.text, self.graph, self.value = text, graph, value
+
+    def read(self) -> Node:
+        tree = parsed(self.text)
+        try:
+            root = self._node(tree)
+        except EnsueError:
+            raise
+        except (ValueError, OverflowError, RecursionError, MemoryError) as error:
+            raise _no_expression(self.text, error) from None
+        if len(below([root])) > MOST_NODES:
+            raise EquationError(f"expected a small expression, got more than {MOST_NODES} nodes")
+        return root
+
+    def _node(self, tree: ast.expr) -> Node:
+        match tree:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                return self.graph.constant(value)
+            case ast.Name(id=name) if name in CONSTANTS:
+                return self.graph.constant(CONSTANTS[name])
+            case ast.Name(id=name):
+                return self.graph.leaf("vector", name, _size(self.value.variables[name]))
+            case ast.UnaryOp(op=ast.USub(), operand=inside):
+                return -self._node(inside)
+            case ast.UnaryOp(op=ast.UAdd(), operand=inside):
+                return self._node(inside)
+            case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
+                return self._power(self._node(base), exponent)
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+                return self._of_vectors("MatMul", (self._node(left), self._node(right)))
+            case ast.BinOp(left=left, op=own, right=right) if type(own) in OPERATORS:
+                both = self._node(left), self._node(right)
+                self._check(SIGNS_OF_OPERATORS[type(own)], both)
+                return OPERATORS[type(own)](*both)
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                return self._call(name, tuple(self._node(own) for own in arguments))
+        raise EquationError(
+            f"{ast.unparse(tree)!r}: expected numbers, variables, + − * / @ ** and "
+            f"{', '.join(CALLS)}"
+            + "; a power is x**2"
+            * isinstance(getattr(tree, "op", None), ast.BitXor)
+        )
+
+    def _power(self, base: Node, exponent: ast.expr) -> Node:
+        number = self._node(exponent)
+        if not number.is_constant():
+            raise EquationError(
+                f"{ast.unparse(exponent)!r}: expected a number as the exponent; of a variable "
+                "write exp(y*log(x))"
+            )
+        return call("power", base, number)
+
+    def _call(self, name: str, arguments: tuple[Node, ...]) -> Node:
+        if name not in CALLS:
+            raise unknown("function", name, CALLS)
+        expected = ARGUMENTS[name]
+        if name == "conv" and len(arguments) == expected - 1:
+            arguments = (*arguments, self.graph.constant(1.0))  # the usual stride
+        if len(arguments) != expected:
+            raise EquationError(
+                f"{name}: expected {expected} argument{'s' * (expected > 1)}, got {len(arguments)}"
+            )
+        if name in OPERATIONS:
+            return self._of_vectors(name, arguments)
+        self._check(SIGNS.get(name, name), arguments)
+        return call(name, *arguments)
+
+    def _check(self, name: str, arguments: Sequence[Node]) -> None:
+        _check_shapes(name, [self.value(own) for own in arguments])
+
+    def _of_vectors(self, name: str, arguments: tuple[Node, ...]) -> Node:
+        self._check(name, arguments)
+        shape = _size(OPERATIONS[name].value(*map(self.value, arguments)))
+        return self.graph.operation(name, arguments, shape)
+
+
+def _size(value: Tensor) -> str:
+    """The size of a node by its shape."""
+    return str(tuple(value.shape)) if value.dim() else ONE
+
+
+# --- derivatives ---------------------------------------------------------------------------------
+
+
+def differentiate(root: Node) -> dict[Node, Node]:
+    """∂root/∂node for every node that it depends on, as nodes of the same graph. A node that is
+    used many times gets the sum of what comes back."""
+    back: dict[Node, list[Node]] = {root: [root.graph.constant(1.0)]}
+    adjoints: dict[Node, Node] = {}
+    for node in reversed(below([root])):
+        if node not in back:
+            continue
+        adjoints[node] = root.graph.add(*back[node])
+        for argument, sent in zip(node.args, _sent_back(node, adjoints[node]), strict=True):
+            if sent is not None:
+                back.setdefault(argument, []).append(_shaped_as(argument, sent))
+    return adjoints
+
+
+def _sent_back(node: Node, arrived: Node) -> list[Node | None]:
+    """To each argument, from what arrived."""
+    if node.op == "add":
+        return [arrived for _ in node.args]
+    if node.op in OPERATIONS:
+        inside = (arrived, node, *node.args)
+        return [
+            node.graph.operation(BACK, inside, argument.size, (node.op, which))
+            for which, argument in enumerate(node.args)
+        ]
+    chain = RULES[node.op].chain if node.args else ()
+    return [rule(arrived, node, *node.args) for rule in chain]
+
+
+def _shaped_as(argument: Node, sent: Node) -> Node:
+    """A single number that met other shapes gets the sum over them."""
+    if argument.size == ONE and sent.size != ONE:
+        return sent.graph.operation("sum", (sent,), ONE)
+    return sent
+
+
+# --- the whole -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class TextSpan:
+class ExpressionNode:
     """A node of the graph: its number, what it does, whose values it takes, its value, and the
     derivative of the result by it."""
 
@@ -83,245 +449,80 @@ class TextSpan:
 
 @dataclass(frozen=True)
 class Expression:
-    """text: as it was written; places in an order in which each comes after its inputs."""
+    """text: as it was written; nodes in an order in which each comes after its inputs."""
 
     text: str
-    places: tuple[TextSpan, ...]
-    second: Mapping[tuple[str, str], float]  # ∂²/∂a∂b of the variables
+    nodes: tuple[ExpressionNode, ...]
+    second: Mapping[tuple[str, str], float]  # ∂²/∂a∂b of variables that are numbers
 
     @property
     def value(self) -> Value:
-        return self.places[-1].value
+        return self.nodes[-1].value
 
     @property
     def has_shapes(self) -> bool:
         """Whether there is a vector or a matrix in it."""
-        return any(own.shape for own in self.places)
+        return any(own.shape for own in self.nodes)
 
     def derivatives(self) -> dict[str, Value]:
         """By variable, in the order in which they stand in the text."""
-        return {own.label: own.derivative for own in self.places if own.is_variable}
+        return {own.label: own.derivative for own in self.nodes if own.is_variable}
 
 
-def examine(text: str, values: Mapping[str, float]) -> Expression:
+def examine(text: str, values: Mapping[str, Given]) -> Expression:
     """The graph of an expression at given values of its variables."""
+    names = variables(text)
+    _check_names(names, values)
     graph = Graph({})
-    root = Reader(text, graph).read()
-    nodes = below([root])
-    leaves = {str(node.attr): node for node in nodes if node.op == "vector"}
-    _check_values(list(leaves), values)
-    adjoints = differentiate(root)
-    zero = graph.constant(0.0)
-    second = {
-        (a, b): differentiate(adjoints[leaf]).get(leaves[b], zero)
-        for a, leaf in leaves.items()
-        for b in leaves
-        if leaf in adjoints
-    }
-    wanted = [*nodes, *adjoints.values(), *second.values()]
-    known = evaluate(wanted, values)
-    numbered = {node: number for number, node in enumerate(nodes)}
-    places = tuple(
-        TextSpan(
-            numbered[node],
+    value = NodeValues({name: as_tensor(name, own) for name, own in values.items()})
+    root = Reader(text, graph, value).read()
+    if value(root).dim():
+        raise ShapeError(
+            f"{text}: expected a result that is one number, got shape {shape_text(value(root))}; "
+            f"write such as sum({text})"
+        )
+    nodes, adjoints = below([root]), differentiate(root)
+    numbers = {node: number for number, node in enumerate(nodes)}
+    listed = tuple(
+        ExpressionNode(
+            numbers[node],
             _label(node),
-            tuple(numbered[own] for own in node.args),
-            known[node],
-            known[adjoints[node]] if node in adjoints else 0.0,
+            tuple(numbers[own] for own in node.args),
+            value(node).tolist(),
+            _derivative(node, adjoints, value).tolist(),
         )
         for node in nodes
     )
-    return Expression(text, places, {pair: known[node] for pair, node in second.items()})
+    return Expression(text, listed, _second(nodes, adjoints, value))
 
 
-def variables(text: str) -> list[str]:
-    """The names of an expression's variables, in order."""
-    nodes = below([Reader(text, Graph({})).read()])
-    return [str(node.attr) for node in nodes if node.op == "vector"]
+def _derivative(node: Node, adjoints: Mapping[Node, Node], value: NodeValues) -> Tensor:
+    """Of the result by the node, in its shape; 0 is never written as −0."""
+    zeros = torch.zeros_like(value(node))
+    return zeros + value(adjoints[node]) if node in adjoints else zeros
 
 
-def differentiate(root: Node) -> dict[Node, Node]:
-    """∂root/∂node for every node that it depends on, as nodes of the same graph. A node that is
-    used many times gets the sum of what comes back."""
-    back: dict[Node, list[Node]] = {root: [root.graph.constant(1.0)]}
-    found: dict[Node, Node] = {}
-    for node in reversed(below([root])):
-        if node not in back:
-            continue
-        found[node] = root.graph.add(*back[node])
-        if node.op == "add":
-            for argument in node.args:
-                back.setdefault(argument, []).append(found[node])
-        elif not node.is_leaf:
-            for argument, rule in zip(node.args, RULES[node.op].chain, strict=True):
-                sent = rule(found[node], node, *node.args)
-                if sent is not None:
-                    back.setdefault(argument, []).append(sent)
-    return found
+def _second(
+    nodes: Sequence[Node], adjoints: Mapping[Node, Node], value: NodeValues
+) -> dict[tuple[str, str], float]:
+    """Of an expression of numbers: ∂²result/∂a∂b for every two variables."""
+    if any(node.size != ONE or node.op in OPERATIONS for node in nodes):
+        return {}
+    leaves = {str(node.attr): node for node in nodes if node.op == "vector"}
+    derivatives = {}
+    for a, leaf in leaves.items():
+        if leaf in adjoints:
+            again = differentiate(adjoints[leaf])
+            for b, other in leaves.items():
+                derivatives[a, b] = float(value(again[other])) if other in again else 0.0
+    return derivatives
 
 
-def evaluate(nodes: list[Node], values: Mapping[str, float]) -> dict[Node, float]:
-    """In float64; an operation without a finite value is an error that names it."""
-    known: dict[Node, Tensor] = {}
-    for node in below(nodes):
-        if node.op == "constant":
-            found = torch.tensor(node.attr, dtype=torch.float64)
-        elif node.op == "vector":
-            found = torch.tensor(float(values[str(node.attr)]), dtype=torch.float64)
-        elif node.op == "add":
-            found = torch.stack([known[own] for own in node.args]).sum()
-        else:
-            found = RULES[node.op].evaluate(*(known[own] for own in node.args))
-        if not bool(found.isfinite()):
-            given = ", ".join(f"{float(known[own]):g}" for own in node.args)
-            raise OptionError(
-                f"{_label(node)} of {given} is {float(found):g}: choose other values with --at"
-            )
-        known[node] = found
-    return {node: float(known[node]) for node in nodes}
-
-
-SIGNS = {"add": "+", "multiply": "×", "divide": "÷", "negative": "−", "power": "^", "sqrt": "√"}
-
-
-def _label(node: Node) -> str:
-    if node.op == "vector":
-        return str(node.attr)
-    return f"{node.attr:g}" if node.op == "constant" else SIGNS.get(node.op, node.op)
-
-
-def _check_values(names: list[str], values: Mapping[str, float]) -> None:
+def _check_names(names: Sequence[str], values: Mapping[str, Given]) -> None:
     missing = [name for name in names if name not in values]
     if missing:
         wanted = ",".join(f"{name}=…" for name in missing)
         raise OptionError(f"expected a value of {', '.join(missing)}: --at {wanted}")
-    for name, value in values.items():
+    for name in values:
         if name not in names:
             raise unknown("variable", name, names)
-        if not math.isfinite(value):
-            raise OptionError(f"{name}: expected a finite number, got {value}")
-
-
-def parsed(text: str) -> ast.expr:
-    """By Python's grammar; nothing of it is run."""
-    if len(text) > MOST_CHARACTERS:
-        raise EquationError(
-            f"expected an expression of at most {MOST_CHARACTERS} characters, got {len(text)}"
-        )
-    try:
-        return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
-        raise _no_expression(text, error) from None
-
-
-def _no_expression(text: str, error: BaseException) -> EquationError:
-    why = getattr(error, "msg", str(error))
-    return EquationError(f"{text!r} is no expression ({why}); write such as 'sin(x*y) + x'")
-
-
-class Reader:
-    """From text to nodes."""
-
-    def __init__(self, text: str, graph: Graph) -> None:
-        self.text, self.graph = text, graph
-
-    def read(self) -> Node:
-        tree = parsed(self.text)
-        try:
-            found = self._node(tree)
-        except EnsueError:
-            raise
-        except (ValueError, OverflowError, RecursionError, MemoryError) as error:
-            raise _no_expression(self.text, error) from None
-        if len(below([found])) > MOST_NODES:
-            raise EquationError(f"expected a small expression, got more than {MOST_NODES} nodes")
-        return found
-
-    def _node(self, tree: ast.expr) -> Node:
-        match tree:
-            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                return self.graph.constant(value)
-            case ast.Name(id=name):
-                if name in CONSTANTS:
-                    return self.graph.constant(CONSTANTS[name])
-                return self.graph.leaf("vector", name, ONE)
-            case ast.UnaryOp(op=ast.USub(), operand=inside):
-                return -self._node(inside)
-            case ast.UnaryOp(op=ast.UAdd(), operand=inside):
-                return self._node(inside)
-            case ast.BinOp(left=base, op=ast.Pow(), right=exponent):
-                return self._power(self._node(base), exponent)
-            case ast.BinOp(left=left, op=own, right=right) if type(own) in OPERATORS:
-                return OPERATORS[type(own)](self._node(left), self._node(right))
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-                return self._call(name, [self._node(own) for own in args])
-        raise EquationError(
-            f"{ast.unparse(tree)!r}: expected numbers, variables, + − * / ** and {', '.join(CALLS)}"
-            + "; a power is x**2" * isinstance(getattr(tree, "op", None), ast.BitXor)
-        )
-
-    def _power(self, base: Node, exponent: ast.expr) -> Node:
-        number = self._node(exponent)
-        if not number.is_constant():
-            raise EquationError(
-                f"{ast.unparse(exponent)!r}: expected a number as the exponent; of a variable "
-                "write exp(y*log(x))"
-            )
-        return call("power", base, number)
-
-    def _call(self, name: str, args: list[Node]) -> Node:
-        if name not in CALLS:
-            raise unknown("function", name, CALLS)
-        if len(args) != ARGUMENTS[name]:
-            raise EquationError(
-                f"{name}: expected {ARGUMENTS[name]} argument{'s' * (ARGUMENTS[name] > 1)}, "
-                f"got {len(args)}"
-            )
-        return call(name, *args)
-
-
-def number(value: Value, digits: int = 6) -> str:
-    """
-    >>> number(-0.5), number([1.0, -2.0], 1)
-    ('−0.500000', '[1.0, −2.0]')
-    """
-    if isinstance(value, list):
-        return "[" + ", ".join(number(own, digits) for own in value) + "]"
-    return f"{value:z.{digits}f}".replace("-", "−")
-
-
-def as_text(found: Expression) -> str:
-    """A line for each node, then the derivatives."""
-    if found.has_shapes:
-        return "\n".join([found.text, "", *aligned(_shaped(found))])
-    lines = [found.text, "", "node  is                 value   ∂result/∂node"]
-    for own in found.places:
-        inside = ", ".join(f"#{number}" for number in own.inputs)
-        what = f"{own.label}({inside})" if own.inputs else own.label
-        slope = "" if own.is_constant else f"{number(own.derivative):>16}"
-        lines.append(f"#{own.number:<4} {what:<14}{number(own.value):>10}{slope}")
-    few = len(found.derivatives()) <= MOST_SECOND
-    pairs = found.second.items() if few else ()
-    second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
-    return "\n".join([*lines, *(["", *second] if second else [])])
-
-
-def _shaped(found: Expression) -> list[list[str]]:
-    """With the shape of each value, which its derivative has too; a matrix row by row."""
-    rows = [["node", "is", "shape", "value", "∂result/∂node"]]
-    for own in found.places:
-        inside = ", ".join(f"#{k}" for k in own.inputs)
-        what = f"{own.label}({inside})" if own.inputs else own.label
-        shape = "×".join(map(str, own.shape)) or "1"
-        slopes = [""] * len(_rows(own.value)) if own.is_constant else _rows(own.derivative)
-        heads = chain([[f"#{own.number}", what, shape]], repeat([""] * 3))
-        lines = zip(heads, _rows(own.value), slopes, strict=False)
-        rows += [[*head, value, slope] for head, value, slope in lines]
-    return rows
-
-
-def _rows(value: Value) -> list[str]:
-    """A number or a vector on one line, a matrix on a line for each row."""
-    if isinstance(value, list) and isinstance(value[0], list):
-        return [number(row, 4) for row in value]
-    return [number(value, 4)]

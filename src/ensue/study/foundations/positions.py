@@ -14,10 +14,10 @@ import torch
 
 from ensue.drawing.chart import MARGIN, Axis, Panel, colour_of, heading
 from ensue.drawing.colours import diverging
-from ensue.drawing.shades import SHADES, tinted
 from ensue.drawing.svg import FAINT, QUIET, Drawing, Point
+from ensue.drawing.theme import SHADES, tinted
 from ensue.errors import OptionError
-from ensue.layers.positions import sinusoids
+from ensue.layers.transformer import sinusoids
 
 MOST_CELLS = 40_000
 FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve beside it

@@ -6,21 +6,51 @@ are among more; all runs are scored on the validation part of the run, and no te
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ensue.errors import OptionError, RunError
+from ensue.cells.permission import CellPermission
+from ensue.errors import EnsueError, OptionError, RunError
+from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
-from ensue.jobs import Job, Local, in_order, stoppable
+from ensue.jobs import Job, Local, Tell, in_order, stoppable, work
 from ensue.metrics.table import METRICS
 from ensue.runs.config import BASE, RunConfig, changed
 from ensue.runs.messages import Message, Say, nobody
-from ensue.runs.read_parts import read_parts
-from ensue.runs.train import complete
-from ensue.study.labels.point import train_point
+from ensue.runs.train import complete, read_parts
 from ensue.study.selection.kept import measure_of
+from ensue.tasks.blocks.layer_settings import cell_references
+from ensue.tasks.kept_cells import NO_TRUST, Trust
+
+
+@work
+def train_point(
+    tell: Tell, folder: str, config: Mapping[str, Any], cells: Mapping[str, Any], measure: str
+) -> dict[str, Any]:
+    """Trains, or goes on where the folder's newest checkpoint stands: its score on validation, of
+    what answers, or of the network where that answers alone. cells: the files of cells that may
+    run, as `CellPermission` has them."""
+    from ensue.runs.config import RunConfig
+    from ensue.runs.run import seconds_trained
+    from ensue.runs.train import attempted, train_run
+
+    place, began = RunFolder(folder), time.monotonic()
+    earlier = seconds_trained(place.path)
+    try:
+        with attempted(place):
+            trained = train_run(RunConfig.of(config, CellPermission(**cells)), place)
+    except EnsueError as error:
+        return {"failure": str(error)}
+    networks = [(own.scores or {}).get(measure) for own in trained.outcomes]
+    known = [own for own in networks if own is not None]
+    alone = sum(known) / len(known) if known else None
+    score = finite({"score": trained.answer.get(measure, alone)})["score"]
+    failure = "" if score is not None else f"{measure} on validation is not a finite number"
+    return {"score": score, "seconds": earlier + time.monotonic() - began, "failure": failure}
+
 
 STEPS = (1, 3)  # times the powers of ten, from 100 on
 FIRST = 100
@@ -70,10 +100,12 @@ def label_curve(
     workers: int = 1,
     settings: Sequence[str] = (),
     say: Say = nobody,
+    trust: Trust = NO_TRUST,
 ) -> LabelCurve:
     """run: one that has a base; place: the folder of the runs; counts: of rows, 100, 300, 1,000, …
-    and all if there are none; settings: "train.epochs=3", of all runs."""
-    config = _with_base(RunFolder(run))
+    and all if there are none; settings: "train.epochs=3", of all runs; trust: which files of cells
+    that the run names may run."""
+    config = _with_cells(_with_base(RunFolder(run)), RunFolder(run), settings, trust)
     train, held = (len(part) for part in _parts(config))
     said = changed(_said(config), list(settings))
     rows = row_counts(train, counts)
@@ -90,6 +122,7 @@ def label_curve(
             {
                 "folder": str(Path(place).resolve() / point.folder),
                 "config": tables,
+                "cells": asdict(config.permission),
                 "measure": measure,
             },
         )
@@ -142,7 +175,7 @@ def _title(point: LabelPoint) -> str:
 def _with_base(folder: RunFolder) -> RunConfig:
     if not folder.config.exists():
         raise RunError(f"{folder.path}: expected the folder of a run, got none")
-    config = RunConfig.read(folder.config)
+    config = RunConfig.of_run(folder)
     if not config.base.path:
         raise OptionError(
             f"{folder.path}: this run has no base to compare with; name one that was trained with "
@@ -154,6 +187,19 @@ def _with_base(folder: RunFolder) -> RunConfig:
             "from it; put it back"
         )
     return config
+
+
+def _with_cells(
+    config: RunConfig, folder: RunFolder, settings: Sequence[str], trust: Trust
+) -> RunConfig:
+    """With permission for the files of cells that a person names in settings of all runs, and for
+    the run's others as far as they are trusted."""
+    alone = {"task": config.task, "data": config.tables()["data"]}
+    named = RunConfig.of(changed(alone, settings)).with_named_cells()
+    cells = cell_references(named.model)
+    others = config.changed({"model": dict.fromkeys(cells, "")}) if cells else config
+    permission = others.with_trusted_cells(folder, trust).permission | named.permission
+    return replace(config.changed({"model": cells}) if cells else config, permission=permission)
 
 
 def _parts(config: RunConfig) -> tuple[Any, Any]:
@@ -168,7 +214,7 @@ def _said(config: RunConfig) -> dict[str, Any]:
     had said anything are left out."""
     own = config.tables()
     alone = {"task": config.task, "data": own["data"], BASE: own[BASE]}
-    usual = complete(RunConfig.of(alone)).tables()
+    usual = complete(RunConfig.of(alone, config.permission)).tables()
     said: dict[str, Any] = {"task": config.task, "members": config.members}
     for name, table in own.items():
         if isinstance(table, Mapping):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ensue.data.layout import score_text, time_text
+from ensue.drawing.chart import MARGIN, WIDE, Axis, Key, Panel, colour_of, heading, legend, shown
+from ensue.drawing.layout import aligned, score_text, time_text
+from ensue.drawing.svg import Drawing
 
 if TYPE_CHECKING:
     from ensue.study.labels.curve import LabelCurve, LabelPoint
@@ -16,11 +18,7 @@ def as_text(curve: LabelCurve) -> str:
     """Scores are those of the validation part."""
     counts = sorted({point.rows for point in curve.points})
     rows = [HEAD, *(_cells(curve, count) for count in counts)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(word.rjust(width) for word, width in zip(row, widths, strict=True))
-        for row in rows
-    ]
+    lines = aligned(rows, left=0)
     better = "higher" if curve.higher_is_better else "lower"
     lines += ["", f"{curve.measure} on {curve.validation:,} validation rows, {better} is better"]
     failed = [point for point in curve.points if point.failure]
@@ -39,3 +37,30 @@ def _cells(curve: LabelCurve, count: int) -> tuple[str, ...]:
 
 def _at(curve: LabelCurve, count: int, base: bool) -> LabelPoint:
     return next(own for own in curve.points if (own.rows, own.base) == (count, base))
+
+
+HIGH, LEFT = 360.0, 58.0
+SERIES = {True: "with the base", False: "without"}
+
+
+def draw(curve: LabelCurve) -> str:
+    """The picture as SVG."""
+    drawing = Drawing()
+    title = f"Labels for {curve.task}: what {curve.base} is worth"
+    better = "higher" if curve.higher_is_better else "lower"
+    line = f"validation {curve.measure} of {curve.validation:,} rows ({better} is better)"
+    top = heading(drawing, title, line)
+    keys = [Key(name, colour_of(k), mark=k) for k, name in enumerate(SERIES.values())]
+    top = legend(drawing, keys, MARGIN, top + 8, WIDE - MARGIN) + 44
+    scored = [(own.rows, own.score) for own in curve.points if own.score is not None]
+    x = Axis.over([n for n, _ in scored], MARGIN + LEFT, WIDE - MARGIN, logarithmic=True)
+    y = Axis.over([score for _, score in scored], top + HIGH, top)
+    panel = Panel(drawing, x, y)
+    panel.axes("labelled rows", curve.measure, [(n, shown(n)) for n in sorted({*dict(scored)})])
+    for k, base in enumerate(SERIES):
+        points = [(own.rows, own.score or 0.0) for own in curve.of(base)]
+        for (count, score), at in zip(points, panel.curve(points, colour_of(k)), strict=True):
+            drawing.begin(f"{count:,} labels, {SERIES[base]}: {score_text(score)}")
+            drawing.mark(at, k, colour_of(k), 5.6)
+            drawing.end()
+    return drawing.svg(WIDE, top + HIGH + 64, title)

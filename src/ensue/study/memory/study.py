@@ -3,19 +3,179 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
 
 import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, mse_loss
 
 from ensue.cells import Cell
-from ensue.data.layout import clock
-from ensue.data.tasks import TASKS, BuiltInTask
+from ensue.data.tasks import TASKS, BuiltInTask, TaskBatch
+from ensue.drawing.layout import clock
 from ensue.errors import TrainingError, unknown
-from ensue.study.memory.budget import Budget
-from ensue.study.memory.network import GeneratedRows, MemoryNetwork, MemoryScores, held_out
-from ensue.study.memory.start import chrono, rate_of
-from ensue.training import Progress, TrainSettings, Validated, train
+from ensue.layers.recurrent import Recurrent
+from ensue.study.memory.budget import RATE, RATE_WITHOUT_GATES, Budget
+from ensue.training import Carried, Progress, TrainSettings, Validated, train
+
+AT_ONCE = 250  # rows of an evaluation that are in memory together
+
+
+class Batch(NamedTuple):
+    """x (time, batch, features), lengths (batch), and batch first: scored (batch, time), targets
+    (targets) in the order in which `scored` is read."""
+
+    x: Tensor
+    lengths: Tensor
+    scored: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, task: BuiltInTask, given: TaskBatch) -> Batch:
+        scored = torch.from_numpy(given.mask).T
+        targets = torch.from_numpy(given.targets)
+        if task.kind == "labelling":
+            targets = targets.T[scored]
+        return cls(torch.from_numpy(given.x), torch.from_numpy(given.lengths), scored, targets)
+
+
+class MemoryNetwork(nn.Module):
+    """z = V·h + c at the steps that are scored, h by one layer of the cell."""
+
+    def __init__(self, cell: Cell, task: BuiltInTask, hidden: int) -> None:
+        super().__init__()
+        self.kind = task.kind
+        self.layer = Recurrent(cell, task.features, hidden)
+        self.output = nn.Linear(self.layer.output_size, task.outputs)
+
+    def answers(self, batch: Batch) -> Tensor:
+        """(targets, outputs)."""
+        y, _ = self.layer(batch.x, lengths=batch.lengths)
+        answers: Tensor = self.output(y.transpose(0, 1)[batch.scored])
+        return answers
+
+    def cost(self, answers: Tensor, targets: Tensor) -> Tensor:
+        """Summed over the targets: squared error for numbers, −log p for classes."""
+        if self.kind == "regression":
+            return mse_loss(answers[:, 0], targets, reduction="sum")
+        return cross_entropy(answers, targets, reduction="sum")
+
+    def forward(self, batch: Batch, carried: Carried) -> tuple[Tensor, Carried]:
+        return self.cost(self.answers(batch), batch.targets), {}
+
+
+class GeneratedRows:
+    """The training part of a task, each row once: update k has rows k·size … (k + 1)·size − 1."""
+
+    def __init__(self, task: BuiltInTask, seed: int, size: int, updates: int) -> None:
+        self.task, self.seed, self.size, self.updates = task, seed, size, updates
+        words = f"{task.name}, {task.columns} draws a row, seed {seed}"  # all there is to know
+        self.fingerprint = sha256(words.encode()).hexdigest()
+
+    def batches(self, epoch: int) -> Sequence[Sequence[int]]:
+        starts = range(epoch * self.updates, (epoch + 1) * self.updates)
+        return [range(k * self.size, (k + 1) * self.size) for k in starts]
+
+    def batch(self, rows: Sequence[int]) -> Batch:
+        return Batch.of(self.task, self.task.batch(self.seed, rows[0], len(rows)))
+
+    def targets(self, rows: Sequence[int]) -> float:
+        if self.task.kind != "labelling":
+            return float(len(rows))
+        return float(self.task.batch(self.seed, rows[0], len(rows)).mask.sum())
+
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(self.task.batch(self.seed, rows[0], len(rows)).lengths.sum())
+
+    def name(self, row: int) -> str:
+        return f"{self.task.name}, row {row} of seed {self.seed}"
+
+
+def held_out(task: BuiltInTask, seed: int, part: str, rows: int) -> list[Batch]:
+    """The first rows of a part, in pieces."""
+    starts = range(0, rows, AT_ONCE)
+    return [
+        Batch.of(task, task.batch(seed, first, min(AT_ONCE, rows - first), part))
+        for first in starts
+    ]
+
+
+class MemoryScores:
+    """Mean squared error ("error") or accuracy of a network over batches, and its cost."""
+
+    def __init__(self, network: MemoryNetwork, batches: Iterable[Batch]) -> None:
+        self._network, self._batches = network, list(batches)
+
+    def __call__(self) -> Mapping[str, float]:
+        cost = right = count = 0.0
+        for batch in self._batches:
+            answers = self._network.answers(batch)
+            cost += float(self._network.cost(answers, batch.targets))
+            right += float((answers.argmax(-1) == batch.targets).sum())
+            count += len(batch.targets)
+        if self._network.kind == "regression":
+            return {"error": cost / count}
+        return {"accuracy": right / count, "cost": cost / count}
+
+
+# -------------------------------------------------------------------------------------------------
+# Gates that begin open for as long as a task lasts (Tallec and Ollivier, 2018, "chrono").
+#
+# A unit whose gate keeps the share σ(b) of its state forgets within about 1 + e^b steps. Biases
+# b = log u, u uniform in [1, T − 1], give units of every time scale up to T.
+
+# the gates of the bias `b`, with the sign that keeps: +1 keeps the state at 1, −1 at 0
+KEEPING = {
+    "GRU": {"z": 1},
+    "GRUResetBefore": {"z": 1},
+    "GRUGateThroughReset": {"u": -1},
+    "MinimalGated": {"u": -1},
+    "MGU": {"u": -1},
+    "LSTM": {"f": 1, "i": -1},
+    "PeepholeLSTM": {"f": 1, "i": -1},
+    "LayerNormLSTM": {"f": 1, "i": -1},
+    "CoupledLSTM": {"f": 1},
+    "LSTM1997": {"i": -1},
+    "QRNN": {"f": 1},
+    "SRU": {"f": 1},
+    "MinGRU": {"z": -1},
+    "MinLSTM": {"f": 1, "i": -1},
+}
+
+
+def built_in(cell: Cell) -> bool:
+    return type(cell).__module__.startswith("ensue.cells.")
+
+
+def keeping(cell: Cell) -> dict[str, int]:
+    """The gates of a built-in cell; none for cells without and for cells of one's own."""
+    return KEEPING.get(type(cell).__name__, {}) if built_in(cell) else {}
+
+
+def rate_of(cell: Cell, budget: Budget) -> float:
+    """The rate that was asked for, else the one for cells of this kind."""
+    if budget.rate is not None:
+        return budget.rate
+    return RATE_WITHOUT_GATES if built_in(cell) and not keeping(cell) else RATE
+
+
+@torch.no_grad()
+def chrono(layer: Recurrent, steps: int) -> None:
+    """Sets the keeping biases of every way of the layer for sequences of that many steps."""
+    for way in layer.ways:
+        signs = keeping(way.cell)
+        if not signs:
+            continue
+        bias: Tensor = way.way().parameters["b"]
+        blocks = dict(
+            zip(way.cell.parameters["b"].gates, bias.view(-1, way.hidden_size), strict=True)
+        )
+        b = torch.empty(way.hidden_size).uniform_(1.0, max(steps - 1.0, 1.0)).log_()
+        for gate, sign in signs.items():
+            blocks[gate].copy_(sign * b)
+
 
 LENGTHS = (10, 20, 50, 100, 200, 400, 800, 1600, 3200)
 VALIDATION, TEST = 1000, 2000  # rows

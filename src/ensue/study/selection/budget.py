@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from ensue.errors import OptionError
 from ensue.study.selection.entries import Entry
-from ensue.study.selection.halving import bars_of
-from ensue.study.selection.job import TrialJob
+from ensue.study.selection.halving import TrialJob, bars_of
 from ensue.study.selection.space import KINDS, Settings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ensue.metrics.table import METRICS
 from ensue.runs.ensemble import write_ensemble
 from ensue.runs.load import load_run
 from ensue.runs.messages import nobody
-from ensue.runs.read_parts import read_parts
+from ensue.runs.train import read_parts
 from ensue.study.selection.entries import TOGETHER, Entry
 from ensue.study.selection.outputs import read_outputs
 from ensue.tasks.abilities import Outputs

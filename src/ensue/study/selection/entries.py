@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.errors import OptionError
+from ensue.files.format import FORMAT
 from ensue.metrics.table import METRICS
 from ensue.training import Update
 from ensue.training.rows import Row
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ensue.tasks.model import Model
     from ensue.training import RunFolder
 
-SEALED = 2  # format of the file
 TRIAL = "trial-"
 TOGETHER = "together"  # what the ensemble of a selection is called
 
@@ -144,11 +144,11 @@ class Selection:
         rows = [asdict(row) for row in self.rows]
         facts = asdict(replace(self, place=None))
         del facts["place"], facts["label_type"]
-        return {"format": SEALED, **facts, "rows": rows, "winner": winner}
+        return {"format": FORMAT, **facts, "rows": rows, "winner": winner}
 
     def picture(self) -> str:
         """Quality against size and against time, as SVG."""
-        from ensue.study.selection.picture import draw
+        from ensue.study.selection.table import draw
 
         return draw(self)
 

@@ -10,13 +10,41 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ensue.files.caps import HISTORY_FILE
-from ensue.files.opening import read_plain
+from ensue.files.opening import HISTORY_FILE, read_plain
 from ensue.metrics.table import METRICS
 from ensue.study.selection.entries import Entry
 from ensue.training import Began, Finished, Row, Stopped, Validated
+
+
+@dataclass(frozen=True)
+class TrialJob:
+    """name, folder: of the trial; config: its tables; measure: what it is ranked by; bars: what it
+    must reach to go on; threads: that it computes with, whatever the number of workers; until: the
+    time (of the clock) when it is stopped, if it may be the best: if its network is better than
+    best; last: when it is stopped in any case; updates: ends it after as many as it has made;
+    cells: the files of cells that may run, as `CellPermission` has them."""
+
+    name: str
+    folder: str
+    config: Mapping[str, Any]
+    measure: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    bars: Mapping[str, float] = field(default_factory=dict)
+    threads: int = 1
+    until: float | None = None
+    last: float | None = None
+    best: float | None = None
+    updates: int | None = None
+    cells: Mapping[str, Any] = field(default_factory=dict)
+
+    def entry(self) -> Entry:
+        """Of a trial that has not begun."""
+        return Entry(self.name, Path(self.folder).name, settings=self.settings)
+
 
 RUNGS = ("1/9", "1/3")  # of the planned updates
 KEPT = 3  # one of so many goes on

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,16 @@ from ensue.drawing import write as write_picture
 from ensue.errors import DataError, RunError
 from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
+from ensue.files.format import check_format
 from ensue.files.opening import read_plain
-from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say
-from ensue.study.selection.entries import SEALED, Entry, Selection, WinnerVerdict
+from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
 from ensue.training import RunFolder
 
-UNSEALED = 1  # format of the file, as versions up to 0.2.0 wrote it
 FILE, PICTURE = "selection.json", "selection.svg"
+# What a file that is not as Ensue writes it may end in.
+FAULTS = (OSError, Damaged, ValueError, KeyError, TypeError, RecursionError)
 
 
 def begun(config: RunConfig) -> Selection:
@@ -86,18 +88,18 @@ def write(place: Path, selection: Selection) -> None:
         write_picture(selection.picture(), place / PICTURE)
 
 
-def read(place: Path, now: Selection, say: Say) -> Selection | None:
+def read(place: Path, now: Selection) -> Selection | None:
     """What an earlier call wrote, if it was of the same data and measure."""
     path = place / FILE
     try:
-        facts = _facts(path, say)
+        facts = _facts(path)
         rows = tuple(Entry(**row) for row in facts["rows"])
         test = None if facts["test"] is None else _verdict(facts["test"])
         about = (facts["task"], facts["measure"], facts["data"])
-        before = Selection(*about, rows, test, facts.get("search", {}))
+        before = Selection(*about, rows, test, facts["search"])
     except FileNotFoundError:
         return None
-    except (OSError, Damaged, ValueError, KeyError, TypeError, RecursionError):
+    except FAULTS:
         raise RunError(
             f"{path}: this is not what Ensue wrote; put it back as it was, or move it away and the "
             "models are ranked anew, or name another --run"
@@ -112,29 +114,26 @@ def read(place: Path, now: Selection, say: Say) -> Selection | None:
     return before
 
 
-def _facts(path: Path, say: Say) -> dict[str, Any]:
+def check_selection(place: Path) -> None:
+    """RunError where another version of Ensue wrote the selection in a folder, before anything is
+    written there."""
+    with suppress(*FAULTS):  # which `read` tells
+        _facts(place / FILE)
+
+
+def _facts(path: Path) -> dict[str, Any]:
     """What the file holds; Damaged where one bit differs."""
     data = read_plain(path)
     facts = json.loads(data)
-    if facts["format"] == UNSEALED and "sha256" not in facts:
-        say(
-            Message(
-                f"{path}: not sealed, as versions up to 0.2.0 wrote it, and taken as it is; it is "
-                "sealed now",
-                warning=True,
-            )
-        )
-        return dict(facts)
-    if facts["format"] != SEALED:
-        raise Damaged(f"expected format {SEALED}, got {facts['format']!r}")
-    return unsealed(data, path.name)
+    if "sha256" not in facts:  # as in the first format
+        check_format(facts["format"], path)
+    facts = unsealed(data, path.name)
+    check_format(facts["format"], path)
+    return facts
 
 
 def _verdict(facts: Mapping[str, Any]) -> WinnerVerdict:
     """A number that JSON has not got, null, is infinite."""
     numbers = {name: or_infinite(facts[name]) for name in ("value", "low", "high")}
     baselines = {name: or_infinite(value) for name, value in facts["baselines"].items()}
-    metric = METRICS.get(facts["measure"])  # of selections before its direction was kept
-    higher = metric is None or metric.higher_is_better
-    kept = {"higher_is_better": higher, **facts, **numbers, "baselines": baselines}
-    return WinnerVerdict(**kept)
+    return WinnerVerdict(**{**facts, **numbers, "baselines": baselines})

@@ -26,7 +26,7 @@ def write_outputs(folder: RunFolder, outputs: Outputs) -> None:
 
 
 def read_outputs(folder: Path) -> list[NDArray[Any]]:
-    """[] where a trial has not kept them, as in selections of older versions."""
+    """[] where a trial has kept none."""
     try:
         found = safetensors.numpy.load(read_plain(folder / FILE))
     except (OSError, SafetensorError):

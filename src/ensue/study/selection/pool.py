@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from ensue.files.atomic_folder import finite
 from ensue.jobs import Job, Machines, Tell, machines, stoppable, work
-from ensue.jobs.run import Pool
+from ensue.jobs.job import Pool
 from ensue.study.selection.entries import Entry
-from ensue.study.selection.job import TrialJob
+from ensue.study.selection.halving import TrialJob
 from ensue.training import Watcher
 
 HERE = "local"

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ensue.data.layout import score_text
+from ensue.drawing.layout import score_text
 from ensue.errors import ConfigError, EnsueError, OptionError, RunError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
@@ -22,15 +24,88 @@ from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.train import adapted
 from ensue.study.selection.budget import Clock, spend
 from ensue.study.selection.entries import TOGETHER, TRIAL, Entry, Selection
-from ensue.study.selection.halving import bars_of
-from ensue.study.selection.job import TrialJob
-from ensue.study.selection.kept import FILE, begun, read, tested, write
+from ensue.study.selection.halving import TrialJob, bars_of
+from ensue.study.selection.kept import FILE, begun, check_selection, read, tested, write
 from ensue.study.selection.pool import HERE, TrialPool, pool_of
 from ensue.study.selection.proposals import ROUND, Proposer, needs_optuna
 from ensue.study.selection.space import OpenSpace, Settings
-from ensue.study.selection.storage import record, storage_url
 from ensue.tasks.ensembles.model import cannot_be_averaged
 from ensue.training import RunFolder
+
+if TYPE_CHECKING:
+    import optuna
+
+    from ensue.study.selection.proposals import Proposer
+
+STORAGE_FILE = "optuna.db"
+DRIVERS = {"postgresql://": "postgresql+psycopg://", "postgres://": "postgresql+psycopg://"}
+
+
+def storage_url(place: Path, given: str) -> str:
+    """Of the database that is written; a PostgreSQL URL with the driver of the extra.
+
+    >>> storage_url(Path("s"), "postgresql://me@host/trials")
+    'postgresql+psycopg://me@host/trials'
+    """
+    if not given:
+        return f"sqlite:///{(place / STORAGE_FILE).resolve()}"
+    for begin, driver in DRIVERS.items():
+        if given.startswith(begin):
+            return driver + given.removeprefix(begin)
+    if "://" not in given:
+        raise OptionError(
+            f"--storage: expected the URL of a database, postgresql://user@host/name, got {given!r}"
+        )
+    return given
+
+
+def record(url: str, name: str, proposer: Proposer, entries: Sequence[Entry]) -> None:
+    """Writes the trials that the storage does not have yet."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with opened(url) as storage:
+            _add(storage, name, proposer, entries)
+    except ImportError:
+        raise OptionError(
+            "--storage: the driver of PostgreSQL is not installed: pip install 'ensue[postgresql]'"
+        ) from None
+    except SQLAlchemyError as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"--storage: the database cannot be used: {reason}") from None
+
+
+@contextmanager
+def opened(url: str) -> Iterator[optuna.storages.RDBStorage]:
+    """The storage; its connections are closed afterwards."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        storage = optuna.storages.RDBStorage(url)
+    try:
+        yield storage
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _add(
+    storage: optuna.storages.RDBStorage, name: str, proposer: Proposer, entries: Sequence[Entry]
+) -> None:
+    import optuna
+
+    higher = METRICS[proposer.measure].higher_is_better
+    study = optuna.create_study(
+        storage=storage,
+        study_name=name,
+        direction="maximize" if higher else "minimize",
+        load_if_exists=True,
+    )
+    there = {own.user_attrs.get("trial") for own in study.get_trials(deepcopy=False)}
+    study.add_trials([proposer.trial(own) for own in entries if own.name not in there])
+
 
 TRIALS = 24
 SAME = ("seed", "space")  # what proposals follow from
@@ -76,7 +151,7 @@ class Search:
 
     def _earlier(self) -> Selection | None:
         """What an earlier call has found, by the same proposals."""
-        before = read(self.place, self.found, self.say)
+        before = read(self.place, self.found)
         if before is None:
             return None
         for name in SAME:
@@ -117,7 +192,10 @@ class Search:
             self.entries[number] = Entry(name, name, settings=settings, failure=str(error))
             return None
         folder, measure = str(self.place / name), self.found.measure
-        return TrialJob(name, folder, tables, measure, settings, bars if number else {})
+        cells = asdict(self.config.permission)
+        return TrialJob(
+            name, folder, tables, measure, settings, bars if number else {}, cells=cells
+        )
 
     def trials(self) -> list[Entry]:
         """All that are done, in their order."""
@@ -204,6 +282,7 @@ def search(
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
+    check_selection(place)
     needs_optuna()
     if wanted.together and config.description.averages is None:
         raise cannot_be_averaged(config.task)

@@ -2,20 +2,139 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ensue.errors import EnsueError, OptionError, RunError
-from ensue.runs.config import RunConfig
+from ensue.cells import CELLS
+from ensue.errors import ConfigError, EnsueError, OptionError, RunError, unknown
+from ensue.runs.config import AnyTask, RunConfig, changed
 from ensue.runs.messages import Message, Say, nobody
 from ensue.runs.run import seconds_trained
 from ensue.runs.train import attempted, complete, settle, train_run
-from ensue.study.selection.candidates import Candidate, candidates_of
 from ensue.study.selection.entries import Entry, Pace, Selection, entry_of
-from ensue.study.selection.kept import begun, read, tested, write
+from ensue.study.selection.kept import begun, check_selection, read, tested, write
+from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.training import RunFolder, Watcher
+
+RECURRENT = "recurrent"
+USUAL_CELLS = ("rnn", "gru", "lstm")
+OUTSIDE_LISTS = re.compile(r",(?![^\[\]]*\])")  # a comma, but for those of a list
+PATIENCE = 3  # evaluations without a new best, unless set otherwise
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """name: as it was written; config: of its run."""
+
+    name: str
+    config: RunConfig
+
+    @property
+    def folder(self) -> str:
+        """The name of its run's folder: lstm:layers=1 → lstm-layers=1."""
+        return re.sub(r"[^\w.=+]+", "-", self.name)
+
+
+def known_models(task: AnyTask) -> dict[str, dict[str, str]]:
+    """What each name stands for: every family, or encoder, of this task's models, and every cell
+    for the recurrent one, or for the usual one where none is called so; `model` where there is one
+    kind only, which settings tell apart."""
+    fields = task.settings.model_fields
+    tables: dict[str, Mapping[str, object]] = {"family": task.families, "encoder": ENCODERS}
+    key = next((own for own in tables if own in fields), "")
+    kinds = tuple(tables[key]) if key else ()
+    found = {kind: {key: kind} for kind in kinds if kind != RECURRENT}
+    if "cell" in fields:
+        own = {key: RECURRENT} if RECURRENT in kinds else {}
+        found |= {name.lower(): {**own, "cell": name} for name in CELLS}
+        found["rnn"] = found["simplernn"]
+    return found or {"model": {}}
+
+
+def usual_models(task: AnyTask) -> list[str]:
+    """What is compared where nothing is named: each family, and the best-known cells."""
+    cells = {name.lower() for name in CELLS} | {"rnn"}
+    known = known_models(task)
+    return [name for name in known if name not in cells] + [n for n in USUAL_CELLS if n in known]
+
+
+def split_names(models: str) -> list[str]:
+    """
+    >>> split_names("ngram:order=3, lstm:layers=1,hidden_size=400, gru")
+    ['ngram:order=3', 'lstm:layers=1,hidden_size=400', 'gru']
+    >>> split_names("model, model:hidden=[32, 16],init=positive")
+    ['model', 'model:hidden=[32, 16],init=positive']
+    """
+    found: list[str] = []
+    for piece in map(str.strip, OUTSIDE_LISTS.split(models)):
+        head, equals, _ = piece.partition("=")
+        if equals and ":" not in head and found:  # one more setting of the name before
+            found[-1] += f",{piece}"
+        elif piece:
+            found.append(piece)
+    return found
+
+
+def candidates_of(config: RunConfig, models: str) -> list[Candidate]:
+    """The configuration with each model in it; no models: the usual ones of the task. Every
+    mistake is told before anything is trained."""
+    task = config.description
+    names = split_names(models) if models.strip() else usual_models(task)
+    said = "patience" in config.train.model_fields_set or config.train.patience is not None
+    early = [] if said else [f"train.patience={PATIENCE}"]
+    found: list[Candidate] = []
+    for name in names:
+        own = Candidate(name, _configured(config, name, known_models(task), early))
+        for other in found:
+            if own.config == other.config or own.folder == other.folder:
+                raise OptionError(
+                    f"--models: {other.name} and {own.name} are the same model; name each once"
+                )
+        found.append(own)
+    if len(found) < 2:
+        raise OptionError(
+            f"--models: expected two models or more to select from, got {names[0]}; "
+            "`ensue train` trains one"
+        )
+    return found
+
+
+def _configured(
+    config: RunConfig, name: str, known: Mapping[str, dict[str, str]], early: Sequence[str]
+) -> RunConfig:
+    model, _, rest = name.partition(":")
+    if model.strip().lower() not in known:
+        raise unknown("model", model.strip(), known)
+    stands_for = known[model.strip().lower()]
+    pieces = OUTSIDE_LISTS.split(rest)
+    settings = [_setting(name, own, config.description) for own in pieces if own.strip()]
+    given = [f"model.{key}={value}" for key, value in stands_for.items()]
+    try:
+        tables = changed(config.tables(), [*early, *given, *settings])
+        return RunConfig.of(tables).with_named_cells()
+    except ConfigError as error:
+        raise ConfigError(f"--models {name}: {error}") from None
+
+
+def _setting(name: str, setting: str, task: AnyTask) -> str:
+    """`key=value` is one of [model]; what all candidates must have in common is refused."""
+    key, equals, value = (own.strip() for own in setting.partition("="))
+    if not equals or not key:
+        raise OptionError(
+            f"--models {name}: expected name:key=value,key=value, such as "
+            f"lstm:hidden_size=400,train.rate=0.002, got {setting.strip()!r}"
+        )
+    key = key if "." in key or key == "members" else f"model.{key}"
+    table = key.partition(".")[0]
+    if {table, key} & {*task.compared_on, "train.watch"}:
+        raise OptionError(
+            f"--models {name}: {key} must be the same for all, or their scores could not be "
+            f"compared; give it with --set {key}={value}"
+        )
+    return f"{key}={value}"
 
 
 def select_among(
@@ -33,10 +152,11 @@ def select_among(
     place = Path(folder)
     if RunFolder(place).config.exists():
         raise OptionError(f"{place}: this is the folder of one run; name another one with --run")
+    check_selection(place)
     config = complete(config, say)
     candidates = candidates_of(config, models)
     found = begun(config)
-    before = read(place, found, say)
+    before = read(place, found)
     for own in candidates:
         settle(RunFolder(place / own.folder), own.config)
     rows: list[Entry] = []

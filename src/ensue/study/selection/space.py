@@ -9,7 +9,7 @@ from typing import Any
 
 from ensue.errors import OptionError
 from ensue.files.atomic_folder import canonical, digest
-from ensue.runs.config import RunConfig
+from ensue.runs.config import RunConfig, table_at
 from ensue.settings import OFF
 from ensue.tasks.search.ranges import Choice, Finite, Searched, Space, Values
 
@@ -99,9 +99,9 @@ class OpenSpace:
             row = self.ranges[key]
             also = row.sets.get(value, {}) if row.sets else {}
             for name, own in {key: value, **also}.items():
-                table, _, short = name.partition(".")
-                tables[table][short] = own
-        return RunConfig.of(tables)
+                table, _, short = name.rpartition(".")
+                table_at(tables, table)[short] = own
+        return RunConfig.of(tables, self.config.permission)
 
     def differs(self, settings: Settings) -> dict[str, Any]:
         """Of these settings, those that are not as usual."""
@@ -115,7 +115,7 @@ class OpenSpace:
 
 
 def _told(config: RunConfig, key: str) -> bool:
-    table, _, name = key.partition(".")
+    table, _, name = key.rpartition(".")
     return name in config.told.get(table, ())
 
 

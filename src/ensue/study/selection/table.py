@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensue.data.layout import score_text, size_text, time_text
+from ensue.drawing.chart import GOOD, MARGIN, WIDE, Axis, Panel, colour_of, heading
+from ensue.drawing.layout import aligned, score_text, size_text, time_text
+from ensue.drawing.svg import FAINT, INK, Drawing, Point, text_width
 from ensue.escape import in_shell
 from ensue.study.selection.entries import TOGETHER
 
@@ -21,7 +23,7 @@ def as_text(selection: Selection) -> str:
         "time in all", "tokens/s",
     )  # fmt: skip
     rows = [_cells_of(k, row) for k, row in enumerate(selection.rows, 1) if not row.failure]
-    lines = _aligned([head, *rows])
+    lines = aligned([head, *rows], LEFT)
     lines += [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
     lines += _search_lines(selection)
     if selection.test:
@@ -77,12 +79,125 @@ def _tested(test: WinnerVerdict) -> list[str]:
     return lines
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            word.ljust(width) if k < LEFT else word.rjust(width)
-            for k, (word, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; room left of one; its height
+ROOM = 0.12  # of an axis, beyond the outermost marks
+# times that stand at an axis: few of them, or more where it is short
+FEW = {0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h",
+       36_000: "10 h", 360_000: "100 h"}  # fmt: skip
+MORE = {0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s", 20: "20 s",
+        30: "30 s", 120: "2 min", 300: "5 min", 1200: "20 min", 1800: "30 min", 7200: "2 h",
+        18_000: "5 h", 72_000: "20 h"}  # fmt: skip
+LABEL = 12.5  # height of a name beside its mark
+Box = tuple[float, float, float, float]  # left, right, top, bottom
+
+
+def draw(selection: Selection) -> str:
+    """The picture as SVG; only candidates with a score are in it."""
+    return _Panels(selection).svg()
+
+
+class _Panels:
+    def __init__(self, selection: Selection) -> None:
+        self.selection, self.drawing = selection, Drawing()
+        scored = [row for row in selection.rows if row.score is not None]
+        self.rows = [row for row in scored if not row.stopped] or scored
+        names = sorted(row.name for row in self.rows)
+        self.styles = {name: k for k, name in enumerate(names)}
+        self.wide = (WIDE - 2 * MARGIN - BETWEEN) / 2
+
+    def svg(self) -> str:
+        title = f"Models for {self.selection.task}: quality, size and time"
+        top = heading(self.drawing, title, *self._lines()) + 34
+        left = MARGIN + self.wide + BETWEEN
+        self._panel(MARGIN, top, "size of what was learned", _size, _size_ticks)
+        self._panel(left, top, "time in all", _seconds, _time_ticks)
+        return self.drawing.svg(WIDE, top + HIGH + 64, title)
+
+    def _lines(self) -> list[str]:
+        test, best = self.selection.test, self.rows[0]
+        lines = [f"best on validation: {best.name} ({best.what})"]
+        if test:
+            others = "".join(f"; {name} {score_text(v)}" for name, v in test.baselines.items())
+            lines.append(f"{test.name} on the test part: {score_text(test.value)}{others}")
+        failed = [row.name for row in self.selection.rows if row.failure]
+        stopped = [row.name for row in self.selection.rows if row.stopped]
+        lines += [f"stopped early: {len(stopped)} of {len(self.selection.rows)}"] * bool(stopped)
+        return [*lines, *([f"failed: {', '.join(failed)}"] if failed else [])]
+
+    def _panel(
+        self,
+        left: float,
+        top: float,
+        what: str,
+        value: Callable[[Entry], float],
+        ticks: Callable[[Axis], Sequence[tuple[float, str]]],
+    ) -> None:
+        better = "higher" if self.selection.higher_is_better else "lower"
+        title = f"validation {self.selection.measure} ({better} is better)"
+        ends = left + AXIS, left + self.wide
+        x = Axis.over(map(value, self.rows), *ends, logarithmic=True, room=ROOM)
+        y = Axis.over([row.score or 0.0 for row in self.rows], top + HIGH, top, room=ROOM)
+        panel = Panel(self.drawing, x, y)
+        panel.axes(what, title, ticks(x))
+        places = {row.name: panel.at(value(row), row.score or 0.0) for row in self.rows}
+        labels = beside(places, x.end, {row.name: row.short for row in self.rows})
+        for row in reversed(self.rows):  # the best one lies on top
+            self._mark(row, places[row.name], labels[row.name])
+
+    def _mark(self, row: Entry, at: Point, label: Point) -> None:
+        style, first = self.styles[row.name], row is self.rows[0]
+        self.drawing.begin(
+            f"{row.name}: {score_text(row.score)}, {size_text(row.size)}, {time_text(row.seconds)}"
+        )
+        if label[1] != at[1]:
+            near = -4.0 if label[0] > at[0] else 4.0
+            self.drawing.line([at, (label[0] + near, label[1])], FAINT, 0.8)
+        anchor, ink = "start" if label[0] > at[0] else "end", GOOD if first else INK
+        self.drawing.words(label, row.short, LABEL, ink, anchor, weight=600 if first else 400)
+        self.drawing.mark(at, style, colour_of(style), 7.5 if first else 5.6)
+        self.drawing.end()
+
+
+def beside(
+    places: Mapping[str, Point], end: float, shown: Mapping[str, str] | None = None
+) -> dict[str, Point]:
+    """Where the name of each mark begins: at its right, or left where there is no room before
+    `end`, and lowered until it covers neither a mark nor a name above. shown: shorter names."""
+    taken = [(x - 7, x + 7, y - 7, y + 7) for x, y in places.values()]
+    found: dict[str, Point] = {}
+    for name, (x, y) in sorted(places.items(), key=lambda own: own[1][1]):
+        width, height = text_width((shown or {}).get(name, name), LABEL), y
+        right = x + 15 + width < end
+        left = x + 12 if right else x - 12 - width
+        while any(_cover(_box(left, width, height), own) for own in taken):
+            height += 3
+        taken.append(_box(left, width, height))
+        found[name] = (left if right else x - 12, height)
+    return found
+
+
+def _box(left: float, width: float, height: float) -> Box:
+    return left, left + width, height - LABEL / 2, height + LABEL / 2
+
+
+def _cover(one: Box, other: Box) -> bool:
+    beside = one[1] <= other[0] or other[1] <= one[0]
+    return not beside and one[2] < other[3] and other[2] < one[3]
+
+
+def _size(row: Entry) -> float:
+    return max(row.size, 1)
+
+
+def _seconds(row: Entry) -> float:
+    return max(row.seconds, 1e-3)
+
+
+def _size_ticks(axis: Axis) -> list[tuple[float, str]]:
+    return [(size, size_text(size)) for size in axis.ticks()]
+
+
+def _time_ticks(axis: Axis) -> list[tuple[float, str]]:
+    words = {**FEW, **MORE}
+    found = axis.ticks(list(FEW), sorted(words))
+    return [(seconds, words.get(seconds) or time_text(seconds)) for seconds in found]

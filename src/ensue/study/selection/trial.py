@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import torch
 
+from ensue.cells.permission import CellPermission
 from ensue.errors import EnsueError
 from ensue.metrics.table import METRICS
 from ensue.runs.config import RunConfig
@@ -18,8 +19,7 @@ from ensue.runs.run import seconds_trained
 from ensue.runs.train import Trained, attempted, train_run
 from ensue.study.selection.budget import SLACK
 from ensue.study.selection.entries import Entry, Pace, entry_of
-from ensue.study.selection.halving import Dropped, Halving, best_of
-from ensue.study.selection.job import TrialJob
+from ensue.study.selection.halving import Dropped, Halving, TrialJob, best_of
 from ensue.study.selection.outputs import write_outputs
 from ensue.training import Began, Row, RunFolder, Stopped, Update, Validated, Watcher
 
@@ -106,7 +106,7 @@ def run_trial(job: TrialJob, say: Say = nobody, watchers: Sequence[Watcher] = ()
 
 
 def _trained(job: TrialJob, folder: RunFolder, watchers: Sequence[Watcher], say: Say) -> Trained:
-    config, allow = RunConfig.of(job.config), list[str]()
+    config, allow = RunConfig.of(job.config, CellPermission(**job.cells)), list[str]()
     if job.updates is not None:
         config, allow = config.changed({"train": {"most_updates": job.updates}}), [ENDED]
     _wait_for(folder)

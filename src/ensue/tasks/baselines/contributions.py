@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
-from ensue.tasks.baselines.ngrams import Ngrams, hashed_ngrams
+from ensue.tasks.baselines.linear import Ngrams, hashed_ngrams
 from ensue.tasks.baselines.text_features import (
     LETTERS,
     LONGEST,

@@ -10,9 +10,10 @@ one z, of class 1 against class 0; more are a softmax; several labels at once ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -27,9 +28,132 @@ from torch.nn.functional import (
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, OptionError
-from ensue.tasks import checks
-from ensue.tasks.baselines.ngrams import Ngrams
-from ensue.training.torch_optimisers import LBFGS
+from ensue.tasks.declarations import AS_ARRAY, NEXT_TO, Equal, Range, Shape, Unfit, check_rising
+from ensue.training.optimiser import LBFGS
+
+Hashes = NDArray[np.uint64]
+LONGEST = 8  # words of an n-gram in a file
+
+
+@dataclass(frozen=True)
+class Ngrams:
+    """hashes (count,): those of 1 word in rising order, then those of 2, …; the k-th n's stand at
+    starts[k] … starts[k + 1]. words (count, longest): the words of each, −1 behind the last."""
+
+    hashes: Annotated[Hashes, Shape(None)]
+    starts: Annotated[NDArray[np.int64], Shape(None), Range(low=0, high="hashes")]
+    words: Annotated[
+        NDArray[np.int32],
+        Shape("hashes", lambda own: len(own.starts) - 1),
+        Range(low=-1, high=lambda own: own.word_count - 1),
+    ]
+
+    def check_saved(self) -> None:
+        check_rising(self.starts, "starts", strictly=False)
+        starts = self.starts.tolist()
+        if not 2 <= len(starts) <= LONGEST + 1 or starts[0] or starts[-1] != len(self):
+            raise Unfit(f"expected 0 … {len(self):,}, one for each length", "starts")
+        for first, last in pairwise(starts):
+            check_rising(self.hashes[first:last], "hashes")
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    @property
+    def longest(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def listed(cls, texts: Ragged, longest: int, min_rows: int = 1) -> tuple[Ngrams, Ragged]:
+        """All n-grams of 1 … `longest` words that stand in at least `min_rows` rows, and which
+        of them each row has (as `present` gives them)."""
+        if longest < 1 or min_rows < 1:
+            raise OptionError(
+                f"expected longest ≥ 1 and min_rows ≥ 1, got {longest} and {min_rows}"
+            )
+        hashes, words, places, total = list[Hashes](), [], [], 0
+        for n, (own, rows, at) in enumerate(hashed_ngrams(texts, longest), 1):
+            order = np.argsort(own, kind="stable")  # equal ones by row, for rows rise
+            own, rows = own[order], rows[order]
+            new = changes(own)
+            once = np.flatnonzero(new | changes(rows))  # each n-gram once in a row
+            group = np.cumsum(new)[once] - 1
+            kept = np.bincount(group, minlength=int(new.sum())) >= min_rows
+            numbers = np.cumsum(kept) - 1 + total
+            chosen = kept[group]
+            places.append((rows[once[chosen]], numbers[group[chosen]]))
+            first = np.flatnonzero(new)[kept]
+            hashes.append(own[first])
+            words.append(_columns(texts.values, at[order[first]], n, longest))
+            total += len(first)
+        starts = np.concatenate([[0], np.cumsum([len(h) for h in hashes])])
+        found = cls(np.concatenate(hashes), starts, np.concatenate(words))
+        return found, found._by_row(places, len(texts))
+
+    def present(self, texts: Ragged) -> Ragged:
+        """The numbers of the listed n-grams in each row, rising, each once (int32)."""
+        places = []
+        for n, (own, rows, _) in enumerate(hashed_ngrams(texts, self.longest)):
+            known = self.hashes[self.starts[n] : self.starts[n + 1]]
+            if len(known):
+                place = np.minimum(np.searchsorted(known, own), len(known) - 1)
+                found = known[place] == own
+                places.append((rows[found], place[found] + self.starts[n]))
+        return self._by_row(places, len(texts))
+
+    def _by_row(
+        self, places: list[tuple[NDArray[np.int32], NDArray[np.int64]]], rows: int
+    ) -> Ragged:
+        """From the row and the number of each n-gram found."""
+        size = max(1, len(self))
+        keys = np.concatenate(
+            [np.empty(0, np.int64), *(size * row.astype(np.int64) + n for row, n in places)]
+        )
+        keys.sort()
+        own, numbers = np.divmod(keys[changes(keys)], size)
+        starts = np.zeros(rows + 1, np.int64)
+        np.cumsum(np.bincount(own, minlength=rows), out=starts[1:])
+        return Ragged(numbers.astype(np.int32), starts)
+
+    def spelled(self, number: int) -> tuple[int, ...]:
+        """The word numbers of an n-gram."""
+        return tuple(int(w) for w in self.words[number] if w >= 0)
+
+
+def changes(v: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where a value is not the one before it; np.unique's hashing is far slower than a sort
+    and this."""
+    return np.concatenate([np.ones(min(1, len(v)), bool), v[1:] != v[:-1]])
+
+
+def _columns(words: NDArray[Any], at: NDArray[np.int64], n: int, longest: int) -> NDArray[np.int32]:
+    """(n-grams, longest): the n words from each place on, −1 behind them."""
+    columns = np.full((len(at), longest), -1, np.int32)
+    columns[:, :n] = words[at[:, None] + np.arange(n)]
+    return columns
+
+
+def hashed_ngrams(
+    texts: Ragged, longest: int
+) -> Iterator[tuple[Hashes, NDArray[np.int32], NDArray[np.int64]]]:
+    """For n = 1 … longest: the hash of every n-gram, its row, and where it begins."""
+    words = texts.values.astype(np.uint64)
+    rows = np.repeat(np.arange(len(texts), dtype=np.int32), texts.lengths)
+    at = np.arange(len(words))
+    own = np.zeros(len(words), np.uint64)
+    for n in range(1, longest + 1):
+        inside = at + n - 1 < texts.starts[rows + 1]
+        own, rows, at = own[inside], rows[inside], at[inside]
+        own = _mixed(own ^ _mixed(words[at + n - 1]))
+        yield own, rows, at
+
+
+def _mixed(v: Hashes) -> Hashes:
+    """The finishing steps of splitmix64: every bit of v reaches every bit of the result."""
+    v = v + np.uint64(0x9E3779B97F4A7C15)
+    v = (v ^ (v >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    v = (v ^ (v >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return v ^ (v >> np.uint64(31))
 
 
 class Presence:
@@ -59,10 +183,10 @@ class LinearModel:
     """weights (n-grams, classes) and bias (classes,), ratios included: scores are
     bias + Σ weights[n]. several: many labels at once."""
 
-    ngrams: Ngrams
-    weights: NDArray[np.float32]
-    bias: NDArray[np.float32]
-    several: bool
+    ngrams: Annotated[Ngrams, NEXT_TO]
+    weights: Annotated[NDArray[np.float32], Shape("ngrams", "outputs")]
+    bias: Annotated[NDArray[np.float32], Shape("outputs")]
+    several: Annotated[bool, AS_ARRAY, Equal("several")]
 
     def scores(self, texts: Ragged) -> NDArray[np.float32]:
         """z (rows, classes) of word numbers."""
@@ -84,24 +208,6 @@ class LinearModel:
         column = self.weights[:, number]
         best = np.argsort(-column, kind="stable")[:k]
         return [(self.ngrams.spelled(int(n)), float(column[n])) for n in best]
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it is, to be stored by name."""
-        own = {"weights": self.weights, "bias": self.bias, "several": np.array([self.several])}
-        return self.ngrams.arrays() | own
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], words: int, classes: int, several: bool
-    ) -> LinearModel:
-        """The inverse of `arrays`, for so many words and classes."""
-        ngrams = Ngrams.from_arrays(arrays, "linear", words)
-        weights = checks.array((len(ngrams), classes), checks.SINGLE)(
-            arrays.get("weights"), "linear.weights"
-        )
-        bias = checks.array((classes,), checks.SINGLE)(arrays.get("bias"), "linear.bias")
-        checks.array((1,), ("bool",), several, several)(arrays.get("several"), "linear.several")
-        return cls(ngrams, weights, bias, several)
 
 
 def fit_linear(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError
-from ensue.tasks import checks
+from ensue.tasks.declarations import AS_ARRAY, Range, Shape
 
 
 def majority_class(targets: NDArray[np.int64]) -> int:
@@ -26,8 +25,10 @@ class MajorityLabel:
     """For each word its most frequent label in the training data; for a word that was not there
     the most frequent of all."""
 
-    by_word: NDArray[np.int64]
-    overall: int
+    by_word: Annotated[
+        NDArray[np.int64], Shape("word_count"), Range(low=0, high=lambda own: len(own.labels) - 1)
+    ]
+    overall: Annotated[int, AS_ARRAY, Range(low=0, high=lambda own: len(own.labels) - 1)]
 
     @classmethod
     def fitted(cls, words: Ragged, targets: Ragged, word_count: int) -> MajorityLabel:
@@ -42,16 +43,6 @@ class MajorityLabel:
         by_word = np.full(word_count, overall, np.int64)
         by_word[own[order]] = label[order]
         return cls(by_word, overall)
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], word_count: int, labels: int
-    ) -> MajorityLabel:
-        """As a model keeps it, `by_word` and `overall`, for so many words and labels."""
-        names = {"by_word": word_count, "overall": 1}
-        expected = {key: checks.array((n,), ("int64",), 0, labels - 1) for key, n in names.items()}
-        found = checks.record(expected)(arrays, "majority")
-        return cls(found["by_word"], int(found["overall"][0]))
 
     def label(self, words: Ragged) -> Ragged:
         """The labels of these words."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from ensue.tasks import checks
 from ensue.tasks.blocks.distributions import FLOOR, Gaussian
-from ensue.training.torch_optimisers import LBFGS
+from ensue.tasks.declarations import Positive, Range
+from ensue.training.optimiser import LBFGS
 
 DOUBT = 2.0  # what (log a/a₀)² + (log b/b₀)² count for
 ITERATIONS = 100
-WEIGHT = checks.number(low=0, high=1e6)
+Weight = Annotated[float, Range(low=0, high=1e6)]
 
 
 class BaselineMixture(NamedTuple):
@@ -24,8 +24,8 @@ class BaselineMixture(NamedTuple):
 
     a + b < 1 makes the answer less sure of itself, as temperature does."""
 
-    network: float
-    ngrams: float
+    network: Weight
+    ngrams: Weight
 
     def __str__(self) -> str:
         return f"weights {self.network:.2f} and {self.ngrams:.2f}"
@@ -54,7 +54,6 @@ class FirstGuess(NamedTuple):
 # better on them than it is; the linear model has been scored on rows that chose nothing.
 FEW_TEXTS = FirstGuess(BaselineMixture(0.15, 0.85), 5.0)
 FIRST = FirstGuess()
-SAVED = checks.built(BaselineMixture, {"network": WEIGHT, "ngrams": WEIGHT})
 
 
 def _mixed(
@@ -105,10 +104,10 @@ def fitted_mixture(
 class NumberMixture(NamedTuple):
     """Of a Gaussian N(μ, σ²) and a number m beside it: N(a·μ + b·m + shift, (spread·σ)²)."""
 
-    network: float
-    linear: float
+    network: Weight
+    linear: Weight
     shift: float
-    spread: float
+    spread: Positive
 
     def __str__(self) -> str:
         return f"weights {self.network:.2f} and {self.linear:.2f}"
@@ -119,15 +118,6 @@ class NumberMixture(NamedTuple):
 
 
 EVEN = NumberMixture(0.5, 0.5, 0.0, 1.0)
-SAVED_NUMBERS = checks.built(
-    NumberMixture,
-    {
-        "network": WEIGHT,
-        "linear": WEIGHT,
-        "shift": checks.number(),
-        "spread": checks.number(above=0),
-    },
-)
 
 
 def _moved(

@@ -11,8 +11,7 @@ a mean is the mean of gradients, the same gradient on average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -20,12 +19,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import DataError, OptionError, ShapeError, unknown
-from ensue.tasks import checks
+from ensue.layers.activations import Activated
+from ensue.layers.feedforward import MLP
 from ensue.tasks.baselines.features import Transform
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical
 from ensue.tasks.rows.fixed_width import RowSource
 from ensue.training import Carried, Outcome, TrainSettings, fit
-from ensue.training.torch_optimisers import LBFGS
+from ensue.training.optimiser import LBFGS
 
 ITERATIONS = 200  # of L-BFGS, at most
 DESCENT = TrainSettings.of(
@@ -149,24 +149,6 @@ class Regression(nn.Module):
         source = RowSource({"x": x, "y": y}, seed=settings.seed, batch_rows=batch_rows)
         return fit(self, source, None, settings)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """As files hold it; a model of plain inputs, without `features`."""
-        return {name: values.numpy() for name, values in self.state_dict().items()}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], kind: str, inputs: int, outputs: int
-    ) -> Regression:
-        """The inverse of `arrays`, for so many inputs and outputs."""
-        own = {
-            "weight": checks.array((outputs, inputs))(arrays.get("weight"), "linear.weight"),
-            "bias": checks.array((outputs,))(arrays.get("bias"), "linear.bias"),
-        }
-        weights = {name: torch.from_numpy(values.copy()) for name, values in own.items()}
-        found = cls(inputs, outputs, kind).to(weights["weight"].dtype)
-        found.load_state_dict(weights)
-        return found
-
 
 class Squares:
     """½·‖z − y‖² (rows,); the answer is z."""
@@ -209,3 +191,56 @@ KINDS: dict[str, type[Squares] | type[Labels] | type[Classes]] = {
     "logistic": Labels,
     "softmax": Classes,
 }
+
+
+# -------------------------------------------------------------------------------------------------
+# A network whose first layer is left as it was drawn, and whose last is solved for exactly.
+#
+#     φ(x) = g(U·x + c), U and c random and fixed;   ŷ = W·φ(x) + b, W and b by least squares
+#
+# No descent and one solution: a baseline, and the measure of what it is worth to tune all layers.
+
+
+class RandomFeatures(nn.Module):
+    """(…, inputs) → (…, outputs), the same network as MLP([inputs, units, outputs]).
+
+    scale: the standard deviation of U and c, which says how wildly the features bend."""
+
+    def __init__(
+        self,
+        inputs: int,
+        units: int,
+        outputs: int,
+        *,
+        activation: Activated = "tanh",
+        scale: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if scale <= 0:
+            raise OptionError(f"scale: expected a number > 0, got {scale}")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = MLP([inputs, units, outputs], activation)
+            first = self.network.layers[0]
+            for own in first.parameters(recurse=False):
+                nn.init.normal_(own, 0.0, scale)
+        for own in first.parameters():
+            own.requires_grad_(False)
+
+    def features(self, x: Tensor) -> Tensor:
+        """φ(x): (…, units)."""
+        return self.network.walk(x)[0].a
+
+    @torch.no_grad()
+    def solve(self, x: Tensor, y: Tensor, ridge: float = 0.0) -> RandomFeatures:
+        """The readout for x (rows, inputs) and y (rows, outputs), in closed form."""
+        last = self.network.layers[1]
+        weight, bias = least_squares(self.features(x), y, ridge)
+        for own, found in zip(last.parameters(), (weight, bias), strict=True):
+            own.copy_(found)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.network(x)
+        return found

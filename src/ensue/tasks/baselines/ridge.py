@@ -6,9 +6,8 @@ w = argmin Σ (y − Xw)² + strength·‖w‖², X the n-grams that each row ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -17,9 +16,36 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
-from ensue.tasks import checks
-from ensue.tasks.baselines.linear import Presence
-from ensue.tasks.baselines.ngrams import Ngrams
+from ensue.tasks.baselines.linear import Ngrams, Presence
+from ensue.tasks.declarations import NEXT_TO, Shape
+
+# As shares of the mean of K's diagonal.
+LEFT_OUT_STRENGTHS = tuple(10.0 ** (k / 2) for k in range(-6, 5))
+LEAST = 1e-9  # of what is divided by
+
+
+@torch.no_grad()
+def explained(products: Tensor, targets: Tensor) -> float:
+    """The share of the variance of targets (n, k) that is explained, at the best strength: 1 − the
+    squared errors of the fits without each row / those of the mean of the other rows. products
+    (n, n): of the rows' features with each other."""
+    n = len(products)
+    k = products.double()
+    k = k - k.mean(0) - k.mean(1, keepdim=True) + k.mean()
+    y = targets.double() - targets.double().mean(0)
+    usual = float((y / (1 - 1 / n)).square().sum())
+    values, vectors = torch.linalg.eigh(k)
+    values, turned = values.clamp(min=0), vectors.T @ y
+    size = float(values.mean()) or 1.0
+    errors = []
+    for strength in LEFT_OUT_STRENGTHS:
+        kept = values / (values + strength * size)
+        diagonal = 1 / n + (vectors.square() * kept).sum(1)
+        wrong = y - vectors @ (kept[:, None] * turned)
+        left_out = wrong / (1 - diagonal).clamp(min=LEAST)[:, None]
+        errors.append(float(left_out.square().sum()))
+    return 1 - min(errors) / max(usual, LEAST)
+
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0)
 ITERATIONS, TOLERANCE = 200, 1e-5
@@ -37,26 +63,13 @@ class Products(Protocol):
 class RidgeModel:
     """y = Σ weights[n] over the n-grams n that a row has; y has mean 0 in training."""
 
-    ngrams: Ngrams
-    weights: NDArray[np.float32]
+    ngrams: Annotated[Ngrams, NEXT_TO]
+    weights: Annotated[NDArray[np.float32], Shape("ngrams")]
 
     def values(self, texts: Ragged) -> NDArray[np.float32]:
         """(rows,) of word numbers."""
         present = self.ngrams.present(texts)
         return _sums(present, torch.from_numpy(self.weights)).numpy()
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it is, to be stored by name."""
-        return self.ngrams.arrays() | {"weights": self.weights}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int) -> RidgeModel:
-        """The inverse of `arrays`, for so many words."""
-        ngrams = Ngrams.from_arrays(arrays, "ridge", words)
-        return cls(
-            ngrams,
-            checks.array((len(ngrams),), checks.SINGLE)(arrays.get("weights"), "ridge.weights"),
-        )
 
 
 def fit_ridge(

@@ -6,18 +6,18 @@ block is divided by its norm. An n-gram is known by a 64-bit hash of what it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
-from ensue.tasks import checks
-from ensue.tasks.baselines.ngrams import changes, hashed_ngrams
+from ensue.tasks.baselines.linear import changes, hashed_ngrams
 from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
+from ensue.tasks.declarations import RISING, Given, Let, Range, Shape, Unfit
 
 WORDS, LETTERS = "words", "letters"
 LONGEST = {WORDS: 2, LETTERS: 5}
@@ -48,9 +48,9 @@ def joined(train: Texts, held: Texts) -> Texts:
 class Block:
     """The n-grams of one kind that were seen. hashes: rising; idf: one for each."""
 
-    kind: str
-    hashes: Hashes
-    idf: NDArray[np.float32]
+    kind: Annotated[str, Given("kind")]
+    hashes: Annotated[Hashes, Shape(None), RISING]
+    idf: Annotated[NDArray[np.float32], Shape("hashes"), Range(above=0, high=MOST_TELLING)]
 
     @classmethod
     def learn(cls, kind: str, texts: Texts) -> tuple[Block, SparseMatrix]:
@@ -93,44 +93,33 @@ class Block:
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """Blocks side by side."""
+    """Blocks side by side, one or both."""
 
-    blocks: tuple[Block, ...]
+    words: Annotated[Block | None, Let(kind=lambda own: WORDS)] = None
+    letters: Annotated[Block | None, Let(kind=lambda own: LETTERS)] = None
+
+    def check_saved(self) -> None:
+        if not self.blocks:
+            raise Unfit("missing", f"{WORDS}.hashes")
+
+    @classmethod
+    def of(cls, blocks: Iterable[Block]) -> TextFeatures:
+        return cls(**{block.kind: block for block in blocks})
 
     @classmethod
     def learn(cls, texts: Texts, kinds: Sequence[str]) -> tuple[TextFeatures, SparseMatrix]:
         learned = [Block.learn(kind, texts) for kind in kinds]
-        return cls(tuple(own for own, _ in learned)), side_by_side([x for _, x in learned])
+        return cls.of(own for own, _ in learned), side_by_side([x for _, x in learned])
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(own for own in (self.words, self.letters) if own is not None)
 
     def matrix(self, texts: Texts) -> SparseMatrix:
         return side_by_side([block.matrix(texts) for block in self.blocks])
 
     def __len__(self) -> int:
         return sum(len(block.hashes) for block in self.blocks)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that it is, to be stored by name."""
-        return {
-            f"{block.kind}.{name}": getattr(block, name)
-            for block in self.blocks
-            for name in ("hashes", "idf")
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextFeatures:
-        """The inverse of `arrays`."""
-        kinds = [kind for kind in LONGEST if f"{kind}.hashes" in arrays]
-        if not kinds:
-            raise checks.Unfit("text_linear.words.hashes: missing")
-        return cls(tuple(_block(kind, arrays) for kind in kinds))
-
-
-def _block(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Block:
-    name = f"text_linear.{kind}"
-    hashes = checks.array((None,), ("uint64",))(arrays[f"{kind}.hashes"], f"{name}.hashes")
-    checks.rising(hashes, f"{name}.hashes")
-    idf = checks.array((len(hashes),), checks.SINGLE, above=0, high=MOST_TELLING)
-    return Block(kind, hashes, idf(arrays.get(f"{kind}.idf"), f"{name}.idf"))
 
 
 def few_enough(texts: Texts) -> bool:

@@ -114,11 +114,6 @@ HEADS: dict[str, type[CategoricalHead] | type[BernoulliHead]] = {
 }
 
 
-def weighted_sum(costs: Tensor, weights: Tensor | None) -> Tensor:
-    """Σ weight·cost over (…, rows)."""
-    return costs.sum() if weights is None else (costs * weights.to(costs)).sum()
-
-
 def balanced(counts: Tensor) -> Tensor:
     """Class weights total/(classes·count), so that every class counts alike; a class that does
     not occur has 1."""

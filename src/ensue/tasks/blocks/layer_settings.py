@@ -3,12 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from ensue.settings import OFF, Depth, OneOf, Rate, Size, Table, Width
-from ensue.tasks.blocks.cell_name import CellName, Initialisation, whole_heads
+from ensue.cells.initialise import SCHEMES
+from ensue.cells.permission import CellPermission
+from ensue.cells.reference import CellReference, as_reference
+from ensue.errors import RunError
+from ensue.settings import OFF, Depth, Expected, OneOf, Rate, Size, Table, Width
+
+TableType = TypeVar("TableType", bound=Table)
+Initialisation = Annotated[str, OneOf(lambda: SCHEMES)]  # as a setting
+
+
+def whole_heads(width: int, heads: int) -> None:
+    if width % heads:
+        raise ValueError(
+            f"heads: expected a divisor of model.hidden_size, the width of a transformer, {width}; "
+            f"got {heads}"
+        )
+
+
+def known_cell(cell: Any) -> str:
+    """A cell of Ensue's by its name, or a reference to one's own."""
+    return as_reference(cell)
+
+
+def known_cell_or_none(cell: Any) -> str:
+    """The same; "" names none."""
+    return "" if cell == "" else as_reference(cell)
+
+
+# A cell in settings: a name, mine.py:MyCell, or in Python the cell itself.
+CellName = Annotated[
+    str,
+    PlainValidator(known_cell),
+    PlainSerializer(str, return_type=str),
+    Expected("a name of `ensue cell list`, one with options, or mine.py:MyCell"),
+]
+OptionalCell = Annotated[
+    str,
+    PlainValidator(known_cell_or_none),
+    PlainSerializer(str, return_type=str),
+    Expected('a name of `ensue cell list`, one with options, mine.py:MyCell, or ""'),
+]
+
+
+def cell_references(settings: Table) -> dict[str, CellReference]:
+    """The cells of one's own among settings, by their keys."""
+    values = {key: getattr(settings, key) for key in type(settings).model_fields}
+    return {key: value for key, value in values.items() if isinstance(value, CellReference)}
+
+
+def named_cells(settings: Table) -> CellPermission:
+    """Permission for the files of cells in settings that a person wrote."""
+    cells = cell_references(settings).values()
+    return CellPermission.named(own.file for own in cells if own.file and own.cell is None)
+
+
+def with_loaded_cells(settings: TableType, permission: CellPermission) -> TableType:
+    """The settings with every cell loaded: files of one's own are imported, so their code runs."""
+    found = {key: cell.loaded(permission) for key, cell in cell_references(settings).items()}
+    return settings.model_copy(update=found) if found else settings
+
+
+def built_in_cells_only(settings: TableType, where: str) -> TableType:
+    """The settings, which come from a saved file and name built-in cells alone."""
+    for key, cell in cell_references(settings).items():
+        raise RunError(
+            f"{where}.{key}: expected the name of a built-in cell, got {cell}. Nothing was run; "
+            "take the model from somebody you trust, or train it again"
+        )
+    return settings
+
 
 DROPOUT = ("dropout_input", "dropout_layers", "dropout_output")  # what `--dropout` sets
 BACKWARD_START = (
@@ -44,8 +112,6 @@ class CellSettings(Table):
 class LayerSettings(CellSettings):
     """What layers over the steps of a sequence are made of, of every kind; keys of one kind have
     no effect on the others."""
-
-    renamed: ClassVar[Mapping[str, str]] = {"norm_place": "norm"}
 
     hidden_size: Width = Field(
         128, description="Size of a cell's state, or the width of other layers."

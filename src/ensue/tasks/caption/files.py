@@ -11,15 +11,10 @@ from ensue.data.pictures.images import image_row, is_image
 from ensue.data.read import Gathered
 from ensue.data.rows import Place, Tell
 from ensue.data.settings import DataSettings
-from ensue.tasks.pictures.named import with_picture
+from ensue.tasks.pictures.files import picture_examples, with_picture
 from ensue.tasks.pictures.part import PicturePart
-from ensue.tasks.pictures.reading import picture_examples
-from ensue.tasks.rows.collect import Example
-from ensue.tasks.rows.content import PairContent
+from ensue.tasks.rows.collect import Example, PairContent
 from ensue.tasks.rows.reading import Reading, asked_rows
-from ensue.tasks.sample import Sample
-
-CAPTION = "caption"  # the name of a column that tells the task by itself
 
 Rows = Callable[[], Iterable[Example]]  # can be gone through more than once
 
@@ -28,7 +23,7 @@ class CaptionContent(PairContent):
     """The name of a picture's file, and a caption; neither is empty."""
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
-        return with_picture(example, data.text)
+        return with_picture(example, data.text_column)
 
 
 CONTENT = CaptionContent()
@@ -69,11 +64,3 @@ def asked_pictures(
 def picture_name(place: Place) -> str:
     """What is shown of a picture: its file, or the row of the table that names it."""
     return place.file if is_image(Path(place.file)) else str(place)
-
-
-def are_captions(sample: Sample) -> bool:
-    """Whether one column names pictures and another is called "caption"."""
-    names = [name for name in sample.columns if name != CAPTION]
-    return CAPTION in sample.columns and any(
-        all(is_image(Path(str(value))) for value in sample.values(name)) for name in names
-    )

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.errors import ShapeError
+from ensue.data.ragged import Ragged
+from ensue.errors import DataError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
 from ensue.tasks.caption.settings import CaptionSettings
-from ensue.tasks.seq2seq.bridge import VectorBridge
-from ensue.tasks.seq2seq.decoder import DecodedPairs
+from ensue.tasks.declarations import NEXT_TO
+from ensue.tasks.pictures.part import PicturePart, SavedShape
+from ensue.tasks.rows.part import Tokenisers, counts_of
+from ensue.tasks.seq2seq.network import DecodedPairs, VectorBridge
+from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
+from ensue.tasks.settings import TextSettings
 
 MIDDLE = 127.5  # bytes become numbers from −1 to 1
 
@@ -76,3 +86,47 @@ class CaptionNetwork(DecodedPairs):
         cells = None if self.bridge is None else self.bridge(memory.mean(1))
         real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
         return self.decoder.begin(memory.shape[0], cells, memory, real)
+
+
+@dataclass(frozen=True)
+class LearnedCaptions:
+    """shape: of the pictures that were learned from; others are brought to it."""
+
+    shape: SavedShape
+    target: Annotated[LearnedTarget, NEXT_TO]
+
+    @classmethod
+    def learn(cls, train: PicturePart, text: TextSettings) -> LearnedCaptions:
+        counts = counts_of(targets_of(train), train.numbers.labels)
+        words = text_vocabulary(counts, len(train), text)
+        assert train.tokenisers is not None
+        cut = train.tokenisers.input
+        return cls(train.shape, LearnedTarget(cut, words, most_frequent(train)))
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return Tokenisers(self.target.tokeniser, self.target.tokeniser)
+
+
+def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
+    """Pictures (rows, channels, height, width) by their lines (rows·channels·height, width), as
+    pair networks take a source: all of a picture's lines, one channel below the other."""
+    rows, channels, height, width = pixels.shape
+    lines = channels * height
+    return Ragged(pixels.reshape(rows * lines, width), np.arange(rows + 1) * lines)
+
+
+def check_captions(part: PicturePart, name: str) -> None:
+    """Every picture has a caption, and none is empty."""
+    if not len(part) or part.labels is None:
+        where = f", the first without a caption is {part.unlabelled}" if part.unlabelled else ""
+        raise DataError(
+            f"the {name} part: expected pictures with captions, got {len(part)} rows{where}"
+        )
+    empty = np.flatnonzero(part.labels.lengths == 0)
+    if len(empty):
+        many = "1 picture has" if len(empty) == 1 else f"{len(empty):,} pictures have"
+        raise DataError(
+            f"the {name} part: {many} an empty caption, the first of them "
+            f"{part.names[int(empty[0])]}: nothing can be learned from it; leave it out"
+        )

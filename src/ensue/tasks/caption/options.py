@@ -1,10 +1,7 @@
 """The words of captioning on the command line."""
 
-from ensue.tasks.options import EXPLAIN, Option
+from ensue.tasks.explaining.options import EXPLAINED_PICTURE
+from ensue.tasks.options import Option
 from ensue.tasks.seq2seq.options import SEARCH_OPTIONS
 
-EXPLAINED = Option(
-    "--image", "image", "Picture whose caption is explained.", verbs=(EXPLAIN,), subject=True
-)
-
-OPTIONS: tuple[Option, ...] = (*SEARCH_OPTIONS, EXPLAINED)
+OPTIONS: tuple[Option, ...] = (*SEARCH_OPTIONS, EXPLAINED_PICTURE)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ensue.data.tasks.shapes import ATTRIBUTES
 from ensue.settings import Expected, Rate, Size, Width
-from ensue.tasks.blocks.cell_name import CellName
+from ensue.tasks.blocks.layer_settings import CellName
 from ensue.tasks.pictures.settings import BLOCKS, PictureSettings
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.ragged import Ragged
@@ -16,36 +19,83 @@ from ensue.data.settings import DataSettings
 from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.tasks.caption.answer import Captioned, Gaze
-from ensue.tasks.caption.evaluation import evaluate_captions
 from ensue.tasks.caption.explain import ExplainCaption
-from ensue.tasks.caption.exported import exported
-from ensue.tasks.caption.files import (
-    CaptionFiles,
-    Rows,
-    are_captions,
-    asked_pictures,
-    picture_name,
-)
-from ensue.tasks.caption.learned import LearnedCaptions, check_captions, lines_of
-from ensue.tasks.caption.network import CaptionNetwork
+from ensue.tasks.caption.files import CaptionFiles, Rows, asked_pictures, picture_name
+from ensue.tasks.caption.network import CaptionNetwork, LearnedCaptions, check_captions, lines_of
 from ensue.tasks.caption.options import OPTIONS
 from ensue.tasks.caption.settings import CaptionSettings
-from ensue.tasks.exported import Exported
+from ensue.tasks.exported import BATCH, Exported, Graph, Input
 from ensue.tasks.model import Model
-from ensue.tasks.pictures.part import PicturePart, collect_pictures, shape_text
-from ensue.tasks.pictures.reading import pictures_asked, pictures_in_memory
+from ensue.tasks.pictures.files import pictures_asked, pictures_in_memory
+from ensue.tasks.pictures.part import PicturePart, collect_pictures, picture_step, shape_text
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.task import AT_ONCE, together, tokeniser_of
 from ensue.tasks.sample import Guess, Sample
-from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
-from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation
-from ensue.tasks.seq2seq.recognise import source_and_target
+from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring, evaluate_pairs
+from ensue.tasks.seq2seq.exported import Encode, generating_graphs, search_step
+from ensue.tasks.seq2seq.recognise import captions_guess, recognised_captions
 from ensue.tasks.seq2seq.search import Search
 from ensue.tasks.seq2seq.source import PairSource, Taught
 from ensue.tasks.seq2seq.target import targets_of
 from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, pair_networks, scoring
-from ensue.tasks.task import NOTHING, Asked, Packed, Questions
+from ensue.tasks.task import NOTHING, Asked, Questions
+
+
+def evaluate_captions(
+    rows: Compared, frequent: str, how: Scoring, attributes: Mapping[str, Sequence[str]]
+) -> PairEvaluation:
+    """frequent: the caption that is most frequent in training; attributes: words that answer one
+    question, of which a caption is right where it has the same ones in the same order."""
+    baselines = {"frequent caption": [frequent] * len(rows.expected)}
+    found = evaluate_pairs(rows, baselines, how)
+    right = {f"{name} right": _right(rows, words) for name, words in attributes.items()}
+    known = {name: share for name, share in right.items() if share is not None}
+    return replace(found, others={**found.others, **known})
+
+
+def _right(rows: Compared, words: Sequence[str]) -> float | None:
+    """The share of captions in which these words are as expected; None where none is expected."""
+    known = frozenset(words)
+
+    def of(text: str) -> list[str]:
+        return [word for word in text.split() if word in known]
+
+    pairs = [(of(found), of(text)) for found, text in zip(rows.found, rows.expected, strict=True)]
+    if not any(expected for _, expected in pairs):
+        return None
+    return sum(found == expected for found, expected in pairs) / len(pairs)
+
+
+class EncodePictures(nn.Module):
+    """pictures (batch, channels, height, width) instead of their lines."""
+
+    def __init__(self, encode: nn.Module) -> None:
+        super().__init__()
+        self.encode = encode
+
+    def forward(self, pictures: Tensor) -> Any:
+        lines = pictures.flatten(1, 2).transpose(0, 1)
+        return self.encode(lines, torch.zeros(1, dtype=torch.int64))
+
+
+def exported(model: Model[Any, Any, Any], how: Search) -> Exported:
+    shape = channels, height, width = model.learned.shape
+    members = cast(list[CaptionNetwork], pair_networks(model))
+    tall, wide = members[0].grid
+    words = len(model.learned.target.words)
+    lines = Input("lines", (channels * height, BATCH, width))
+    encode, step = generating_graphs(members, lines, words, tall * wide)
+    assert isinstance(encode.network, Encode)
+    pictures = Graph(
+        "encode",
+        EncodePictures(encode.network),
+        (Input("pictures", (BATCH, *shape)),),
+        encode.outputs,
+    )
+    after = search_step(how, model.learned.target, channels * height)
+    return Exported("caption", (pictures, step), (picture_step(shape),), (after,))
+
 
 CaptionerModel = Model[CaptionSettings, PicturePart, LearnedCaptions]
 
@@ -55,6 +105,7 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
 
     name = "caption"
     settings = CaptionSettings
+    learned_class = LearnedCaptions
     train_defaults: ClassVar[Mapping[str, Any]] = {
         "epochs": 8,
         "rate": 2e-3,
@@ -81,10 +132,10 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        return self.infer(sample) if not sample.data.sequence and are_captions(sample) else None
+        return recognised_captions(sample)
 
     def infer(self, sample: Sample) -> Guess:
-        return Guess("pictures with captions", source_and_target(sample))
+        return captions_guess(sample)
 
     # ------------------------------------------------------------- read
     def files(
@@ -178,12 +229,6 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
     def exported(self, model: CaptionerModel) -> Exported:
         return exported(model, self.search(model))
 
-    def pack(self, learned: LearnedCaptions) -> Packed:
-        return learned.pack()
-
-    def unpack(self, saved: Saved, model: CaptionerModel) -> LearnedCaptions:
-        return LearnedCaptions.unpack(saved)
-
     def describe(self, model: CaptionerModel) -> str:
         settings = model.model
         looks = "no" if settings.attention == "none" else settings.attention
@@ -217,7 +262,7 @@ class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions, Captioned])
 
     task = TASK
 
-    def explain(self, picture: Any) -> Gaze:
+    def explain(self, picture: Any) -> Gaze:  # type: ignore[override]
         """The best caption, with the probability of each word and where it looked."""
         return TASK.explains.explain(self, picture).found
 

@@ -4,8 +4,8 @@ categories and what categories there are."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from ensue.data.series import MISSING, decimal_comma, is_number, not_a_number, number_of
 from ensue.errors import DataError, unknown
-from ensue.tasks import checks
 from ensue.tasks.columns.cells import Column, Grid
-from ensue.tasks.columns.feature_text import features_of
-from ensue.tasks.columns.features import NO_FEATURES, SAVED_FEATURES, FeatureColumns
-from ensue.tasks.columns.settings import ColumnSettings
+from ensue.tasks.columns.features import (
+    NO_FEATURES,
+    ColumnSettings,
+    FeatureColumns,
+    features_of,
+)
+from ensue.tasks.declarations import DISTINCT, Positive
 from ensue.tasks.rows.fixed_width import Arrays
 
 MOST_NAMED = 10  # problems of one message
@@ -32,7 +35,7 @@ class NumberColumn:
 
     name: str
     mean: float
-    spread: float
+    spread: Positive
     indicator: bool
 
     @classmethod
@@ -61,7 +64,7 @@ class CategoryColumn:
     """categories: by falling count; their numbers begin at 1, and 0 is every other one."""
 
     name: str
-    categories: tuple[str, ...]
+    categories: Annotated[tuple[str, ...], DISTINCT]
 
     @classmethod
     def learn(cls, column: Column, settings: ColumnSettings) -> CategoryColumn:
@@ -180,38 +183,6 @@ class TableColumns:
             kinds = np.arange(1, min(len(column.categories), most) + 1)
             parts.append((arrays["categories"][:, k, None] == kinds).astype(np.float64))
         return np.concatenate(parts, 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, known: Any, name: str) -> TableColumns:
-        """The inverse of `to_dict`. name: what messages call it."""
-        return _SAVED(known, name)
-
-
-_SAVED = checks.built(
-    TableColumns,
-    {
-        "numbers": checks.listed(
-            checks.built(
-                NumberColumn,
-                {
-                    "name": checks.text,
-                    "mean": checks.number(),
-                    "spread": checks.number(above=0),
-                    "indicator": checks.flag,
-                },
-            )
-        ),
-        "categories": checks.listed(
-            checks.built(
-                CategoryColumn, {"name": checks.text, "categories": checks.different(checks.text)}
-            ),
-        ),
-    },
-    {"features": SAVED_FEATURES},
-)
 
 
 def read_numbers(column: Column, settings: ColumnSettings) -> NDArray[np.float64]:

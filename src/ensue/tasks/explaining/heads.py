@@ -3,19 +3,171 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ensue.drawing.chart import MARGIN
 from ensue.drawing.html import block, on_page
+from ensue.drawing.layout import cut, downwards, width_of
+from ensue.drawing.svg import INK, QUIET, Drawing, text_width
+from ensue.drawing.theme import mixed, shaded
 from ensue.errors import OptionError
-from ensue.layers.recorded_attention import Recorded, recorded_attention
-from ensue.tasks.explaining.heads_picture import heads_picture
-from ensue.tasks.explaining.heads_text import heads_text
+from ensue.escape import printable
+from ensue.layers.multihead import Recorded, recorded_attention
+from ensue.tasks.blocks.encoders import ENCODERS
+from ensue.tasks.explaining.attribution import token_name, wrapped
+from ensue.tasks.explaining.methods import sides_of
+from ensue.tasks.explaining.options import EXPLAINED
+from ensue.tasks.explaining.rows import AnyModel, explained_row
 from ensue.tasks.model import Model
-from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.part import Part, shortened
+from ensue.tasks.task import NOTHING, Asked
+
+LONGEST_TYPED = 14  # cells of a token
+TYPED_GAP = 3  # cells between two matrices
+NARROWEST = 8  # cells for the name of a head
+
+
+def heads_text(found: HeadMaps, width: int, colour: bool) -> str:
+    """For each layer the mean of its heads, then head by head: a row for each token that looks, a
+    column for each that is looked at; the darker, the more."""
+    blocks = [f"answer: {printable(found.answer)}"] if found.answer else []
+    blocks.append(f"of {found.network}; each row sums up to 1")
+    for own in found.maps:
+        blocks.append(f"{own.name}, layer {own.layer}")
+        blocks += _rows_of_matrices(own, width, colour)
+    return "\n\n".join(blocks)
+
+
+def _rows_of_matrices(own: HeadMap, width: int, colour: bool) -> list[str]:
+    names = [token_name(token, LONGEST_TYPED) for token in own.queries]
+    left = max(map(width_of, names)) + 2
+    wide = max(2 * len(own.keys), NARROWEST)
+    beside = max(1, (width - left + TYPED_GAP) // (wide + TYPED_GAP))
+    matrices = [("mean", own.mean), *((f"head {k}", w) for k, w in enumerate(own.heads, 1))]
+    heading = downwards([token_name(token, LONGEST_TYPED) for token in own.keys])
+    blocks = []
+    for first in range(0, len(matrices), beside):
+        some = matrices[first : first + beside]
+        lines = [[" " * left, *(title for title, _ in some)]]
+        lines += [[" " * left, *(line for _ in some)] for line in heading]
+        for k, name in enumerate(names):
+            cells = ["".join(shaded(v, colour) for v in weights[k]) for _, weights in some]
+            lines.append([name + " " * (left - width_of(name)), *cells])
+        blocks.append("\n".join(_joined(line, wide, colour) for line in lines))
+    return blocks
+
+
+def _joined(cells: Sequence[str], wide: int, colour: bool) -> str:
+    """The name and its matrices in one line; what has colours is as wide as all its cells."""
+    name, *rest = cells
+    padded = [own if "\x1b" in own else own + " " * (wide - width_of(own)) for own in rest]
+    return (name + (" " * TYPED_GAP).join(padded)).rstrip()
+
+
+LARGEST, SMALLEST = 24.0, 6.0  # cells
+MEAN, HEAD = 280.0, 120.0  # about how wide the matrix of the mean is, and that of a head
+MOST_CELLS = 150_000
+GAP = 26.0
+LONGEST_NAME = 20
+PALE, DEEP = "#f1f5f9", "#1e40af"  # colours of the weights 0 and 1
+SAMPLES = 6
+MOST_BESIDE = 4  # heads in a row
+
+
+def heads_picture(found: HeadMaps) -> str:
+    """A row for each layer: the mean of its heads with the tokens at its sides, and each head by
+    itself; weights are numbers under the pointer."""
+    cells = sum(len(own.keys) * len(own.queries) * (1 + len(own.heads)) for own in found.maps)
+    if cells > MOST_CELLS:
+        raise OptionError(
+            f"--picture: expected at most {MOST_CELLS:,} weights, got {cells:,}; choose one with "
+            "--layer, or give a shorter text"
+        )
+    drawing = Drawing()
+    drawing.words((MARGIN, 36), "Attention", 20, INK, "start", weight=600)
+    top, wide = 62.0, 460.0
+    told = f"of {found.network}; each row sums up to 1, the bolder the more"
+    for line in [*wrapped(told), *([f"answer: {found.answer}"] if found.answer else [])]:
+        drawing.words((MARGIN, top), cut(printable(line), 116), 13, QUIET, "start")
+        wide = max(wide, 2 * MARGIN + text_width(line, 13))
+        top += 20
+    for own in found.maps:
+        title = f"{own.name}, layer {own.layer}"
+        drawing.words((MARGIN, top + 20), title, 16, INK, "start", weight=600)
+        top, right = _layer(drawing, own, top + 40)
+        wide = max(wide, right + MARGIN)
+    _key(drawing, top + 14)
+    return drawing.svg(wide, top + 40, "Where the heads of a Transformer look")
+
+
+def _layer(drawing: Drawing, own: HeadMap, top: float) -> tuple[float, float]:
+    """Where the next layer begins, and how wide this one is."""
+    keys = [token_name(token, LONGEST_NAME) for token in own.keys]
+    queries = [token_name(token, LONGEST_NAME) for token in own.queries]
+    longest = max(text_width(name, 12) for name in keys)
+    cell, small = _side(MEAN, len(keys)), _side(HEAD, len(keys))
+    letters = longest <= cell
+    left = MARGIN + max(text_width(name, 13) for name in queries) + 8
+    begin = top + (26 if letters else 18 + 0.77 * longest)
+    for k, name in enumerate(keys):
+        at = (left + (k + 0.5) * cell, begin - 10)
+        if letters:
+            drawing.words(at, name, 13)
+        else:
+            drawing.words(at, name, 12, INK, "start", turn=-50)
+    for k, name in enumerate(queries):
+        drawing.words((left - 8, begin + (k + 0.5) * cell - 1), name, 13, INK, "end")
+    _matrix(drawing, own, "mean of the heads", own.mean, (left, begin), cell)
+    bottom = begin + len(queries) * cell
+    drawing.words((left + len(keys) * cell / 2, bottom + 12), "mean", 12, QUIET)
+    right = left + len(keys) * cell + (8 if letters else 0.64 * longest)
+    first, across = right + GAP, max(len(keys) * small, 46.0) + GAP
+    down = len(queries) * small + 40
+    for k, weights in enumerate(own.heads):
+        x = first + (k % MOST_BESIDE) * across
+        y = begin + (k // MOST_BESIDE) * down
+        drawing.words((x, y - 10), f"head {k + 1}", 12, QUIET, "start")
+        _matrix(drawing, own, f"head {k + 1}", weights, (x, y), small)
+        right = max(right, x + across - GAP)
+        bottom = max(bottom, y + down - 40)
+    return bottom + 34, right
+
+
+def _side(wide: float, cells: int) -> float:
+    """Of a square, so that so many of them are about that wide."""
+    return min(max(wide / cells, SMALLEST), LARGEST)
+
+
+def _matrix(
+    drawing: Drawing,
+    own: HeadMap,
+    title: str,
+    weights: Weights,
+    at: tuple[float, float],
+    cell: float,
+) -> None:
+    gap = 2.0 if cell > 12 else 1.0
+    for row, values in enumerate(weights):
+        for column, weight in enumerate(values):
+            if not weight:  # what is masked stays empty
+                continue
+            query, key = printable(own.queries[row]), printable(own.keys[column])
+            drawing.begin(f"{title}: {query} → {key} {weight:.4f}")
+            x, y = at[0] + column * cell, at[1] + row * cell
+            drawing.bar(x, y, cell - gap, cell - gap, mixed(PALE, DEEP, weight), cell / 9)
+            drawing.end()
+
+
+def _key(drawing: Drawing, y: float) -> None:
+    drawing.words((MARGIN, y), "0", 11, QUIET, "start")
+    for k in range(SAMPLES):
+        drawing.bar(MARGIN + 14 + 16 * k, y - 6, 14, 12, mixed(PALE, DEEP, k / (SAMPLES - 1)))
+    drawing.words((MARGIN + 18 + 16 * SAMPLES, y), "1", 11, QUIET, "start")
+
 
 MOST_TOKENS = 200
 Weights = tuple[tuple[float, ...], ...]  # (queries, keys)
@@ -124,3 +276,52 @@ def _no_heads(model: Model[Any, Any, Any]) -> OptionError:
         f"--attention: expected a Transformer, got {model.task.describe(model)}; train one with "
         f"--set model.{key}=transformer"
     )
+
+
+SIDES = ("first text", "second text")
+
+
+class EncoderHeads:
+    """Self-attention of every step to all of its row; of a pair for each of the two.
+
+    run: a network over the only row of a part."""
+
+    option = EXPLAINED
+
+    def __init__(
+        self,
+        run: Callable[[nn.Module, Part, Any], object],
+        question: Callable[[Any, Asked], Any] = lambda given, asked: given,
+    ) -> None:
+        self._run, self._question = run, question
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
+        """asked: layer."""
+        if model.inputs:
+            raise OptionError("attention: expected a model of one input, got several")
+        part = _cut(explained_row(model, self._question(given, asked)), model)
+        names, sides = part.numbers.token_names, sides_of(part)
+        looking = []
+        for call, side in enumerate(sides):
+            own = tuple(names[k] if part.texts else str(at + 1) for at, k in enumerate(side))
+            of = f" of the {SIDES[call]}" if len(sides) > 1 else ""
+            looking.append(Looking(f"encoder self-attention{of}", _every, own, own, call))
+        (answer,) = model.task.answers(part, model)
+        told = answer.as_line("").rstrip("\t").replace("\t", " ")
+
+        def run(network: nn.Module) -> object:
+            return self._run(network, part, model)
+
+        described = ENCODERS[model.model.encoder].describe(model.model)
+        return head_maps(model, run, looking, told, asked.get("layer"), described)
+
+
+def _cut(part: Part, model: AnyModel) -> Part:
+    """As much of the row as the networks read."""
+    how = model.text.max_length, model.text.cut
+    second = None if part.second is None else shortened(part.second, *how)
+    return replace(part, inputs=shortened(part.inputs, *how), second=second)
+
+
+def _every(name: str) -> bool:
+    return True

@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.errors import OptionError, unknown
-from ensue.tasks.explaining.odds import odds_of, odds_of_scores
 from ensue.tasks.targets.classes import THRESHOLD, ClassTarget, SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Outputs
 
 Floats = NDArray[np.float64]
+LEAST = 1e-300  # a probability counts as no less, so that log-odds are numbers
+
+
+def odds_of_scores(z: Tensor, label: int) -> Tensor:
+    """Of softmax(z)[label], z (…, labels) → (…): z_k − log Σ_{j≠k} exp z_j."""
+    others = [k for k in range(z.shape[-1]) if k != label]
+    return z[..., label] - z[..., others].logsumexp(-1)
+
+
+def odds_of(probabilities: Floats, label: int, several: bool = False) -> Floats:
+    """Of probabilities (…, labels) → (…); several: each label is there or not by itself."""
+    p = probabilities[..., label]
+    rest = 1 - p if several else np.delete(probabilities, label, -1).sum(-1)
+    return np.asarray(np.log(np.maximum(p, LEAST)) - np.log(np.maximum(rest, LEAST)))
 
 
 class Wanted(NamedTuple):

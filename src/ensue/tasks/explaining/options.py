@@ -7,6 +7,9 @@ from ensue.tasks.options import EXPLAIN, Option
 EXPLAINED = Option(
     "--text", "text", "Text whose answer is explained.", verbs=(EXPLAIN,), subject=True
 )
+EXPLAINED_PICTURE = Option(
+    "--image", "image", "Picture whose answer is explained.", verbs=(EXPLAIN,), subject=True
+)
 METHOD = Option(
     "--method",
     "method",

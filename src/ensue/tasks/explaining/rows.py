@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,22 +15,26 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
-from ensue.tasks.explaining.baselines import (
+from ensue.tasks.explaining.methods import (
     LEFT_OUT,
     MEAN,
     UNKNOWN,
+    Sides,
     all_replaced,
     baseline_of,
+    gradient_times_input,
+    integrated_gradients,
     occluded,
     sides_of,
 )
-from ensue.tasks.explaining.measures import Wanted
-from ensue.tasks.explaining.methods import Sides, gradient_times_input, integrated_gradients
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.model import Model
-from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
+from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
 from ensue.tasks.task import NOTHING, Asked
+
+if TYPE_CHECKING:
+    from ensue.tasks.explaining.measures import Wanted
 
 Floats = NDArray[np.float64]
 AnyModel = Model[Any, Part, Any]
@@ -74,6 +77,12 @@ class RowExplainer(ABC):
     def linear(self) -> tuple[LinearAttribution, ...]:
         """The part of the linear model, if it answers, too."""
         return ()
+
+    @property
+    def scale(self) -> Scale | None:
+        """Of vectors; None of words."""
+        scale: Scale | None = self.model.learned.inputs.scale
+        return scale
 
     # ------------------------------------------------------------- what follows
     @property
@@ -136,7 +145,7 @@ def _occlusion(row: RowExplainer, baseline: str) -> Attributions:
             f"explain: expected at most {MOST_STEPS:,} steps with --method occlusion, which asks "
             f"the model once for each, got {steps:,}; use --method integrated"
         )
-    step = chosen.step and chosen.step(row.part, row.model.learned.inputs.scale)
+    step = chosen.step and chosen.step(row.part, row.scale)
     output = row.whole(row.part)[0]
     scores = output - row.whole(occluded(row.part, step))  # (steps, answers)
     answers = zip(row.wanted, output, scores.T, strict=True)
@@ -170,7 +179,7 @@ def _integrated(row: RowExplainer, baseline: str) -> Attributions:
     chosen = baseline_of(name, row.part, "together")
     nothing = None
     if chosen.step is not None:
-        step = chosen.step(row.part, row.model.learned.inputs.scale)
+        step = chosen.step(row.part, row.scale)
         nothing = all_replaced(row.part, step)
     shares = []
     for network in _in_float64(row):
@@ -236,14 +245,6 @@ def _in_float64(row: RowExplainer) -> list[nn.Module]:
         copy.deepcopy(own).to("cpu").double().eval().requires_grad_(False)
         for own in row.model.networks
     ]
-
-
-def batch_of(columns: Columns, rows: int = 1) -> SequenceBatch:
-    """The only row of columns, so many times, with its real numbers in float64."""
-    batch = collate(columns, [0] * rows)
-    pairs = batch.inputs.items()
-    inputs = {name: own.double() if own.is_floating_point() else own for name, own in pairs}
-    return replace(batch, inputs=inputs)
 
 
 def _all_steps(row: RowExplainer, x: Sides, scores: Tensor) -> Tensor:

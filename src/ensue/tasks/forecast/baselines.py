@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
+from ensue.files.opening import SEASON
+from ensue.tasks.codec import weights
+from ensue.tasks.declarations import NEXT_TO, Given, Let, Range
 from ensue.tasks.forecast.networks import LinearForecast
-from ensue.tasks.forecast.scale import ForecastScale, ScaleSizes
+from ensue.tasks.forecast.part import Origins, Windows, each, in_batches
+from ensue.tasks.forecast.scale import ForecastScale
 from ensue.tasks.forecast.seasons import repeated, season_of_series, seasonally_filled
-from ensue.tasks.forecast.series import Id, Series, ranges
+from ensue.tasks.forecast.series import Series, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
-from ensue.tasks.forecast.windows import Origins, Windows, each, in_batches
 
 Array = NDArray[np.float64]
 
@@ -50,30 +51,34 @@ def solve(network: LinearForecast, windows: Windows, origins: Origins, ridge: fl
     network.bias.copy_(means[look_back:] - weight @ means[:look_back])
 
 
+def linear_settings(model: ForecastSettings) -> ForecastSettings:
+    """Those of the linear baseline of a model."""
+    changed: dict[str, Any] = {"family": "linear", "transform": "none", "difference": 0}
+    changed |= {"normalise": "last", "covariates": [], "known": [], "calendar": [], "static": []}
+    return model.model_copy(update=changed)
+
+
 @dataclass(frozen=True)
 class Baselines:
     """Learned from the training part. linear: the targets as they are, the last value taken off
     each window; none where the network is that very model."""
 
-    season: int
-    scale: ForecastScale
-    linear: LinearForecast
-    settings: ForecastSettings
-    beside: bool
-
-    @classmethod
-    def untrained(cls, season: int, scale: ForecastScale, model: ForecastSettings) -> Baselines:
-        changed: dict[str, Any] = {"family": "linear", "transform": "none", "difference": 0}
-        changed |= {"normalise": "last", "covariates": [], "known": [], "calendar": []}
-        changed |= {"static": []}
-        settings = model.model_copy(update=changed)
-        return cls(season, scale, LinearForecast(settings), settings, settings != model)
+    season: Annotated[int, Range(low=1, high=SEASON)]
+    scale: Annotated[
+        ForecastScale,
+        NEXT_TO,
+        Let(transform=lambda _: "none", lag=0, columns="settings.targets"),
+    ]
+    linear: Annotated[LinearForecast, NEXT_TO, weights(lambda own: LinearForecast(own.settings))]
+    settings: Annotated[ForecastSettings, Given(lambda own: linear_settings(own.settings))]
+    beside: Annotated[bool, Given(lambda own: own.settings != own.model)]
 
     @classmethod
     def of(cls, train: Series, settings: ForecastSettings) -> Baselines:
         targets, panel = len(settings.targets), bool(settings.ids)
         season = settings.season or season_of_series(train, targets)
-        found = cls.untrained(season, ForecastScale.plain(train, targets, panel), settings)
+        scale, plain = ForecastScale.plain(train, targets, panel), linear_settings(settings)
+        found = cls(season, scale, LinearForecast(plain), plain, plain != settings)
         first = train.bounds[:-1] + settings.look_back
         origins = ranges(first, np.maximum(train.bounds[1:] - settings.horizon + 1, first))
         solve(found.linear, found._windows(train, found.scale), origins, RIDGE)
@@ -102,30 +107,4 @@ class Baselines:
             found["linear model"] = (
                 each(self.linear.point, self._windows(series, scale), origins) * spread + mean
             )
-        return found
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        weights = {key: value.numpy() for key, value in self.linear.state_dict().items()}
-        return {**weights, **self.scale.arrays()}
-
-    @classmethod
-    def of_arrays(
-        cls,
-        arrays: Mapping[str, NDArray[Any]],
-        season: int,
-        settings: ForecastSettings,
-        ids: tuple[Id, ...] = (),
-    ) -> Baselines:
-        """The inverse of `arrays`."""
-        known, targets = dict(arrays), len(settings.targets)
-        weights = {
-            "weight": checks.array((settings.horizon, settings.look_back), checks.SINGLE),
-            "bias": checks.array((settings.horizon,), checks.SINGLE),
-        }
-        own = {key: known.pop(key, None) for key in weights}
-        solved = checks.record(weights)(own, "baselines")
-        levels = ScaleSizes("none", 0, targets, targets)
-        scale = ForecastScale.of_arrays(known, levels, ids, "baselines")
-        found = cls.untrained(season, scale, settings)
-        found.linear.load_state_dict({key: torch.from_numpy(v.copy()) for key, v in solved.items()})
         return found

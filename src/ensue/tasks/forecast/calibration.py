@@ -16,7 +16,7 @@ from ensue.tasks.forecast.forecasts import (
 )
 from ensue.tasks.forecast.intervals import quantile_shifts, widening
 from ensue.tasks.forecast.learned import LearnedSeries
-from ensue.tasks.forecast.members.mixed import MixedWindows, fitted_share
+from ensue.tasks.forecast.members.mixture import MixedWindows, fitted_share
 from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.series import ranges

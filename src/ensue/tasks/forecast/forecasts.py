@@ -7,23 +7,73 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
 from ensue.tasks.forecast.evaluation import Backtest
 from ensue.tasks.forecast.intervals import Levels, widened
 from ensue.tasks.forecast.learned import LearnedSeries
-from ensue.tasks.forecast.members.mixed import MixedWindows, mixed_levels
+from ensue.tasks.forecast.members.mixture import MixedWindows, mixed_levels
 from ensue.tasks.forecast.metrics import QuantileSums, levels_asked
 from ensue.tasks.forecast.networks import ForecastNetwork
-from ensue.tasks.forecast.part import SeriesPart
-from ensue.tasks.forecast.rolling import drawn_at_once, rolled
+from ensue.tasks.forecast.part import Origins, SeriesPart, Windows, in_batches
+from ensue.tasks.forecast.scale import ForecastScale
 from ensue.tasks.forecast.series import Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
-from ensue.tasks.forecast.windows import Origins, in_batches
 from ensue.tasks.model import Model
+from ensue.training.processes import device_of_weights, moved
 
 Array = NDArray[np.float64]
+
+DRAWN_AT_ONCE = 4_000_000  # numbers in memory
+
+
+def drawn_at_once(settings: ForecastSettings) -> int:
+    """Windows whose paths are drawn together."""
+    return max(1, DRAWN_AT_ONCE // (settings.paths * settings.horizon * settings.outputs))
+
+
+@torch.no_grad()
+def rolled(
+    networks: Sequence[ForecastNetwork],
+    scale: ForecastScale,
+    windows: Windows,
+    levels: Array,
+    origins: Origins,
+    owner: Origins,
+    seed: int,
+    asked: Sequence[float] = (),
+) -> Levels:
+    """The mean of the networks from these origins, and an interval of all of their paths. levels:
+    (steps, columns), those of the windows; owner: the series of each window; seed: of the paths of
+    every window; asked: levels of quantiles."""
+    settings = windows.settings
+    size = drawn_at_once(settings)
+    back = np.arange(-settings.difference, 0)
+    found: list[Levels] = []
+    for some, own in zip(in_batches(origins, size), in_batches(owner, size), strict=True):
+        batch = moved(windows.batch(some), device_of_weights(networks[0]))
+        before = levels[some[None] + back[:, None], : scale.targets]
+        points = torch.stack([network.point(batch) for network in networks])
+        point = scale.to_levels(_targets(points.mean(0), scale), before, own)
+        generator = torch.Generator().manual_seed(seed)
+        drawn = [network.paths(batch, settings.paths, generator) for network in networks]
+        paths = [_targets(path, scale) for path in drawn if path is not None]
+        if not paths:
+            found.append(Levels.of_point(point, len(asked)))
+            continue
+        outside = (1 - settings.interval) / 2
+        sampled = scale.to_levels(np.concatenate(paths), before, own)
+        low, high, *more = np.quantile(sampled, [outside, 1 - outside, *asked], axis=0)
+        found.append(Levels(point, low, high, np.reshape(more, (len(asked), *point.shape))))
+    return Levels.joined(found)
+
+
+def _targets(found: torch.Tensor, scale: ForecastScale) -> Array:
+    return found[..., : scale.targets].double().cpu().numpy()
+
+
 MOST_AT_ONCE = 1024  # windows whose quantiles are in memory
 
 ForecastModel = Model[ForecastSettings, SeriesPart, LearnedSeries]

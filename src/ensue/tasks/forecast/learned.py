@@ -2,31 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.series import number_of
 from ensue.errors import DataError
-from ensue.files.caps import SEASON
-from ensue.tasks import checks
+from ensue.tasks.declarations import (
+    DISTINCT,
+    NEXT_TO,
+    NOT_SAVED,
+    OMITTED,
+    Length,
+    Let,
+    OfClass,
+    Positive,
+    SavedAs,
+    Shape,
+)
 from ensue.tasks.forecast.baselines import Baselines
 from ensue.tasks.forecast.members.choice import Chosen, chosen
-from ensue.tasks.forecast.members.mixed import MixedWindows
-from ensue.tasks.forecast.members.mixture import Mixture
-from ensue.tasks.forecast.members.sizes import IDS
+from ensue.tasks.forecast.members.mixture import MixedWindows, Mixture
 from ensue.tasks.forecast.metrics import Units, levels_asked
-from ensue.tasks.forecast.scale import ForecastScale, ScaleSizes, refuse_constants
+from ensue.tasks.forecast.part import Windows
+from ensue.tasks.forecast.scale import ForecastScale, refuse_constants
 from ensue.tasks.forecast.seasons import season_errors
 from ensue.tasks.forecast.series import Series
 from ensue.tasks.forecast.settings import MIXED, ForecastSettings
-from ensue.tasks.forecast.static import StaticCode
-from ensue.tasks.forecast.windows import Windows
-from ensue.tasks.saved import Saved
-from ensue.tasks.task import Packed
+
+MOST_NAMES = 50  # of one column; rarer ones are read as none
+
+
+@dataclass(frozen=True)
+class StaticColumn:
+    """Numbers, scaled by mean and spread of the training part; or names, each a number 0 or 1."""
+
+    names: Annotated[tuple[str, ...], DISTINCT] = ()
+    mean: float = 0.0
+    spread: Positive = 1.0
+
+    @property
+    def width(self) -> int:
+        return len(self.names) or 1
+
+    def numbers(self, values: Sequence[Any]) -> NDArray[np.float32]:
+        """(series, width); 0 where nothing is known."""
+        if self.names:
+            own = [[float(value == name) for name in self.names] for value in values]
+            return np.array(own, np.float32).reshape(len(values), self.width)
+        read = [number_of(value) if value is not None else None for value in values]
+        scaled = [0.0 if own is None else (own - self.mean) / self.spread for own in read]
+        return np.array(scaled, np.float32)[:, None]
+
+
+@dataclass(frozen=True)
+class StaticCode:
+    """Of each static column of the settings."""
+
+    columns: Annotated[
+        tuple[StaticColumn, ...], SavedAs("static"), Length("settings.static"), OMITTED
+    ] = ()
+
+    @classmethod
+    def of(cls, train: Series, names: Sequence[str]) -> StaticCode:
+        return cls(tuple(_column([own[k] for own in train.static]) for k in range(len(names))))
+
+    @property
+    def width(self) -> int:
+        return sum(own.width for own in self.columns)
+
+    def numbers(self, series: Series) -> NDArray[np.float32]:
+        """(series, width)."""
+        rows = [own if len(own) else [None] * len(self.columns) for own in series.static]
+        found = [own.numbers([row[k] for row in rows]) for k, own in enumerate(self.columns)]
+        return np.concatenate(found, 1)
+
+
+def _column(values: Sequence[Any]) -> StaticColumn:
+    there = [value for value in values if value is not None]
+    numbers = [own for value in there if (own := number_of(value)) is not None]
+    if len(numbers) == len(there):
+        found = np.array(numbers or [0.0])
+        return StaticColumn((), float(found.mean()), float(found.std()) or 1.0)
+    counts: dict[str, int] = {}
+    for value in there:
+        counts[value] = counts.get(value, 0) + 1
+    most = sorted(counts, key=lambda name: (-counts[name], name))[:MOST_NAMES]
+    return StaticColumn(tuple(most))
+
 
 Array = NDArray[np.float64]
+
+
+def _mixture_class(own: Any) -> type[Mixture] | None:
+    return Mixture if own.settings.family in MIXED else None
+
+
+def _levels(own: Any) -> int:
+    return len(levels_asked(own.settings))
 
 
 @dataclass(frozen=True)
@@ -35,18 +111,26 @@ class LearnedSeries:
     calibration adds to the intervals of levels, 0 before it; static: how what is known of a series
     becomes numbers; mixture: the solved members of a mixed forecast; chosen: how they came to be
     chosen, until calibration; shifts (levels, horizon, targets): what calibration adds to
-    quantiles, None in models of 0.2.0 and before; held (horizon, windows, targets): forecasts of
-    the validation part before anything has learned from it, not kept."""
+    quantiles, None where nothing was calibrated; held (horizon, windows, targets): forecasts of the
+    validation part before anything has learned from it, not kept."""
 
-    scale: ForecastScale
-    baselines: Baselines
+    scale: Annotated[
+        ForecastScale,
+        SavedAs("", arrays="scale"),
+        Let(
+            transform=lambda own: (own.mixture or own.settings).transform,
+            lag="settings.difference",
+            columns="settings.columns",
+        ),
+    ]
+    baselines: Annotated[Baselines, SavedAs("", arrays="baselines"), Let(model="settings")]
     units: Units
-    widening: Array
-    static: StaticCode
-    mixture: Mixture | None = None
-    chosen: Chosen | None = None
-    shifts: Array | None = None
-    held: Array | None = None
+    widening: Annotated[Array, Shape("settings.horizon", "settings.targets")]
+    static: Annotated[StaticCode, NEXT_TO]
+    mixture: Annotated[Mixture | None, OfClass(_mixture_class)] = None
+    chosen: Annotated[Chosen | None, NOT_SAVED] = None
+    shifts: Annotated[Array, Shape(_levels, "settings.horizon", "settings.targets")] | None = None
+    held: Annotated[Array | None, NOT_SAVED] = None
 
     @classmethod
     def learn(
@@ -91,53 +175,6 @@ class LearnedSeries:
         if self.mixture is not None:
             return MixedWindows(values, settings, series, ahead, scale, self.mixture)
         return Windows(values, settings, series.starts, ahead)
-
-    # ------------------------------------------------------------- as files
-    def pack(self) -> Packed:
-        parts = {"units": self.units._asdict(), "scale": self.scale.arrays()}
-        parts["baselines"] = self.baselines.arrays()
-        arrays: dict[str, NDArray[Any]] = {"widening": self.widening}
-        arrays |= {f"{name}.{key}": v for name, part in parts.items() for key, v in part.items()}
-        if self.shifts is not None:
-            arrays["shifts"] = self.shifts
-        facts: dict[str, Any] = {"season": self.baselines.season}
-        if self.scale.ids:
-            facts |= {"ids": [list(own) for own in self.scale.ids]}
-        if self.static.columns:
-            facts |= {"static": self.static.facts()}
-        if self.mixture is not None:
-            facts |= {"mixture": self.mixture.facts()}
-            arrays |= {f"mixture.{name}": own for name, own in self.mixture.arrays().items()}
-        return Packed(facts, {}, arrays)
-
-    @classmethod
-    def unpack(cls, saved: Saved, settings: ForecastSettings) -> LearnedSeries:
-        facts, targets = saved.facts, len(settings.targets)
-        if not saved.networks:
-            raise checks.Unfit("networks: expected one or more, got none")
-        ids = IDS(facts.get("ids", []), "ids")
-        if bool(ids) != bool(settings.ids) or {len(own) for own in ids} - {len(settings.ids)}:
-            raise checks.Unfit(f"ids: expected {len(settings.ids)} for each series, got others")
-        season = checks.whole(1, SEASON)(facts["season"], "season")
-        mixture, transform = None, str(settings.transform)
-        if settings.family in MIXED:
-            own = saved.part("mixture")
-            mixture = Mixture.of_facts(facts.get("mixture"), own, settings, season)
-            transform = mixture.transform
-        sizes = ScaleSizes(transform, settings.difference, len(settings.columns), targets)
-        errors = checks.array((len(ids), targets) if ids else (targets,), checks.DOUBLE, above=0)
-        units = checks.built(Units, {"spread": errors, "season": errors})
-        ahead = settings.horizon, targets
-        shifts = checks.array((len(levels_asked(settings)), *ahead), checks.DOUBLE)
-        return cls(
-            ForecastScale.of_arrays(saved.part("scale"), sizes, ids, "scale"),
-            Baselines.of_arrays(saved.part("baselines"), season, settings, ids),
-            units(saved.part("units"), "units"),
-            checks.array(ahead, checks.DOUBLE)(saved.arrays.get("widening"), "widening"),
-            StaticCode.of_facts(facts.get("static", []), len(settings.static)),
-            mixture,
-            shifts=checks.maybe(shifts)(saved.arrays.get("shifts"), "shifts"),
-        )
 
 
 def check_length(train: Series, settings: ForecastSettings) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.tasks.declarations import Axis, Range, Shape
 from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
@@ -19,8 +20,8 @@ class Units(NamedTuple):
     """What errors are counted in, for each target: the spread of the training part, and the mean
     error of its seasonal naive forecast. In a panel with a row for each series, or each window."""
 
-    spread: Array
-    season: Array
+    spread: Annotated[Array, Shape(Axis("scale.ids"), "settings.targets"), Range(above=0)]
+    season: Annotated[Array, Shape(Axis("scale.ids"), "settings.targets"), Range(above=0)]
 
     def of_windows(self, rows: NDArray[np.int64]) -> Units:
         """With a row for each window. rows: the series of each, −1 for one that training did not

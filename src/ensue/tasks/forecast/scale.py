@@ -2,40 +2,51 @@
 
     level_t = log y_t, log(1 + y_t) or y_t;   u_t = level_t − level_{t−lag};   z_t = (u_t − μ)/σ
 
-μ and σ come from the training part alone; in a panel each series has its own. ScaleSizes and
+μ and σ come from the training part alone; in a panel each series has its own. Levels and
 differences are those of the targets; other columns are scaled only, and the calendar's stay as
 they are. A missing value is NaN in all of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ensue.data.time.dates import Moment
 from ensue.errors import DataError
-from ensue.tasks import checks
-from ensue.tasks.forecast.calendar import calendar
+from ensue.tasks.declarations import DISTINCT, OMITTED, Axis, Given, Length, Range, Shape
 from ensue.tasks.forecast.series import Id, Series, Steps
 from ensue.tasks.forecast.settings import ForecastSettings
+
+
+def calendar(moments: Sequence[Moment], names: Sequence[str]) -> NDArray[np.float64]:
+    """(steps, 2·names): sine and cosine of each phase, so that December stands beside January."""
+    phases = np.array([[_phase(moment, name) for name in names] for moment in moments])
+    turns = 2 * np.pi * phases.reshape(len(moments), len(names))
+    return np.stack([np.sin(turns), np.cos(turns)], -1).reshape(len(moments), -1)
+
+
+def _phase(moment: Moment, name: str) -> float:
+    if isinstance(moment, float):
+        raise DataError(f"calendar: {name} needs dates, got the number {moment:g}")
+    if name == "month":
+        return (moment.month - 1) / 12
+    if name == "weekday":
+        return moment.weekday() / 7
+    hours = moment.hour + moment.minute / 60
+    if name == "hour":
+        return hours / 24
+    return (moment.timetuple().tm_yday - 1 + hours / 24) / 365.25
+
 
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-12
 LOWEST = {"log": 0.0, "log1p": -1.0}  # a level is that of a greater number
-
-
-class ScaleSizes(NamedTuple):
-    """What a scale is of: the transform, the steps that differences are taken over, and how many
-    columns and targets there are."""
-
-    transform: str
-    lag: int
-    columns: int
-    targets: int
 
 
 @dataclass(frozen=True)
@@ -44,13 +55,13 @@ class ForecastScale:
     scaled errors are counted. In a panel each has a row for every series, which `ids` names.
     floor: what smaller targets are read as before a logarithm; None refuses them."""
 
-    transform: str
-    lag: int
-    mean: Array
-    spread: Array
-    unit: Array
-    ids: tuple[Id, ...] = ()
-    floor: Array | None = None
+    transform: Annotated[str, Given("transform")]
+    lag: Annotated[int, Given("lag")]
+    mean: Annotated[Array, Shape(Axis("ids"), "columns")]
+    spread: Annotated[Array, Shape(Axis("ids"), "columns"), Range(above=0)]
+    unit: Annotated[Array, Shape(Axis("ids"), "settings.targets"), Range(above=0)]
+    ids: Annotated[tuple[Annotated[Id, Length("settings.ids")], ...], DISTINCT, OMITTED] = ()
+    floor: Annotated[Array, Shape("settings.targets"), Range(above=0)] | None = None
 
     @classmethod
     def of(
@@ -73,22 +84,6 @@ class ForecastScale:
         """Of targets as they are."""
         mean, spread = _by_series(series, series.values[:, :targets], panel)
         return cls("none", 0, mean, spread, spread, series.ids if panel else ())
-
-    @classmethod
-    def of_arrays(
-        cls, arrays: Mapping[str, Array], levels: ScaleSizes, ids: tuple[Id, ...], name: str
-    ) -> ForecastScale:
-        """The inverse of `arrays`, for levels of so many columns and targets."""
-        rows = (len(ids),) if ids else ()
-        every, targets = (*rows, levels.columns), (*rows, levels.targets)
-        expected = {
-            "mean": checks.array(every, checks.DOUBLE),
-            "spread": checks.array(every, checks.DOUBLE, above=0),
-            "unit": checks.array(targets, checks.DOUBLE, above=0),
-        }
-        floor = {"floor": checks.array((levels.targets,), checks.DOUBLE, above=0)}
-        found = checks.record(expected, floor)(arrays, name)
-        return cls(levels.transform, levels.lag, **found, ids=ids)
 
     @property
     def targets(self) -> int:
@@ -172,7 +167,7 @@ class ForecastScale:
         return (mean[owner], spread[owner]) if self.ids else (mean, spread)
 
     def to_levels(self, z: Array, before: Array, owner: Steps) -> Array:
-        """ScaleSizes (…, horizon, windows, targets) of z of the same shape; before (lag, windows,
+        """Levels (…, horizon, windows, targets) of z of the same shape; before (lag, windows,
         targets): the levels before them; owner: the series of each window."""
         mean, spread = self.of_windows(owner)
         u = z * spread + mean
@@ -186,10 +181,6 @@ class ForecastScale:
         if self.transform == "none":
             return levels
         return np.exp(levels) if self.transform == "log" else np.expm1(levels)
-
-    def arrays(self) -> dict[str, Array]:
-        found = {"mean": self.mean, "spread": self.spread, "unit": self.unit}
-        return found if self.floor is None else found | {"floor": self.floor}
 
 
 def refuse_constants(train: Series, settings: ForecastSettings) -> None:

@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.time.axis import Axis
+from ensue.data.time.axis import Axis, Spacing
 from ensue.data.time.dates import ISO, Moment, Spelling
-from ensue.data.time.spacing import Spacing
 from ensue.tasks.rows.part import Names
 
 Steps = NDArray[np.int64]

@@ -9,8 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ensue.errors import unknown
 from ensue.settings import OFF, Draws, Expected, Size, Width
-from ensue.tasks.blocks.cell_name import CellName
-from ensue.tasks.blocks.layer_settings import CellSettings
+from ensue.tasks.blocks.layer_settings import CellName, CellSettings
 
 CALENDAR = ("month", "weekday", "hour", "yearday")
 TARGETS_ONLY = ("segment", "linear")  # families that read the targets alone
@@ -27,8 +26,6 @@ class ForecastSettings(CellSettings):
     >>> ForecastSettings(horizon=12).interval
     0.9
     """
-
-    renamed: ClassVar[Mapping[str, str]] = {"dropout": "dropout_layers"}
 
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "batch_size": ("batch_windows",),

@@ -17,6 +17,7 @@ from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
+from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast
@@ -35,18 +36,23 @@ from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
 from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
 from ensue.tasks.forecast.options import OPTIONS
-from ensue.tasks.forecast.part import SeriesPart, divided, following, joined
+from ensue.tasks.forecast.part import (
+    SeriesPart,
+    WindowScores,
+    WindowSource,
+    divided,
+    following,
+    joined,
+)
 from ensue.tasks.forecast.settings import MIXED, ForecastSettings
-from ensue.tasks.forecast.tables.leaks import leaks
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
-from ensue.tasks.forecast.tables.recipe import recipe_of
+from ensue.tasks.forecast.tables.recipe import leaks, recipe_of
 from ensue.tasks.forecast.tables.recognise import problem_of, recognised, series_guess
-from ensue.tasks.forecast.windows import WindowScores, WindowSource
 from ensue.tasks.model import Model
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Packed, Questions, Recipe, Solved, Task
+from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Questions, Recipe, Solved, Task
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
@@ -121,6 +127,7 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     ranked_by = "mae"  # the cost of a distribution is not that of an error
     calibrating = "fitting shares and intervals on the validation part"
     settings = ForecastSettings
+    learned_class = LearnedSeries
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
     metrics = METRICS
     families = FAMILIES
@@ -294,11 +301,13 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     def exported(self, model: ForecastModel) -> Exported:
         return exported(model)
 
-    def pack(self, learned: LearnedSeries) -> Packed:
-        return learned.pack()
-
     def unpack(self, saved: Saved, model: ForecastModel) -> LearnedSeries:
-        return LearnedSeries.unpack(saved, model.model)
+        if not saved.networks:
+            raise Unfit("expected one or more, got none", "networks")
+        learned = super().unpack(saved, model)
+        if bool(learned.scale.ids) != bool(model.model.ids):
+            raise Unfit(f"expected {len(model.model.ids)} for each series, got others", "ids")
+        return learned
 
     def facts(self, model: ForecastModel) -> list[str]:
         steps = model.learned.baselines.season

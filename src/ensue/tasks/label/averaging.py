@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ensue.data.ragged import Ragged
-from ensue.metrics.answers import StepAnswers
-from ensue.metrics.classes import log_loss
+from ensue.metrics.classes import StepAnswers, log_loss
 from ensue.metrics.spans import scheme_of, spans_of
 from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.abilities import Asked, Outputs

@@ -13,7 +13,7 @@ from ensue.data.ragged import Ragged
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import scheme_of, span_counts, span_scores
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.mistakes import Shown, class_rows, log_loss_of_known, surest_mistakes
+from ensue.tasks.evaluation.calibration import Shown, class_rows, log_loss_of_known, surest_mistakes
 from ensue.tasks.evaluation.report import MOST_CLASSES, ClassRow, Evaluation, OwnTable
 
 

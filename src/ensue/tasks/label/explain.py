@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from ensue.errors import OptionError
 from ensue.tasks.explaining.attribution import LinearAttribution
-from ensue.tasks.explaining.baselines import LEFT_OUT, MEAN, UNKNOWN
-from ensue.tasks.explaining.measures import Wanted, label_number
-from ensue.tasks.explaining.methods import Sides
-from ensue.tasks.explaining.odds import LEAST, against_others, odds_of
-from ensue.tasks.explaining.rows import ExplainRows, RowExplainer, batch_of
-from ensue.tasks.label.chain_features import ENDS, OFFSETS
+from ensue.tasks.explaining.measures import LEAST, Wanted, label_number, odds_of
+from ensue.tasks.explaining.methods import LEFT_OUT, MEAN, UNKNOWN, Sides, against_others
+from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
+from ensue.tasks.label.linear_chain import ENDS, OFFSETS
 from ensue.tasks.label.network import LabellerNetwork
 from ensue.tasks.label.predicted import Floats, answering_of, columns_of
+from ensue.tasks.rows.batch import batch_of
 from ensue.tasks.rows.part import Part
 from ensue.tasks.task import Asked
 

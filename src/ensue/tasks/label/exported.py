@@ -26,11 +26,9 @@ from ensue.tasks.exported import (
     refuse,
     tokenise_step,
 )
-from ensue.tasks.label.chain_features import ENDS, KIND_OF, OFFSETS
-from ensue.tasks.label.crf import CRF
-from ensue.tasks.label.linear_chain import LinearChain
+from ensue.tasks.label.linear_chain import ENDS, KIND_OF, OFFSETS, LinearChain
 from ensue.tasks.label.mixture import ChainMixture
-from ensue.tasks.label.outputs import Stepwise
+from ensue.tasks.label.outputs import CRF, Stepwise
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import ReadSteps, columns_of, read_steps

@@ -2,38 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
 from ensue.metrics.spans import OUTSIDE
-from ensue.tasks import checks
 from ensue.tasks.baselines.majority import MajorityLabel
-from ensue.tasks.blocks.embeddings import Feature
-from ensue.tasks.label.chain_features import ChainFeatures
+from ensue.tasks.blocks.embeddings import Characters, Feature, Symbols
+from ensue.tasks.declarations import NEXT_TO, Labels, Let, SavedAs, Unfit, Words
 from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
-from ensue.tasks.label.mixture import EQUAL, SAVED, ChainMixture
+from ensue.tasks.label.mixture import EQUAL, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
-from ensue.tasks.label.word_parts import WordParts
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.labels import label_numbers, learned_labels
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.saved import Saved
+from ensue.tasks.rows.surfaces import (
+    SurfaceTable,
+    ends_of,
+    part_counts,
+    shape_of,
+    starts_of,
+    surface_table,
+)
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import Packed
+from ensue.tasks.transfer.letter_context import NAME as CONTEXT
 from ensue.tasks.transfer.letter_context import LetterContext
 from ensue.tasks.transfer.pretrained import Beginning
 
-PART = "part "  # begins the name of a vocabulary of parts of words
-CHAIN = "chain "  # begins that of the features of the linear chain
+RARE = 2  # a letter, an affix or a shape seen less often is unknown
+NARROWEST = 4  # width of the vector of an affix or a shape
+
+
+@dataclass(frozen=True)
+class WordParts:
+    """known: the vocabularies of "letters", "prefixes", "suffixes" and "shapes", those in use."""
+
+    known: Annotated[Mapping[str, Words], SavedAs("part ")]
+
+    @classmethod
+    def learn(cls, counts: Mapping[str, int], settings: LabellerSettings) -> WordParts:
+        """counts: how often each word occurs, as it is written."""
+        longest = settings.affixes
+        wanted: dict[str, tuple[bool, Callable[[str], Iterable[str]]]] = {
+            "letters": (settings.character_size > 0, list),
+            "prefixes": (longest > 0, lambda word: starts_of(word, longest)),
+            "suffixes": (longest > 0, lambda word: ends_of(word, longest)),
+            "shapes": (settings.shapes, lambda word: [shape_of(word)]),
+        }
+        found = {}
+        for name, (used, parts_of) in wanted.items():
+            if used:
+                seen = part_counts(counts, parts_of)
+                least = min(RARE, max(seen.values(), default=1))
+                found[name] = Vocabulary.build(seen, min_count=least)
+        return cls(found)
+
+    def table(
+        self,
+        surfaces: Iterable[str],
+        words: Vocabulary,
+        fold: Callable[[str], str],
+        affixes: int,
+        spelling: Ragged | None = None,
+    ) -> SurfaceTable:
+        """What is known of each surface, with padding before the first. spelling: as of
+        SurfaceTable."""
+        known = self.known
+        return surface_table(
+            ["", *surfaces],
+            words,
+            fold=fold,
+            characters=known.get("letters"),
+            prefixes=(known["prefixes"], affixes) if "prefixes" in known else None,
+            suffixes=(known["suffixes"], affixes) if "suffixes" in known else None,
+            shapes=known.get("shapes"),
+            spelling=spelling,
+        )
+
+    def features(self, settings: LabellerSettings) -> list[Feature]:
+        """One for each kind of part, with fresh weights."""
+        known, found = self.known, list[Feature]()
+        width = max(NARROWEST, settings.embedding_size // 4)
+        if "letters" in known:
+            size, hidden = settings.character_size, settings.character_hidden
+            found.append(Characters(len(known["letters"]), size, settings.cell, hidden))
+        if "prefixes" in known:
+            found.append(Symbols("prefix", len(known["prefixes"]), width, settings.affixes))
+            found.append(Symbols("suffix", len(known["suffixes"]), width, settings.affixes))
+        if "shapes" in known:
+            found.append(Symbols("shape", len(known["shapes"]), width))
+        return found
+
+
 MOST_STEPS = 400_000  # that the linear chain learns from; of more, every second row, or third, …
 
 
@@ -44,13 +111,19 @@ class LearnedLabels:
     is mixed with the network, where both answer; context: the character language model whose states
     stand beside the words."""
 
-    inputs: LearnedInputs
-    labels: Vocabulary
-    parts: WordParts
-    majority: MajorityLabel
-    linear: LinearChain | None = None
+    inputs: Annotated[LearnedInputs, NEXT_TO]
+    labels: Labels
+    parts: Annotated[WordParts, NEXT_TO]
+    majority: Annotated[MajorityLabel, Let(word_count=lambda own: own.inputs.word_count or 1)]
+    linear: Annotated[LinearChain | None, SavedAs("chain")] = None
     mixture: ChainMixture | None = None
-    context: LetterContext | None = None
+    context: Annotated[LetterContext | None, SavedAs(CONTEXT)] = None
+
+    def check_saved(self) -> None:
+        if self.mixture is not None and self.linear is None:
+            raise Unfit("expected the linear chain that answers beside the network", "chain")
+        if self.mixture is not None and self.mixture.outside and OUTSIDE not in self.labels:
+            raise Unfit(f"expected 0 without the label {OUTSIDE}", "mixture.outside")
 
     @classmethod
     def learn(
@@ -112,56 +185,6 @@ class LearnedLabels:
         """Of a step, with fresh weights."""
         found = [self.inputs.feature(model, model.once_dropout), *self.parts.features(model)]
         return found if self.context is None else [*found, self.context.feature()]
-
-    # ------------------------------------------------------------- as files
-    def pack(self) -> Packed:
-        parts = {f"{PART}{name}": words.to_dict() for name, words in self.parts.known.items()}
-        known = {**self.inputs.vocabularies(), **parts, "labels": self.labels.to_dict()}
-        arrays: dict[str, NDArray[Any]] = {
-            **self.inputs.arrays(),
-            "majority.by_word": self.majority.by_word,
-            "majority.overall": np.array([self.majority.overall]),
-        }
-        facts = self.inputs.facts()
-        if self.linear is not None:
-            features = self.linear.features.known.items()
-            known |= {f"{CHAIN}{name}": words.to_dict() for name, words in features}
-            arrays |= {f"chain.{name}": own for name, own in self.linear.arrays().items()}
-        if self.mixture is not None:
-            facts = {**facts, "mixture": self.mixture._asdict()}
-        if self.context is not None:
-            context = self.context.pack()
-            facts, known = {**facts, **context.facts}, {**known, **context.vocabularies}
-        return Packed(facts, known, arrays)
-
-    @classmethod
-    def unpack(cls, saved: Saved) -> LearnedLabels:
-        parts, features = (
-            {
-                name.removeprefix(begin): checks.words(table, name)
-                for name, table in saved.vocabularies.items()
-                if name.startswith(begin)
-            }
-            for begin in (PART, CHAIN)
-        )
-        inputs, chain = LearnedInputs.unpack(saved), saved.part("chain")
-        known = checks.labels(saved.vocabularies.get("labels"), "labels")
-        mixture, linear = checks.maybe(SAVED)(saved.facts.get("mixture"), "mixture"), None
-        if chain:
-            linear = LinearChain.from_arrays(ChainFeatures.known_as(features), chain, len(known))
-        if mixture is not None and linear is None:
-            raise checks.Unfit("chain: expected the linear chain that answers beside the network")
-        if mixture is not None and mixture.outside and OUTSIDE not in known:
-            raise checks.Unfit(f"mixture.outside: expected 0 without the label {OUTSIDE}")
-        return cls(
-            inputs,
-            known,
-            WordParts(parts),
-            MajorityLabel.from_arrays(saved.part("majority"), inputs.word_count or 1, len(known)),
-            linear,
-            mixture,
-            LetterContext.unpack(saved),
-        )
 
 
 def _context(train: Part, base: Beginning | None) -> LetterContext | None:

@@ -10,9 +10,9 @@ looked up at every step: the work is that of the vocabulary, not of the text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -21,11 +21,275 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ensue.data.ragged import Ragged
-from ensue.tasks import checks
-from ensue.tasks.label.chain_features import ENDS, OFFSETS, ChainFeatures
-from ensue.tasks.label.chains import Chain
-from ensue.tasks.label.packed_chains import PackedRows, expectations
-from ensue.training.torch_optimisers import LBFGS
+from ensue.data.vocabulary import Vocabulary
+from ensue.layers.lengths import step_mask
+from ensue.tasks.declarations import NEXT_TO, Keys, SavedAs, Shape, Words
+from ensue.tasks.rows.surfaces import part_counts, shape_of
+from ensue.training.optimiser import LBFGS
+
+OFFSETS = (0, -1, 1, -2, 2)  # of the words that a step sees
+ENDS = ("before", "after")  # what stands for the words before and after a row
+Features = Callable[[str], Iterator[str]]
+
+
+def own_features(word: str) -> Iterator[str]:
+    """Of the step's own word."""
+    yield "always"
+    yield f"word {word}"
+    lower = word.lower()
+    yield f"lower {lower}"
+    for size in (1, 2, 3, 4):
+        if len(lower) > size:
+            yield f"ends {lower[-size:]}"
+            yield f"begins {lower[:size]}"
+    yield f"shape {shape_of(word)}"
+    yield from _casing(word)
+
+
+def near_features(word: str) -> Iterator[str]:
+    """Of the word before and the one after."""
+    lower = word.lower()
+    yield f"lower {lower}"
+    yield f"ends {lower[-3:]}"
+    yield f"shape {shape_of(word)}"
+    yield from _casing(word)
+
+
+def far_features(word: str) -> Iterator[str]:
+    """Of the words two steps away."""
+    yield f"lower {word.lower()}"
+    yield f"shape {shape_of(word)}"
+
+
+def _casing(word: str) -> Iterator[str]:
+    """What scripts without capitals do not have gives no feature."""
+    if word.isupper():
+        yield "capitals"
+    if word.istitle():
+        yield "title"
+    if word.islower():
+        yield "small"
+    if any(map(str.isdigit, word)):
+        yield "digits" if word.isdigit() else "digit"
+
+
+KINDS: dict[str, Features] = {"own": own_features, "near": near_features, "far": far_features}
+KIND_OF = {0: "own", -1: "near", 1: "near", -2: "far", 2: "far"}
+
+
+@dataclass(frozen=True)
+class ChainFeatures:
+    """known: a vocabulary for each of KINDS. Every offset has rows of its own in the table of
+    weights, one behind another in the order of OFFSETS; after each kind's features come two rows
+    for what stands before and after a row."""
+
+    known: Annotated[Mapping[str, Words], SavedAs("chain "), Keys(lambda _: KINDS)]
+
+    @classmethod
+    def learn(cls, surfaces: Mapping[str, int]) -> ChainFeatures:
+        """surfaces: the words, with how often each occurs."""
+        return cls(
+            {
+                name: Vocabulary.build(part_counts(surfaces, features))
+                for name, features in KINDS.items()
+            }
+        )
+
+    def _sizes(self) -> list[int]:
+        return [len(self.known[KIND_OF[offset]]) + len(ENDS) for offset in OFFSETS]
+
+    @property
+    def rows(self) -> int:
+        """Of the table of weights."""
+        return sum(self._sizes())
+
+    def tables(self, surfaces: Sequence[str]) -> list[Ragged]:
+        """For each of OFFSETS the rows of weights of every word, and of ENDS behind them; features
+        that training has not are left out."""
+        by_kind = {name: _numbers(self.known[name], KINDS[name], surfaces) for name in KINDS}
+        begins = np.concatenate([[0], np.cumsum(self._sizes())])
+        found = []
+        for begin, offset in zip(begins, OFFSETS, strict=False):
+            own = by_kind[KIND_OF[offset]]
+            found.append(Ragged(own.values + begin, own.starts))
+        return found
+
+
+def _numbers(known: Vocabulary, features: Features, surfaces: Sequence[str]) -> Ragged:
+    numbers, unknown = known.numbers, 1
+    rows = [
+        [n for n in map(numbers.__getitem__, features(word)) if n != unknown] for word in surfaces
+    ]
+    return Ragged.of([*rows, [len(known)], [len(known) + 1]], np.int64)
+
+
+# -------------------------------------------------------------------------------------------------
+# Chains of labels whose score is a sum over neighbours: sums, best paths, marginals.
+#
+# score(l) = first[l_0] + Σ_{t≥1} pair_t[l_{t−1}, l_t] + last[l_end]
+#
+# first (batch, labels); pair(t) (batch, before, after); last (labels,). Everything is
+# in log space, for all rows at once; a row without steps has the one empty chain, of score 0.
+
+# The score of what cannot be. Finite, so that a chain without any way is no −inf − (−inf);
+# its exponential is 0 all the same.
+IMPOSSIBLE = -1e4
+
+
+@dataclass(frozen=True)
+class Chain:
+    """time: steps of the longest row; lengths (batch,) on the device of the scores."""
+
+    first: Tensor
+    pair: Callable[[int], Tensor]
+    last: Tensor
+    lengths: Tensor
+    time: int
+
+    def log_partition(self) -> Tensor:
+        """log Σ_l exp score(l), (batch,)."""
+        if not self.time:
+            return self.first.new_zeros(len(self.lengths))
+        return self._end(self._ahead()[-1])
+
+    def _end(self, alpha: Tensor) -> Tensor:
+        total = torch.logsumexp(alpha + self.last, 1)
+        return torch.where(self.lengths > 0, total, 0)
+
+    def _alive(self, t: int) -> Tensor:
+        return (t < self.lengths)[:, None]
+
+    def _ahead(self) -> list[Tensor]:
+        """α_t (batch, labels): log sum of all beginnings that are at a label at t; as it was
+        after a row's end."""
+        alphas = [self.first]
+        for t in range(1, self.time):
+            new = torch.logsumexp(alphas[-1][:, :, None] + self.pair(t), 1)
+            alphas.append(torch.where(self._alive(t), new, alphas[-1]))
+        return alphas
+
+    def log_marginals(self) -> Tensor:
+        """log p(l_t), (time, batch, labels); zero at padding."""
+        if not self.time:
+            return self.first.new_zeros(0, *self.first.shape)
+        own = self._double()
+        alphas = own._ahead()
+        end = own.last.expand_as(own.first)
+        betas = [end]
+        for t in reversed(range(1, own.time)):
+            new = torch.logsumexp(own.pair(t) + betas[-1][:, None, :], 2)
+            betas.append(torch.where(own._alive(t), new, end))
+        logs = torch.stack(alphas) + torch.stack(betas[::-1]) - own._end(alphas[-1])[:, None]
+        real = step_mask(self.lengths, self.time)[..., None]
+        return torch.where(real, logs, 0).to(self.first.dtype)
+
+    def _double(self) -> Chain:
+        """The same chain in float64. Sums grow with the steps, and what is left of them at a step
+        is their small difference: in float32, whose steps are 6e-5 at 1,000, it would be wrong by
+        as much."""
+        return Chain(
+            self.first.double(),
+            lambda t: self.pair(t).double(),
+            self.last.double(),
+            self.lengths,
+            self.time,
+        )
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """The best chain (time, batch), 0 at padding, and its score (batch,) — Viterbi."""
+        batch, labels = self.first.shape
+        if not self.time:
+            return self.lengths.new_zeros(0, batch), self.first.new_zeros(batch)
+        own = self._double()
+        score, came_from = own.first, []
+        stay = torch.arange(labels, device=score.device).expand(batch, -1)
+        for t in range(1, self.time):
+            value, parent = (score[:, :, None] + own.pair(t)).max(1)
+            score = torch.where(self._alive(t), value, score)
+            came_from.append(torch.where(self._alive(t), parent, stay))
+        highest, label = (score + own.last).max(1)
+        path = [label]
+        for parent in reversed(came_from):
+            path.append(parent.gather(1, path[-1][:, None])[:, 0])
+        found = torch.stack(path[::-1]) * step_mask(self.lengths, self.time)
+        return found, torch.where(self.lengths > 0, highest, 0).to(self.first.dtype)
+
+
+# -------------------------------------------------------------------------------------------------
+# Sums over all label sequences of many rows whose transitions are the same at every step.
+#
+# In probability space, scaled at each step, so that a step of all rows is one small matrix product;
+# rows in order of length, so that nothing is computed for those that have ended.
+
+
+class PackedRows:
+    """The steps of rows by their time: steps[t] are those at time t of the rows that are that
+    long, in falling order of length. first, last: the ends of rows; before, after: all pairs of
+    neighbours. Rows without steps add nothing."""
+
+    def __init__(self, rows: Ragged) -> None:
+        self.count = len(rows.values)
+        order = np.argsort(-rows.lengths, kind="stable")
+        order = order[rows.lengths[order] > 0]
+        begin, lengths = rows.starts[order], rows.lengths[order]
+        longest = int(lengths.max(initial=0))
+        alive = [int((lengths > t).sum()) for t in range(longest)]
+        self.steps = [torch.from_numpy(begin[:many] + t) for t, many in enumerate(alive)]
+        self.first = torch.from_numpy(begin)
+        self.last = torch.from_numpy(begin + lengths - 1)
+        self.after = torch.cat([*self.steps[1:], torch.zeros(0, dtype=torch.int64)])
+        self.before = self.after - 1
+
+
+class Expectations(NamedTuple):
+    """log_partition: over all rows together; labels (steps, labels): p(l_t); first, last
+    (labels,) and follow (before, after): how often each is expected."""
+
+    log_partition: Tensor
+    labels: Tensor
+    first: Tensor
+    follow: Tensor
+    last: Tensor
+
+
+def expectations(
+    rows: PackedRows, emissions: Tensor, first: Tensor, follow: Tensor, last: Tensor
+) -> Expectations:
+    """emissions (steps, labels); first, last (labels,); follow (before, after).
+
+    With m_t the largest emission of a step, α_t ∝ (α_{t−1}·F) ∘ exp(e_t − m_t) and
+    β_t ∝ F·(β_{t+1} ∘ exp(e_{t+1} − m_{t+1})), F = exp(follow), each scaled by Σ α_t = 1."""
+    top = emissions.max(1, keepdim=True).values
+    own = (emissions - top).exp()
+    shifts = [follow.max(), first.max(), last.max()]
+    links, begins, ends = (
+        (v - shift).exp() for v, shift in zip((follow, first, last), shifts, strict=True)
+    )
+    times = (len(rows.after), len(rows.first), len(rows.first))
+    total = top.double().sum()
+    for many, shift in zip(times, shifts, strict=True):
+        total = total + many * shift.double()
+    alpha, scales = torch.zeros_like(own), own.new_ones(len(own), 1)
+    before = own.new_zeros(0)
+    for t, steps in enumerate(rows.steps):
+        now = own[steps] * (begins if t == 0 else before[: len(steps)] @ links)
+        scale = now.sum(1, keepdim=True)
+        before = now / scale
+        alpha[steps], scales[steps] = before, scale
+    closing = (alpha[rows.last] * ends).sum(1, keepdim=True)
+    total = total + scales.double().log().sum() + closing.double().log().sum()
+    beta = torch.zeros_like(own)
+    beta[rows.last] = ends / closing
+    weighted = own / scales
+    for t in reversed(range(len(rows.steps) - 1)):
+        later = rows.steps[t + 1]
+        beta[later - 1] = (beta[later] * weighted[later]) @ links.T
+    labels = alpha * beta
+    pairs = alpha[rows.before].T @ (beta[rows.after] * weighted[rows.after])
+    return Expectations(
+        total, labels, labels[rows.first].sum(0), links * pairs, labels[rows.last].sum(0)
+    )
+
 
 STRENGTH = 0.1
 ITERATIONS = 120
@@ -37,39 +301,16 @@ class LinearChain:
     """weights (rows of the features' table, labels); first, last (labels,); follow (before,
     after)."""
 
-    features: ChainFeatures
-    weights: NDArray[np.float32]
-    first: NDArray[np.float32]
-    follow: NDArray[np.float32]
-    last: NDArray[np.float32]
+    features: Annotated[ChainFeatures, NEXT_TO]
+    weights: Annotated[NDArray[np.float32], Shape("features.rows", "labels")]
+    first: Annotated[NDArray[np.float32], Shape("labels")]
+    follow: Annotated[NDArray[np.float32], Shape("labels", "labels")]
+    last: Annotated[NDArray[np.float32], Shape("labels")]
 
     def of_words(self, words: Sequence[str]) -> ChainOfWords:
         """For texts of these words."""
         bags = [_bag(table) for table in self.features.tables(words)]
         return ChainOfWords(self, _word_scores(bags, torch.from_numpy(self.weights)))
-
-    # ------------------------------------------------------------- as files
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            "weights": self.weights,
-            "first": self.first,
-            "follow": self.follow,
-            "last": self.last,
-        }
-
-    @classmethod
-    def from_arrays(
-        cls, features: ChainFeatures, arrays: Mapping[str, NDArray[Any]], labels: int
-    ) -> LinearChain:
-        """The inverse of `arrays`, for so many labels."""
-        of_label = checks.array((labels,), checks.SINGLE)
-        expected = {
-            "weights": checks.array((features.rows, labels), checks.SINGLE),
-            "first": of_label,
-            "follow": checks.array((labels, labels), checks.SINGLE),
-            "last": of_label,
-        }
-        return cls(features, **checks.record(expected)(arrays, "chain"))
 
 
 @dataclass(frozen=True)

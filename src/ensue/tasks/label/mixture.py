@@ -11,16 +11,17 @@ of the validation part the highest. The probabilities stay those of the chain.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ensue.tasks import checks
-from ensue.tasks.label.chains import Chain
-from ensue.tasks.label.crf import score_of
-from ensue.training.torch_optimisers import LBFGS
+from ensue.tasks.baselines.mixture import Weight
+from ensue.tasks.declarations import Range
+from ensue.tasks.label.linear_chain import Chain
+from ensue.tasks.label.outputs import score_of
+from ensue.training.optimiser import LBFGS
 
 DOUBT = 2.0  # what (log 2·network)² + (log 2·linear)² count for
 ITERATIONS = 20
@@ -31,9 +32,9 @@ TOLD = 0.004  # span F1 that a step of 1 away from 0 must be worth
 class ChainMixture(NamedTuple):
     """linear is 0 where the network answers alone."""
 
-    network: float
-    linear: float
-    outside: float = 0.0
+    network: Weight
+    linear: Weight
+    outside: Annotated[float, Range(low=-1e6, high=1e6)] = 0.0
 
     def __str__(self) -> str:
         return f"weights {self.network:.2f} and {self.linear:.2f}"
@@ -43,10 +44,6 @@ class ChainMixture(NamedTuple):
 
 
 EQUAL = ChainMixture(0.5, 0.5)
-WEIGHT = checks.number(low=0, high=1e6)
-SAVED = checks.built(
-    ChainMixture, {"network": WEIGHT, "linear": WEIGHT}, {"outside": checks.number(-1e6, 1e6)}
-)
 
 
 def joined(one: Chain, other: Chain, a: float | Tensor, b: float | Tensor) -> Chain:

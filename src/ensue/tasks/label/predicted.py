@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from ensue.data.ragged import Ragged
 from ensue.metrics.classes import span_f1
 from ensue.metrics.spans import OUTSIDE, scheme_of, span_counts
-from ensue.tasks.label.chains import Chain
 from ensue.tasks.label.evaluation import tags_of_rows
-from ensue.tasks.label.linear_chain import ChainOfWords
+from ensue.tasks.label.linear_chain import Chain, ChainOfWords
 from ensue.tasks.label.mixture import (
     ChainMixture,
     ScoredChains,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from ensue.settings import Expected, OneOf, Rate, Width
-from ensue.tasks.blocks.cell_name import known_cell
+from ensue.tasks.blocks.layer_settings import known_cell
 from ensue.tasks.label.network import LABEL_OUTPUTS
 from ensue.tasks.settings import LabelSettings
 
@@ -61,18 +60,6 @@ class LabellerSettings(LabelSettings):
     legal_only: bool = Field(
         False, description="Answer only sequences of span tags (BIO and its kin) that are legal."
     )
-
-    @classmethod
-    def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """In 0.1.0, whose tables have norm_place, an output without the search that was set used
-        the one it has."""
-        found = super().upgraded(values)
-        output = LABEL_OUTPUTS.get(str(found.get("output")))
-        if "norm_place" in values and output is not None:
-            offered = output.offer(found).searches
-            if found.get("search") in [name for name in SEARCHES if name not in offered]:
-                found["search"] = AUTO
-        return found
 
     @field_validator("previous_cell")
     @classmethod

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 from ensue.data.ragged import Ragged
+from ensue.data.rows import Row
+from ensue.data.settings import DataSettings
 from ensue.data.tokenise import Tokeniser
+from ensue.data.values import Unfit
 from ensue.errors import OptionError
-from ensue.metrics.answers import StepAnswers
+from ensue.metrics.classes import StepAnswers
 from ensue.metrics.spans import illegal_step, scheme_of
 from ensue.metrics.table import STEP_METRICS, scores_of
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
+from ensue.tasks.blocks.letter_states import LetterStates
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.explaining.attribution import Attributions
-from ensue.tasks.explaining.encoder_heads import EncoderHeads
-from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.exported import Exported, Rounding
-from ensue.tasks.given import check_words
 from ensue.tasks.label.answer import Labelled
-from ensue.tasks.label.averaging import (
-    StepAverages,
-    evaluated,
-    labelled,
-    step_scores,
-)
-from ensue.tasks.label.content import StepContent
-from ensue.tasks.label.evaluation import (
-    LabelEvaluation,
-    tags_of_rows,
-)
+from ensue.tasks.label.averaging import StepAverages, evaluated, labelled, step_scores
+from ensue.tasks.label.evaluation import LabelEvaluation, tags_of_rows
 from ensue.tasks.label.explain import ExplainLabels, run_network
 from ensue.tasks.label.exported import exported
 from ensue.tasks.label.learned import LearnedLabels
@@ -42,22 +33,182 @@ from ensue.tasks.label.network import LABEL_OUTPUTS, LabellerNetwork
 from ensue.tasks.label.options import OPTIONS
 from ensue.tasks.label.outputs import legal_scheme
 from ensue.tasks.label.predicted import answering_of, columns_of
-from ensue.tasks.label.recipe import label_recipe
 from ensue.tasks.label.settings import LabellerSettings
-from ensue.tasks.label.transfers import LabelTransfers
 from ensue.tasks.model import Model
-from ensue.tasks.options import EXPLAIN
 from ensue.tasks.rows.batch import Columns
+from ensue.tasks.rows.collect import Content, Input, label_of
 from ensue.tasks.rows.labels import labels_line
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.recognise import RowRoles, as_guess, recognised, roles_of
+from ensue.tasks.rows.recognise import recognised_steps, steps_guess
 from ensue.tasks.rows.source import ColumnScores, SequenceSource
 from ensue.tasks.rows.task import Rows, RowTask
 from ensue.tasks.sample import Guess, Sample
-from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
-from ensue.tasks.task import NOTHING, Asked, Packed, Recipe
-from ensue.tasks.transfer.takeover import text_of
+from ensue.tasks.task import NOTHING, Asked, Recipe
+from ensue.tasks.transfer.ability import EncoderNames
+from ensue.tasks.transfer.pretrained import Pretrained
+from ensue.tasks.transfer.rows import EmbeddedRows, RowTransfers
+from ensue.tasks.transfer.takeover import first_weights, text_of
+
+
+class StepContent(Content):
+    """Tokens or vectors with a label each; texts and labels that are written in one are cut at
+    their spaces."""
+
+    by_step = True
+
+    def value(self, row: Row, data: DataSettings) -> Input:
+        value: Input = super().value(row, data)
+        return value.split() if isinstance(value, str) else value
+
+    def label(self, row: Row, data: DataSettings, value: Input) -> list[str]:
+        return step_labels(row.fields.get(data.label), data.separator, len(value))
+
+
+def step_labels(given: Any, separator: str, steps: int) -> list[str]:
+    """The labels of so many steps; `Unfit` where it is another number of them."""
+    written = isinstance(given, str) and not separator
+    labels = given.split() if written else label_of(given, separator)
+    if isinstance(labels, str):
+        raise Unfit(f"expected a label for each of the {steps} steps, got one, {labels!r}")
+    if len(labels) != steps:
+        raise Unfit(f"expected a label for each of the {steps} steps, got {len(labels)}")
+    return labels
+
+
+# -------------------------------------------------------------------------------------------------
+# Defaults of a labeller for a training part: by its number of rows, and whether it has spans.
+#
+# Chosen on samples of 1,000, 3,400 and 12,500 sentences, by parts that were not trained on
+# (docs/defaults.md).
+
+SEARCH = {"search", "beam"}  # where these are told, the network answers alone, by that search
+NOT_OF_CRF = {*SEARCH, "class_weights", "smoothing"}  # and where these are, it is no CRF
+
+
+class BySize(NamedTuple):
+    """Up to `rows` rows."""
+
+    rows: float
+    batch_rows: int
+    epochs: int
+    patience: int
+    averaging: float
+    embedding_size: int
+    character_hidden: int
+
+
+SIZES = (
+    BySize(2_000, 8, 30, 10, 0.99, 50, 32),
+    BySize(6_000, 16, 20, 7, 0.995, 100, 64),
+    BySize(30_000, 32, 12, 4, 0.998, 100, 64),
+    BySize(float("inf"), 32, 6, 3, 0.999, 100, 64),
+)
+RATE, DROPOUT, WORD_DROPOUT = 0.003, 0.5, 0.05
+
+
+def label_recipe(train: Part, settings: LabellerSettings, told: frozenset[str]) -> Recipe:
+    """told: the keys of [model] that a person gave."""
+    model, training, why = dict[str, Any](), dict[str, Any](), list[str]()
+    if train.texts and settings.encoder == "recurrent":
+        size = next(own for own in SIZES if len(train) <= own.rows)
+        model |= {
+            "batch_rows": size.batch_rows,
+            "embedding_size": size.embedding_size,
+            "character_hidden": size.character_hidden,
+            "dropout_input": DROPOUT,
+            "dropout_output": DROPOUT,
+            "once_dropout": DROPOUT,
+            "word_dropout": WORD_DROPOUT,
+        }
+        training |= {
+            "epochs": size.epochs,
+            "patience": size.patience,
+            "averaging": size.averaging,
+            "rate": RATE,
+            "schedule": "linear",
+        }
+        why.append(f"dropout {DROPOUT:g}, weight averaging, at most {size.epochs} epochs")
+    tags = _tags_of_rows(train)
+    scheme = scheme_of({tag for row in tags for tag in row})
+    if scheme is not None:
+        training["watch"] = "span_f1"
+        if not told & NOT_OF_CRF:
+            legal = all(illegal_step(row, scheme) is None for row in tags)
+            model |= {"output": "crf", "legal_only": legal}
+            built = "" if "output" in told and settings.output != "crf" else "a CRF, "
+            why.append(f"spans ({scheme}): {built}judged by span F1")
+    if train.texts and not told & SEARCH:
+        model["linear_share"] = "fitted"
+        if "linear_share" not in told:
+            mixed = settings.search == "exact"  # a beam has no chain to be mixed
+            beside = "mixed with a linear chain" if mixed else "with, as a baseline, a linear chain"
+            why.append(f"{beside} of word features")
+    many = f"{len(train):,} row{'s' * (len(train) != 1)} to learn from"
+    return Recipe({"model": model, "train": training}, f"{many}: {'; '.join(why)}" if why else "")
+
+
+def _tags_of_rows(train: Part) -> list[list[str]]:
+    labels = train.labels
+    assert isinstance(labels, Ragged)
+    names = list(train.numbers.labels)
+    return [[names[k] for k in labels.row(row)] for row in range(len(labels))]
+
+
+# What a labeller reads of a word beside its vector: the layers of a base have no weights for it.
+WORDS_ALONE = {"character_size": 0, "affixes": 0, "shapes": False}
+LETTERS = "characters"  # the level of a base that reads letters
+
+
+class LabelTransfers(RowTransfers):
+    """The layers of a base of words read words alone; the letters of words are left to the linear
+    chain that answers beside the network. The states of a base of letters stand beside all that a
+    labeller of words reads."""
+
+    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        own = super().taken(own, model)
+        if own.text.get("level") != LETTERS or model.text.level == LETTERS or not own.encoder:
+            return own
+        if model.base.layers is not None or model.base.added:
+            raise OptionError(
+                f"base.layers, base.added: {own.called} reads letters, and its states stand beside "
+                "the words; all of its layers are used, leave these settings out"
+            )
+        return Pretrained(own.called, own.digest, context=own)
+
+    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+        found = super().architecture(own, model)
+        return {**found, **WORDS_ALONE} if own.encoder and own.words is not None else found
+
+    def recipe(
+        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+    ) -> Mapping[str, Mapping[str, Any]]:
+        if own.context is not None:
+            return {"base": {"recipe": "frozen"}}
+        return super().recipe(own, model, rows)
+
+    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+        return own.context or super().learned(own, model)
+
+    def first(
+        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
+    ) -> dict[str, Tensor]:
+        """Of a base of letters, their vectors too."""
+        letters = own.context
+        if letters is None:
+            return super().first(own, model, network)
+        names = self.names(network)
+        found = first_weights(letters, letters.layers, names, network)
+        assert letters.table is not None
+        return {**found, names.table: letters.table}
+
+    def names(self, network: nn.Module) -> EncoderNames:
+        for number, feature in enumerate(cast(EmbeddedRows, network).embed.features):
+            if isinstance(feature, LetterStates):
+                begin = f"embed.features.{number}."
+                return EncoderNames(f"{begin}table.weight", {"": f"{begin}encoder."})
+        return super().names(network)
+
 
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 
@@ -67,6 +218,7 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 
     name = "label"
     settings = LabellerSettings
+    learned_class = LearnedLabels
     text_defaults: ClassVar[Mapping[str, Any]] = {"min_count": 1}
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = STEP_METRICS
@@ -88,19 +240,10 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        return recognised(sample, lambda own: own.by_step, partial(self._guess, sample))
+        return recognised_steps(sample)
 
     def infer(self, sample: Sample) -> Guess:
-        return as_guess(roles_of(sample).readings, partial(self._guess, sample))
-
-    def _guess(self, sample: Sample, roles: RowRoles) -> Guess:
-        tables = dict[str, dict[str, Any]]()
-        if roles.text:
-            if isinstance(sample.values(roles.text)[0], str):
-                tables["text"] = {"level": "spaces"}
-            if scheme_of(_tags(sample.values(roles.label))) is not None:
-                tables["train"] = {"watch": "span_f1"}
-        return Guess("a label for each step", roles.data, tables)
+        return steps_guess(sample)
 
     # ------------------------------------------------------------- learned
     def tokenisers(self, rows: Rows, model: LabellerModel) -> Tokenisers:
@@ -187,12 +330,6 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
             return learned
         return replace(learned, linear=replace(own, weights=rounding(own.weights.T).T))
 
-    def pack(self, learned: LearnedLabels) -> Packed:
-        return learned.pack()
-
-    def unpack(self, saved: Saved, model: LabellerModel) -> LearnedLabels:
-        return LearnedLabels.unpack(saved)
-
     def describe(self, model: LabellerModel) -> str:
         network = ENCODERS[model.model.encoder].describe(model.model)
         if not model.fitted or model.learned.mixture is None:
@@ -216,22 +353,6 @@ class Labeller(Model[LabellerSettings, Part, LearnedLabels, Labelled]):
     """
 
     task = TASK
-
-    def explain(self, given: Any, **asked: Any) -> Attributions:
-        """What the answer to one input rests on. asked: method ("occlusion", "gradient" or
-        "integrated"), baseline, label, step."""
-        check_words(TASK, asked, EXPLAIN)
-        return TASK.explains.explain(self, given, asked)
-
-    def attention(self, given: Any, layer: int | None = None) -> HeadMaps:
-        """Where every head of a Transformer looks."""
-        return TASK.heads.explain(self, given, {"layer": layer})
-
-
-def _tags(values: Iterable[Any]) -> set[str]:
-    """The labels of steps, as lists or written in one."""
-    given = (value.split() if isinstance(value, str) else value for value in values)
-    return {str(tag) for tags in given if isinstance(tags, Iterable) for tag in tags}
 
 
 def _legal(columns: Columns, model: LabellerModel) -> Columns:

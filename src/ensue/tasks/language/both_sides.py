@@ -26,7 +26,7 @@ from ensue.tasks.language.streams import (
     Tokens,
     pieces,
 )
-from ensue.training.devices import device_of_weights, moved
+from ensue.training.processes import device_of_weights, moved
 
 
 class Around(NamedTuple):

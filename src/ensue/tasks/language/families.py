@@ -2,28 +2,368 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol, cast
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 from ensue.data.ragged import Ragged
-from ensue.errors import OptionError
-from ensue.tasks.language.backward import FromTheRight
+from ensue.data.vocabulary import END_NUMBER
+from ensue.errors import OptionError, ShapeError
+from ensue.layers.convolution import GatedConvolutions, field_of
+from ensue.layers.transformer import CausalBlocks, Design, placed
+from ensue.tasks.blocks.encoders import bridge
 from ensue.tasks.language.both_sides import BothSidesLanguage
-from ensue.tasks.language.convolution import ConvolutionLanguage
-from ensue.tasks.language.ensemble import Ensemble, NextToken
 from ensue.tasks.language.learned import LearnedLanguage, NgramDesign
-from ensue.tasks.language.networks import LanguageNetwork
+from ensue.tasks.language.networks import NO_DROPOUT, DropoutRates, LanguageNetwork, embedded
 from ensue.tasks.language.recurrent import RecurrentLanguage
 from ensue.tasks.language.settings import LanguageSettings
-from ensue.tasks.language.transformer import TransformerLanguage
-from ensue.tasks.language.window import WindowLanguage
+from ensue.tasks.language.softmaxes import FULL, Softmax, small, softmax_of
+from ensue.tasks.language.streams import Carried, read_from, scored_columns, stream_of
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
 from ensue.tasks.search.ranges import Choice, Searched, Sizes, Space
 from ensue.tasks.task import Family
+
+
+class WindowLanguage(LanguageNetwork):
+    """p(w_{t+1}) = softmax(W·tanh(H·[e(w_t); …; e(w_{t−n+1})] + d) + b): n words are seen.
+
+    Before a text begins, the window holds the word number `before`. one_hot: e is the unit vector
+    of the word, so that H is a table for each place of the window."""
+
+    def __init__(
+        self,
+        words: int,
+        *,
+        window: int,
+        embedding_size: int,
+        hidden_size: int,
+        before: int,
+        tied: bool = False,
+        one_hot: bool = False,
+        rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
+    ) -> None:
+        super().__init__()
+        if window < 1:
+            raise OptionError(f"window: expected a number of words ≥ 1, got {window}")
+        if one_hot and tied:
+            raise OptionError("tied: expected false with one_hot, which has no embedding to tie to")
+        self.window, self.before, self.one_hot, self.rates = window, before, one_hot, rates
+        if one_hot:
+            self.tables = nn.ModuleList(nn.Embedding(words, hidden_size) for _ in range(window))
+            self.shift = nn.Parameter(torch.zeros(hidden_size))
+        else:
+            self.table = softmax.table(words, embedding_size, small)
+            self.hidden = nn.Linear(window * embedding_size, hidden_size)
+        self.between = bridge(hidden_size, embedding_size if tied else hidden_size)
+        self.output = softmax.output(words, hidden_size, self.table if tied else None)
+
+    @classmethod
+    def of(cls, settings: LanguageSettings, words: int) -> WindowLanguage:
+        return cls(
+            words,
+            window=settings.window,
+            embedding_size=settings.embedding_size,
+            hidden_size=settings.hidden_size,
+            before=END_NUMBER,
+            tied=settings.tied and not settings.one_hot,
+            one_hot=settings.one_hot,
+            rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
+        )
+
+    @staticmethod
+    def describe(settings: LanguageSettings) -> str:
+        return f"window of {settings.window} tokens, {settings.hidden_size} hidden units"
+
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y (time, batch, width); carried: the last window − 1 tokens (window − 1, batch)."""
+        past = carried["past"] if carried else self.begin(tokens.shape[1])["past"]
+        if past.shape[1] != tokens.shape[1]:
+            raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {past.shape[1]}")
+        whole = torch.cat([past, tokens])
+        count = tokens.shape[0]
+        seen = [whole[self.window - 1 - k :][:count] for k in range(self.window)]
+        if self.one_hot:
+            found = [table(words) for table, words in zip(self.tables, seen, strict=True)]
+            z = torch.stack(found).sum(0) + self.shift
+        else:
+            x = torch.cat([self.table(words) for words in seen], -1)
+            z = self.hidden(dropout(x, self.rates.input, self.training))
+        y = self.between(dropout(z.tanh(), self.rates.output, self.training))
+        return y, {"past": whole[count:]}
+
+    def begin(self, batch: int) -> Carried:
+        device = self.output.bias.device
+        past = torch.full((self.window - 1, batch), self.before, dtype=torch.int64, device=device)
+        return {"past": past}
+
+    def reorder(self, carried: Carried, order: Tensor) -> Carried:
+        return {"past": carried["past"].index_select(1, order.to(carried["past"].device))}
+
+
+class ConvolutionLanguage(LanguageNetwork):
+    """y = convolutions(E(w_1 … w_t)), causal; p(w_{t+1}) = softmax(W·y_t + b).
+
+    A layer carries the last inputs that its filters still reach, (size − 1)·distance of them: a
+    step costs as much as any other, however long the text, and pieces of any size give what the
+    whole gives. Words further back than `convolutions.field` are not seen.
+
+    tied: W is the embedding. Where the embedding is narrower or wider than the layers, linear
+    maps stand between."""
+
+    encoder = "convolution"
+    encoder_weights: ClassVar[Mapping[str, str]] = {
+        "convolutions.": "convolutions.",
+        "enter.": "enter.",
+    }
+
+    def __init__(
+        self,
+        words: int,
+        *,
+        width: int,
+        embedding_size: int,
+        layers: int,
+        size: int = 3,
+        dilated: bool = True,
+        tied: bool = True,
+        rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
+    ) -> None:
+        super().__init__()
+        self.rates = rates
+        self.table = softmax.table(
+            words, embedding_size, lambda weight: nn.init.normal_(weight, std=embedding_size**-0.5)
+        )
+        self.enter = bridge(embedding_size, width)
+        self.convolutions = GatedConvolutions(
+            width, layers, size, dilated=dilated, causal=True, dropout=rates.layers
+        )
+        self.between = bridge(width, embedding_size if tied else width)
+        self.output = softmax.output(words, width, self.table if tied else None)
+
+    @classmethod
+    def of(cls, settings: LanguageSettings, words: int) -> ConvolutionLanguage:
+        return cls(
+            words,
+            width=settings.hidden_size,
+            embedding_size=settings.embedding_size,
+            layers=settings.layers,
+            size=settings.filter_size,
+            dilated=settings.dilated,
+            tied=settings.tied,
+            rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
+        )
+
+    @staticmethod
+    def describe(settings: LanguageSettings) -> str:
+        seen = field_of(settings.layers, settings.filter_size, settings.dilated)
+        return f"{settings.layers} × convolution of {settings.hidden_size}, {seen} tokens seen"
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        x = self.enter(embedded(tokens, self.table, self.rates.word * self.training))
+        return dropout(x, self.rates.input, self.training)
+
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y (time, batch, width)."""
+        before = carried or self.begin(tokens.shape[1])
+        past = tuple(before[str(k)] for k in range(len(self.convolutions.layers)))
+        if past[0].shape[0] != tokens.shape[1]:
+            raise ShapeError(f"carried: expected {tokens.shape[1]} columns, got {len(past[0])}")
+        y, kept = self.convolutions.go_on(self._embedded(tokens), past)
+        y = self.between(dropout(y, self.rates.output, self.training))
+        return y, {str(k): memory for k, memory in enumerate(kept)}
+
+    def begin(self, batch: int) -> Carried:
+        return {str(k): past for k, past in enumerate(self.convolutions.begin(batch))}
+
+
+class TransformerLanguage(LanguageNetwork):
+    """y = blocks(√width·E(w_1 … w_t) + positions); p(w_{t+1}) = softmax(W·y_t + b).
+
+    Each block looks at the last `context` tokens, the present one included, and carries the keys
+    and values of all but the first of them. Positions are counted modulo `context` from the token
+    that nothing was carried to: no two tokens that a block sees stand at the same one, and a text
+    of any length stays among positions that were trained. So stepping and pieces of any size give
+    what the whole gives; a text no longer than the context is seen as by a Transformer without
+    such a window.
+
+    tied: W is the embedding. Where the embedding is narrower or wider than the blocks, linear maps
+    stand between. The input that dropout is applied to is the sum of embeddings and positions,
+    the layers are the sublayers of the blocks."""
+
+    encoder = "transformer"
+    encoder_weights: ClassVar[Mapping[str, str]] = {"blocks.": "blocks.", "enter.": "enter."}
+
+    def __init__(
+        self,
+        words: int,
+        *,
+        width: int,
+        embedding_size: int,
+        heads: int,
+        layers: int,
+        context: int,
+        inner: int | None = None,
+        norm: str = "before",
+        tied: bool = True,
+        rates: DropoutRates = NO_DROPOUT,
+        softmax: Softmax = FULL,
+    ) -> None:
+        super().__init__()
+        self.width, self.context, self.rates = width, context, rates
+        self.table = softmax.table(
+            words, embedding_size, lambda weight: nn.init.normal_(weight, std=width**-0.5)
+        )
+        self.enter = bridge(embedding_size, width)
+        design = Design(width, heads, inner, norm, rates.layers, rates.attention)
+        self.blocks = CausalBlocks(layers, design, context)
+        self.between = bridge(width, embedding_size if tied else width)
+        self.output = softmax.output(words, width, self.table if tied else None)
+
+    @classmethod
+    def of(cls, settings: LanguageSettings, words: int) -> TransformerLanguage:
+        return cls(
+            words,
+            width=settings.hidden_size,
+            embedding_size=settings.embedding_size,
+            heads=settings.heads,
+            layers=settings.layers,
+            context=settings.context,
+            inner=settings.inner_size,
+            norm=settings.norm,
+            tied=settings.tied,
+            rates=DropoutRates.of(settings),
+            softmax=softmax_of(settings.softmax, settings.softmax_cuts, words),
+        )
+
+    @staticmethod
+    def describe(settings: LanguageSettings) -> str:
+        return (
+            f"{settings.layers} × transformer of {settings.hidden_size}, {settings.heads} heads, "
+            f"{settings.context} tokens back"
+        )
+
+    def _embedded(self, tokens: Tensor, first: int | Tensor) -> Tensor:
+        x = self.enter(embedded(tokens, self.table, self.rates.word * self.training))
+        x = placed(x * math.sqrt(self.width), first, self.context)
+        return dropout(x, self.rates.input, self.training)
+
+    def run(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        """y (time, batch, width). carried: for each block, keys and values (batch, before,
+        2·width); position (batch,), the same in all rows, of the token to come."""
+        before = carried or self.begin(tokens.shape[1])
+        position = before["position"]
+        if position.shape[0] != tokens.shape[1]:
+            raise ShapeError(
+                f"carried: expected {tokens.shape[1]} columns, got {position.shape[0]}"
+            )
+        first = position[0] if position.shape[0] else 0
+        past = tuple(before[str(k)] for k in range(len(self.blocks.layers)))
+        y, kept = self.blocks(self._embedded(tokens, first), past)
+        y = self.between(dropout(y, self.rates.output, self.training))
+        memories = {str(k): memory for k, memory in enumerate(kept)}
+        return y, {**memories, "position": (position + tokens.shape[0]) % self.context}
+
+    def begin(self, batch: int) -> Carried:
+        weight = self.output.bias
+        nothing = weight.new_zeros(batch, 0, 2 * self.width)
+        position = torch.zeros(batch, dtype=torch.int64, device=weight.device)
+        memories = {str(k): nothing for k in range(len(self.blocks.layers))}
+        return {**memories, "position": position}
+
+
+class FromTheRight:
+    """p(text) = Π p(token | tokens after it), the border before the text included: the same text
+    has as many factors as from the left. `step` goes to the left."""
+
+    def __init__(self, network: LanguageNetwork) -> None:
+        self.network = network
+        self.first = network.first
+
+    def begin(self, batch: int) -> Carried:
+        return self.network.begin(batch)
+
+    def step(self, tokens: Tensor, carried: Carried) -> tuple[Tensor, Carried]:
+        return self.network.step(tokens, carried)
+
+    def reorder(self, carried: Carried, order: Tensor) -> Carried:
+        return self.network.reorder(carried, order)
+
+    def score(self, rows: Ragged) -> Ragged:
+        """log p of every token of rows, given those after it, and of the border before each row,
+        which stands last."""
+        stream = read_from(stream_of(rows, END_NUMBER), "backward")
+        found = self.network.score_stream(stream, scored_columns(rows))
+        values = found[::-1]  # the border before a row, then the row
+        starts = rows.starts + np.arange(len(rows) + 1)
+        order = np.arange(1, len(values) + 1)
+        order[starts[1:] - 1] = starts[:-1]
+        return Ragged(values[order], starts)
+
+
+class NextToken(Protocol):
+    """What n-grams and networks have in common: a text begins with `begin` and the token `first`,
+    and goes on by `step`."""
+
+    @property
+    def first(self) -> int:
+        """The token before a text."""
+        ...
+
+    def begin(self, batch: int) -> Any:
+        """The state before any token."""
+        ...
+
+    def step(self, tokens: Tensor, state: Any, /) -> tuple[Tensor, Any]:
+        """log p (batch, words) of what follows tokens (batch,), and the state after them."""
+        ...
+
+    def reorder(self, state: Any, order: Tensor, /) -> Any:
+        """The rows of a state in this order: what a search needs between its steps."""
+        ...
+
+    def score(self, rows: Ragged) -> Ragged:
+        """log p of every token of rows, and of the end after each row."""
+        ...
+
+
+class Ensemble:
+    """p = the mean of the members' p; a state is the tuple of theirs."""
+
+    def __init__(self, members: Sequence[NextToken]) -> None:
+        self.members = members
+
+    @property
+    def first(self) -> int:
+        return self.members[0].first
+
+    def begin(self, batch: int) -> tuple[Any, ...]:
+        return tuple(member.begin(batch) for member in self.members)
+
+    def step(self, tokens: Tensor, state: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+        pairs = zip(self.members, state, strict=True)
+        logs, states = zip(*(member.step(tokens, part) for member, part in pairs), strict=True)
+        return torch.logsumexp(torch.stack(logs), 0) - math.log(len(logs)), states
+
+    def reorder(self, state: tuple[Any, ...], order: Tensor) -> tuple[Any, ...]:
+        pairs = zip(self.members, state, strict=True)
+        return tuple(member.reorder(part, order) for member, part in pairs)
+
+    def score(self, rows: Ragged) -> Ragged:
+        found = [member.score(rows) for member in self.members]
+        logs = np.logaddexp.reduce([scored.values for scored in found]) - math.log(len(found))
+        return Ragged(logs, found[0].starts)
+
 
 AnyLanguageModel = Model[LanguageSettings, Part, LearnedLanguage]
 BASELINE = NgramDesign(3, "kneser-ney")  # what networks are compared with

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError
-from ensue.tasks.generation import Filled, Suggestion
+from ensue.tasks.abilities import Filled, Suggestion
 from ensue.tasks.language.both_sides import BothSidesLanguage, around, fillers, ranks_before
 from ensue.tasks.language.families import AnyLanguageModel
 from ensue.tasks.language.learned import NEVER

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, PAD, START, TEXT_SPECIALS, UNKNOWN, Vocabulary
 from ensue.errors import DataError
-from ensue.tasks import checks
+from ensue.tasks.declarations import NEXT_TO, Arrays, TextWords, Unfit
 from ensue.tasks.language.ngram import NgramModel, NgramSymbols, arrays_of, model_of
 from ensue.tasks.rows.inputs import vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
-from ensue.tasks.saved import Saved
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import Packed
 from ensue.tasks.transfer.new_words import extended
 from ensue.tasks.transfer.pretrained import Pretrained
 
@@ -44,9 +42,14 @@ def vocabulary_of(train: Part, text: TextSettings) -> Vocabulary:
 class LearnedLanguage:
     """ngrams: the model itself, or the baseline of networks."""
 
-    tokenisers: Tokenisers
-    words: Vocabulary
-    ngrams: NgramModel
+    tokenisers: Annotated[Tokenisers, NEXT_TO]
+    words: TextWords
+    ngrams: Annotated[NgramModel, Arrays(arrays_of, lambda arrays, _: model_of(arrays))]
+
+    def check_saved(self) -> None:
+        known, words = self.ngrams.symbols.size, len(self.words)
+        if known != words:
+            raise Unfit(f"expected those of {words:,} words, got {known:,}", "ngrams")
 
     @classmethod
     def learn(
@@ -80,21 +83,3 @@ class LearnedLanguage:
     def rows(self, part: Part) -> Ragged:
         """A part in the numbers of the vocabulary."""
         return vocabulary_rows(part, self.words.numbers)
-
-    # ------------------------------------------------------------- as files
-    def pack(self) -> Packed:
-        return Packed(
-            {"tokeniser": self.tokeniser.to_dict()},
-            {"words": self.words.to_dict()},
-            {f"ngrams.{name}": array for name, array in arrays_of(self.ngrams).items()},
-        )
-
-    @classmethod
-    def unpack(cls, saved: Saved) -> LearnedLanguage:
-        known, ngrams = saved.vocabularies, model_of(saved.part("ngrams"))
-        words = checks.text_words(known.get("words"), "words")
-        if ngrams.symbols.size != len(words):
-            raise checks.Unfit(
-                f"ngrams: expected those of {len(words):,} words, got {ngrams.symbols.size:,}"
-            )
-        return cls(Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"])), words, ngrams)

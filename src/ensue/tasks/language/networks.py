@@ -32,7 +32,7 @@ from ensue.tasks.language.streams import (
     scored_columns,
     stream_of,
 )
-from ensue.training.devices import device_of_weights, moved
+from ensue.training.processes import device_of_weights, moved
 
 
 @dataclass(frozen=True)

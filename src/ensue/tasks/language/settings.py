@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ensue.settings import Depth, Rate, Size, Width
-from ensue.tasks.blocks.cell_name import whole_heads
-from ensue.tasks.blocks.layer_settings import DROPOUT, LayerSettings
+from ensue.tasks.blocks.layer_settings import DROPOUT, LayerSettings, whole_heads
 
 
 class LanguageSettings(LayerSettings):
@@ -81,13 +80,6 @@ class LanguageSettings(LayerSettings):
     steps: Size = Field(
         35, description="Steps of truncated backpropagation: tokens of a stream in one batch."
     )
-
-    @classmethod
-    def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Whole tables of runs that were begun before dropout_carried was there have none."""
-        found = super().upgraded(values)
-        whole = {"family", "order", "window", "tied", "columns", "steps"} <= found.keys()
-        return {"dropout_carried": 0.0, **found} if whole else found
 
     @model_validator(mode="after")
     def _whole_heads(self) -> Self:

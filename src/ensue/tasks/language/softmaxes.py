@@ -2,15 +2,169 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, TypeAlias
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
 
-from ensue.tasks.blocks.adaptive_softmax import AdaptiveOutput, ClusteredTable, Start
+from ensue.engine.softmax import softmax_cost, softmax_costs
+from ensue.errors import OptionError
 from ensue.tasks.blocks.softmax_output import Output
+
+# -------------------------------------------------------------------------------------------------
+# A softmax over a large vocabulary in clusters of words, by how frequent they are.
+#
+# Words are numbered by falling frequency. The first of them, up to the first cut c_1, stand in the
+# head, together with one entry for each cluster of the others:
+#
+#     p(w) = p_head(w)                      w < c_1
+#     p(w) = p_head(cluster k)·p_k(w)       c_k ≤ w < c_{k+1}
+#
+# Both are softmaxes, so that the probabilities of all words sum to 1. Only the words of a cluster
+# pay for it; and since rare words have little to learn from, their vectors are narrower by a factor
+# of 4 from cluster to cluster (Grave et al. 2017; tied with the embedding: Baevski & Auli 2019).
+
+NARROWER = 4  # times, from a cluster to the next
+LEAST = 8  # numbers that a vector has at least
+
+Start = Callable[[Tensor], object]  # fills a matrix with its first values
+
+
+def cluster_bounds(words: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
+    """The first word of each cluster and the one after its last; the head is the first.
+
+    >>> cluster_bounds(100, (10, 40))
+    [(0, 10), (10, 40), (40, 100)]
+    """
+    edges = [0, *cuts, words]
+    if any(low >= high for low, high in pairwise(edges)):
+        raise OptionError(
+            f"model.softmax_cuts: expected rising numbers from 1 to {words - 1:,}, below the "
+            f"vocabulary of {words:,} words, got {', '.join(map(str, cuts))}"
+        )
+    return list(pairwise(edges))
+
+
+def cluster_width(width: int, cluster: int) -> int:
+    """Of the vectors of a cluster, where those of the head have this width."""
+    narrow: int = width // NARROWER**cluster
+    return max(min(LEAST, width), narrow)
+
+
+class ClusteredTable(nn.Module):
+    """Vectors of words: e(w) = E_k[w]·P_k, k the cluster of w, E_k narrow, P_k (narrow, width);
+    in the head, e(w) = E_0[w]."""
+
+    def __init__(self, words: int, width: int, cuts: Sequence[int], start: Start) -> None:
+        super().__init__()
+        self.bounds = cluster_bounds(words, cuts)
+        self.num_embeddings, self.embedding_dim = words, width
+        self.rows, self.maps = nn.ParameterList(), nn.ParameterList()
+        for k, (low, high) in enumerate(self.bounds):
+            narrow = cluster_width(width, k)
+            self.rows.append(nn.Parameter(torch.empty(high - low, narrow)))
+            start(self.rows[k])
+            if k:  # so that the vectors are as long as those of the head
+                bound = math.sqrt(3 / narrow)
+                self.maps.append(nn.Parameter(torch.empty(narrow, width).uniform_(-bound, bound)))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens (…) → (…, width)."""
+        found: Tensor = self.rows[0].new_zeros(())
+        for k, (low, high) in enumerate(self.bounds):
+            inside = ((tokens >= low) & (tokens < high)).to(self.rows[k].dtype)
+            own = embedding((tokens - low).clamp(0, high - low - 1), self.rows[k])
+            own = own * inside[..., None]
+            found = found + (own @ self.maps[k - 1] if k else own)
+        return found
+
+    @property
+    def weight(self) -> Tensor:
+        """The vectors of all words (words, width), as nn.Embedding names them."""
+        wide = [rows @ self.maps[k - 1] if k else rows for k, rows in enumerate(self.rows)]
+        return torch.cat(wide)
+
+
+class AdaptiveOutput(nn.Module):
+    """−log p of words, from y of this width; p as above, with the scores
+
+        z = E_0·y + b  and  C·y + b'   of the head: its words, and the clusters
+        z = E_k·(P_k·y) + b_k          of cluster k
+
+    tied: the table whose E and P these are; y then has its width."""
+
+    def __init__(
+        self, words: int, width: int, cuts: Sequence[int], tied: ClusteredTable | None, start: Start
+    ) -> None:
+        super().__init__()
+        self.table = ClusteredTable(words, width, cuts, start) if tied is None else tied
+        clusters = len(self.table.bounds) - 1
+        self.clusters = nn.Parameter(torch.empty(clusters, self.table.embedding_dim))
+        start(self.clusters)
+        self.bias = nn.Parameter(torch.zeros(words))
+        self.cluster_bias = nn.Parameter(torch.zeros(clusters))
+
+    def cost(self, y: Tensor, targets: Tensor, real: Tensor | None = None) -> Tensor:
+        """y (time, batch, width) → Σ −log p(target) over the real targets, None: all."""
+        rows, numbers = y.flatten(0, 1), targets.flatten()
+        if real is not None:
+            kept = real.flatten()
+            rows, numbers = rows[kept], numbers[kept]
+        total = softmax_cost(rows, *self._head(), self._head_targets(numbers))
+        for k, (low, high) in self._tails():
+            own = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
+            y_k = linear(rows.index_select(0, own), self.table.maps[k - 1])
+            total = total + softmax_cost(
+                y_k, self.table.rows[k], self.bias[low:high], numbers[own] - low
+            )
+        return total
+
+    @torch.no_grad()
+    def costs(self, y: Tensor, targets: Tensor) -> Tensor:
+        """(time, batch): of each target."""
+        rows, numbers = y.flatten(0, 1), targets.flatten()
+        found = softmax_costs(rows, *self._head(), self._head_targets(numbers))
+        for k, (low, high) in self._tails():
+            own = ((numbers >= low) & (numbers < high)).nonzero()[:, 0]
+            y_k = linear(rows[own], self.table.maps[k - 1])
+            found[own] += softmax_costs(
+                y_k, self.table.rows[k], self.bias[low:high], numbers[own] - low
+            )
+        return found.view(targets.shape)
+
+    def log_probabilities(self, y: Tensor) -> Tensor:
+        """y (…, width) → (…, words)."""
+        size = self.table.bounds[0][1]
+        head = linear(y, *self._head()).log_softmax(-1)
+        found = [head[..., :size]]
+        for k, (low, high) in self._tails():
+            y_k, at = linear(y, self.table.maps[k - 1]), size + k - 1
+            scores = linear(y_k, self.table.rows[k], self.bias[low:high])
+            found.append(scores.log_softmax(-1) + head[..., at : at + 1])
+        return torch.cat(found, -1)
+
+    def _head(self) -> tuple[Tensor, Tensor]:
+        """Weights and bias of the head: of its words, then of the clusters."""
+        size = self.table.bounds[0][1]
+        weight = torch.cat([self.table.rows[0], self.clusters])
+        return weight, torch.cat([self.bias[:size], self.cluster_bias])
+
+    def _head_targets(self, numbers: Tensor) -> Tensor:
+        """Words of the head as they are, others by their cluster."""
+        size, found = self.table.bounds[0][1], numbers
+        for k, (low, _) in self._tails():
+            found = torch.where(numbers >= low, size + k - 1, found)
+        return found
+
+    def _tails(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        return enumerate(self.table.bounds[1:], 1)
+
 
 CUTS = (600, 6_000)  # where none are given: benchmarks/softmax_words.py compares others
 WordTable: TypeAlias = nn.Embedding | ClusteredTable

@@ -6,37 +6,39 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
+from ensue.data.fingerprint import fingerprint
 from ensue.data.options import require
 from ensue.data.ragged import Ragged
 from ensue.data.recognise.columns import Kind
 from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
-from ensue.metrics.table import TOKEN_METRICS
+from ensue.metrics.classes import TokenAnswers
+from ensue.metrics.table import TOKEN_METRICS, Metric, scores_of
+from ensue.tasks.abilities import Counts, Filled, Fills, Generates
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
-from ensue.tasks.explaining.heads import HeadMaps
+from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
+from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.exported import Exported
-from ensue.tasks.generation import Counts, Filled, Fills, Generates
 from ensue.tasks.language.exported import exported
 from ensue.tasks.language.families import FAMILIES, RANGES, AnyLanguageModel, ensemble_of
 from ensue.tasks.language.fill import TOP, Filling, filling_scores
 from ensue.tasks.language.generate import Writing
-from ensue.tasks.language.heads import LanguageHeads
-from ensue.tasks.language.learned import LearnedLanguage
+from ensue.tasks.language.learned import LearnedLanguage, vocabulary_of
 from ensue.tasks.language.networks import LanguageNetwork
 from ensue.tasks.language.ngram.study import Counting
 from ensue.tasks.language.options import OPTIONS
-from ensue.tasks.language.recipe import language_recipe
 from ensue.tasks.language.settings import LanguageSettings
-from ensue.tasks.language.streams import StreamSource, Tokens, read_from, stream_of
+from ensue.tasks.language.softmaxes import default_cuts
+from ensue.tasks.language.streams import COLUMNS, STEPS, StreamSource, Tokens, read_from, stream_of
 from ensue.tasks.language.surprisal import Scored
 from ensue.tasks.language.transfers import LanguageTransfers
-from ensue.tasks.language.validation import StreamValidation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
 from ensue.tasks.rows.collect import Example
@@ -44,9 +46,76 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
-from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.task import NOTHING, Asked, Explains, Packed, Recipe, Solved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.task import NOTHING, Asked, Explains, Recipe, Solved
+from ensue.training.processes import device_of_weights
+
+
+class StreamValidation:
+    """The metrics of a network on a text, or on the beginning of it."""
+
+    def __init__(
+        self, network: LanguageNetwork, stream: Tokens, metrics: tuple[Metric, ...], watch: str
+    ) -> None:
+        self._network, self._stream = network, stream
+        self._metrics, self._watch = metrics, watch
+        self.fingerprint = fingerprint({"tokens": stream})
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._on(self._stream)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._on(self._stream[: COLUMNS * STEPS + 1])
+
+    def _on(self, stream: Tokens) -> dict[str, float]:
+        cost = float(-self._network.score_stream(stream).mean())
+        return scores_of(self._metrics, TokenAnswers(cost), self._watch)
+
+
+MANY = 20_000  # words, from which on clusters of them are several times as fast
+
+
+def language_recipe(
+    train: Part, text: TextSettings, settings: LanguageSettings, told: frozenset[str]
+) -> Recipe:
+    """Clusters of words, where the vocabulary is large. told: the keys of [model] that a person
+    gave. The cuts stand in the configuration: a saved model keeps its own."""
+    if not train.texts or not len(train.inputs.values):
+        return Recipe()
+    words = len(vocabulary_of(train, text))
+    given = "softmax" in told
+    if words < MANY if not given else settings.softmax != "adaptive":
+        return Recipe()
+    why = "" if given else f"model.softmax: adaptive ({words:,} words in the vocabulary)"
+    cuts = [*default_cuts(words)]
+    return Recipe({"model": {"softmax": "adaptive", "softmax_cuts": cuts}}, why)
+
+
+class LanguageHeads:
+    """Masked self-attention: every token looks at itself and back, no farther than the context. The
+    first one is the end of the text before."""
+
+    option = EXPLAINED
+
+    def explain(self, model: AnyLanguageModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
+        """asked: layer."""
+        model.must_be_fitted()
+        part = model.task.asked([given], model)
+        if not len(part.inputs.values):
+            raise OptionError("explain: expected a text with at least one token, got none")
+        names = part.numbers.token_names
+        tokens = (END, *(names[k] for k in part.inputs.row(0)))
+        numbers = torch.from_numpy(model.learned.rows(part).row(0).astype("int64"))
+
+        def run(network: nn.Module) -> object:
+            own = cast(LanguageNetwork, network)
+            read = torch.cat([torch.tensor([own.first]), numbers])[:, None]
+            return own.run(read.to(device_of_weights(own)), own.begin(1))
+
+        looking = Looking("masked self-attention", lambda name: True, tokens, tokens)
+        return head_maps(model, run, [looking], layer=asked.get("layer"))
+
 
 SURPRISES = 10  # that an evaluation shows
 BEFORE = 5  # tokens that are shown before a surprise
@@ -75,6 +144,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     name = "language"
     compared_on = ("data", "text")  # a perplexity is that of its tokens
     settings = LanguageSettings
+    learned_class = LearnedLanguage
     text_defaults: ClassVar[Mapping[str, Any]] = {"level": "spaces", "lower": False, "min_count": 1}
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 3}
     metrics = TOKEN_METRICS
@@ -110,7 +180,7 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
                 f"of it, named with {sample.word('text')}, got a long table of numbers"
             )
         require([given.group] if given.group else [], sample.columns, sample.place)
-        if given.text and given.text == given.label:
+        if given.text_column and given.text_column == given.label:
             raise same_column(sample)
         texts = sample.roles.texts or (sample.roles.text,)
         first, *others = (Guess("the text itself is learned", {"text": text}) for text in texts)
@@ -190,12 +260,6 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: AnyLanguageModel) -> Exported:
         return exported(model)
-
-    def pack(self, learned: LearnedLanguage) -> Packed:
-        return learned.pack()
-
-    def unpack(self, saved: Saved, model: AnyLanguageModel) -> LearnedLanguage:
-        return LearnedLanguage.unpack(saved)
 
     def facts(self, model: AnyLanguageModel) -> list[str]:
         return [f"{len(model.learned.words):,} tokens in the vocabulary"]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.pictures.images import Picture, conformed
+from ensue.data.pictures.images import GREY, Picture, conformed
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Place
 from ensue.errors import DataError
-from ensue.files.caps import PICTURE_PIXELS, PICTURE_SIDE
-from ensue.tasks import checks
+from ensue.files.opening import PICTURE_PIXELS, PICTURE_SIDE
+from ensue.tasks.declarations import Check, Range, Unfit
+from ensue.tasks.exported import Step
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import Example, label_texts
 from ensue.tasks.rows.part import NameCollector, Names, Numbers, Tokenisers, as_numpy
@@ -23,13 +25,14 @@ from ensue.tasks.rows.part import NameCollector, Names, Numbers, Tokenisers, as_
 Shape = tuple[int, int, int]  # channels, height, width
 
 
-def saved_shape(facts: Mapping[str, Any]) -> Shape:
-    """Of the pictures that a model learned from, as it keeps it."""
-    side = checks.whole(1, PICTURE_SIDE)
-    channels, height, width = checks.listed(side, 3)(facts["shape"], "shape")
-    if channels * height * width > PICTURE_PIXELS:
-        raise checks.Unfit(f"shape: expected at most {PICTURE_PIXELS:,} pixels, got more")
-    return channels, height, width
+def _check_pixels(shape: Shape) -> None:
+    if math.prod(shape) > PICTURE_PIXELS:
+        raise Unfit(f"expected at most {PICTURE_PIXELS:,} pixels, got more")
+
+
+Side = Annotated[int, Range(low=1, high=PICTURE_SIDE)]
+# As a model keeps it.
+SavedShape = Annotated[tuple[Side, Side, Side], Check(_check_pixels)]
 
 
 @dataclass(frozen=True)
@@ -158,3 +161,14 @@ def shape_text(shape: Shape) -> str:
     """(1, 28, 28) is "28×28 pixels, grey"."""
     channels, height, width = shape
     return f"{height}×{width} pixels, {'grey' if channels == 1 else 'colour'}"
+
+
+def picture_step(shape: Shape) -> Step:
+    """Bytes (channels, height, width) or (height, width), brought to the shape of training."""
+    return {
+        "step": "picture",
+        "from": "question",
+        "to": "pictures",
+        "shape": list(shape),
+        "grey": [float(own) for own in GREY],
+    }

@@ -32,13 +32,11 @@ class SequenceBatch:
       sentence.after (time, batch), where the space after each word stands; ngrams (total), all
       rows behind one another, with ngrams.starts (batch);
       column_numbers (batch, n) and column_categories (batch, k) of the columns beside the steps.
-    targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels.
-    weights: (batch,), what a row counts for; None is 1 for all."""
+    targets: (batch,) classes, (batch, labels) zeros and ones, or (time, batch) labels."""
 
     inputs: dict[str, Tensor]
     lengths: Tensor
     targets: Tensor | None = None
-    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -58,7 +56,6 @@ class Columns:
     column_numbers: NDArray[np.float32] | None = None
     column_categories: NDArray[np.int64] | None = None
     targets: NDArray[Any] | Ragged | None = None
-    weights: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if (self.surfaces is None) != (self.table is None):
@@ -103,6 +100,12 @@ class Columns:
         }
         return replace(self, **given)
 
+    def take(self, rows: Rows) -> Columns:
+        return self.taken(rows)
+
+    def batch(self, rows: Rows) -> SequenceBatch:
+        return collate(self, rows)
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         """(rows,) steps of each row."""
@@ -133,9 +136,16 @@ def collate(columns: Columns, rows: Rows) -> SequenceBatch:
     if columns.column_numbers is not None and columns.column_categories is not None:
         inputs["column_numbers"] = numbers(columns.column_numbers[rows])
         inputs["column_categories"] = whole(columns.column_categories[rows])
-    weights = None if columns.weights is None else numbers(columns.weights[rows])
     lengths = torch.from_numpy(columns.lengths_of(rows))
-    return SequenceBatch(inputs, lengths, _targets(columns.targets, rows), weights)
+    return SequenceBatch(inputs, lengths, _targets(columns.targets, rows))
+
+
+def batch_of(columns: Columns, rows: int = 1) -> SequenceBatch:
+    """The only row of columns, so many times, with its real numbers in float64."""
+    batch = collate(columns, [0] * rows)
+    pairs = batch.inputs.items()
+    inputs = {name: own.double() if own.is_floating_point() else own for name, own in pairs}
+    return replace(batch, inputs=inputs)
 
 
 def _targets(targets: NDArray[Any] | Ragged | None, rows: NDArray[np.int64]) -> Tensor | None:

@@ -27,7 +27,7 @@ from ensue.tasks.exported import (
     tokenise_step,
 )
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.tasks.rows.words import WHOLE_WORDS
+from ensue.tasks.rows.part import WHOLE_WORDS
 from ensue.tasks.settings import TextSettings
 
 COLUMNS, VALUES, ENTRIES = "linear_columns", "linear_values", "entries"

@@ -5,27 +5,68 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.ragged import Ragged
-from ensue.data.tokenise import Tokeniser
 from ensue.data.vectors import read_vectors
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
-from ensue.files.caps import VECTOR_WIDTH
-from ensue.tasks import checks
-from ensue.tasks.blocks.embeddings import Feature, Words
+from ensue.files.opening import VECTOR_WIDTH
+from ensue.tasks.blocks.embeddings import Feature, Vectors, Words
+from ensue.tasks.declarations import NEXT_TO, NOT_SAVED, OfClass, Range, ReadWords, Shape, Unfit
 from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered, shortened
-from ensue.tasks.rows.scale import Scale
-from ensue.tasks.saved import Saved
 from ensue.tasks.settings import NetworkSettings, TextSettings
 from ensue.tasks.transfer.new_words import extended, with_rows
 from ensue.tasks.transfer.pretrained import Beginning
+
+
+@dataclass(frozen=True)
+class Scale:
+    """mean, spread (n,): of each number of a step; a number that never changes has spread 1."""
+
+    mean: Annotated[NDArray[np.float32], Shape(None)]
+    spread: Annotated[NDArray[np.float32], Shape("mean"), Range(above=0)]
+
+    def check_saved(self) -> None:
+        if not len(self.mean):
+            raise Unfit("expected a number or more, got none", "mean")
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32]) -> Scale:
+        """vectors: (steps, n)."""
+        if not len(vectors):
+            raise DataError("the training part: expected sequences with steps, got empty ones only")
+        spread = vectors.std(0, dtype=np.float64)
+        return cls(
+            vectors.mean(0, dtype=np.float64).astype(np.float32),
+            np.where(spread > 0, spread, 1).astype(np.float32),
+        )
+
+    @property
+    def width(self) -> int:
+        return len(self.mean)
+
+    def feature(self) -> Vectors:
+        return Vectors(self.width, torch.tensor(self.mean), torch.tensor(self.spread))
+
+    def vectors(self, part: Part) -> Ragged:
+        """The vectors of a part, if they are as wide as those learned from."""
+        values = part.inputs.values
+        if not len(values):  # no step says how wide it is
+            return Ragged(np.zeros((0, self.width), np.float32), part.inputs.starts)
+        if values.ndim != 2 or values.shape[1] != self.width:
+            got = f"steps of {values.shape[1]} numbers" if values.ndim == 2 else "text"
+            raise DataError(
+                f"{part.names[0]}: expected sequences of vectors with {self.width} numbers a "
+                f"step, as in training, got {got}"
+            )
+        return part.inputs
 
 
 @dataclass(frozen=True)
@@ -33,11 +74,11 @@ class LearnedInputs:
     """words: the vocabulary of a model of text; scale: that of a model of vectors; word_width: of
     a word's vector; start: the vectors to begin with, if a file has them."""
 
-    tokenisers: Tokenisers
-    words: Vocabulary | None = None
-    scale: Scale | None = None
-    word_width: int = 0
-    start: Tensor | None = None
+    tokenisers: Annotated[Tokenisers, NEXT_TO]
+    words: ReadWords | None = None
+    scale: Annotated[Scale | None, OfClass(lambda own: Scale if own.words is None else None)] = None
+    word_width: Annotated[int, Range(high=VECTOR_WIDTH)] = 0
+    start: Annotated[Tensor | None, NOT_SAVED] = None
 
     @classmethod
     def learn(
@@ -110,27 +151,6 @@ class LearnedInputs:
             once=once,
             once_dropout=once_dropout or 0.0,
         )
-
-    # ------------------------------------------------------------- as files
-    def facts(self) -> dict[str, Any]:
-        return {"tokeniser": self.tokenisers.input.to_dict(), "word_width": self.word_width}
-
-    def vocabularies(self) -> dict[str, Any]:
-        return {} if self.words is None else {"words": self.words.to_dict()}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        if self.scale is None:
-            return {}
-        return {"scale.mean": self.scale.mean, "scale.spread": self.scale.spread}
-
-    @classmethod
-    def unpack(cls, saved: Saved) -> LearnedInputs:
-        """Of words, or else of vectors."""
-        cut = Tokenisers(Tokeniser.from_dict(saved.facts["tokeniser"]))
-        width = checks.whole(high=VECTOR_WIDTH)(saved.facts["word_width"], "word_width")
-        found = checks.maybe(checks.read_words)(saved.vocabularies.get("words"), "words")
-        scale = None if found is not None else Scale.of_arrays(saved.part("scale"))
-        return cls(cut, found, scale, width)
 
     @property
     def word_count(self) -> int:

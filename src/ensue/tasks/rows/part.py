@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
+from ensue.tasks.baselines.text_features import Texts
+from ensue.tasks.declarations import NOT_SAVED, SavedAs
+from ensue.tasks.evaluation.report import preview
 
 
 def counting() -> defaultdict[str, int]:
@@ -89,8 +92,8 @@ class Tokenisers(NamedTuple):
     """What texts were cut by: those to learn from, and labels that are texts (None: they are
     not)."""
 
-    input: Tokeniser
-    label: Tokeniser | None = None
+    input: Annotated[Tokeniser, SavedAs("tokeniser")]
+    label: Annotated[Tokeniser | None, NOT_SAVED] = None
 
 
 @dataclass(frozen=True)
@@ -160,3 +163,49 @@ def shortened(rows: Ragged, most: int | None, cut: str) -> Ragged:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     at = np.arange(starts[-1]) + np.repeat(begin - starts[:-1], lengths)
     return Ragged(rows.values[at], starts)
+
+
+WHOLE_WORDS = ("words", "pieces", "spaces")  # levels whose tokens are words
+
+
+def texts_of(part: Part) -> Texts:
+    """The words by number, and those of each row; characters and subwords are put together."""
+    tokeniser, names = part.tokenisers.input, list(part.numbers.tokens)
+    if tokeniser.name in WHOLE_WORDS:
+        return Texts(names, part.inputs)
+    cut, numbers = Tokeniser("words"), counting()
+    values, starts = array("i"), array("q", [0])
+    for row in range(len(part)):
+        text = tokeniser.text_of([names[k] for k in part.inputs.row(row)])
+        values.extend(map(numbers.__getitem__, cut(text)))
+        starts.append(len(values))
+    return Texts(list(numbers), Ragged(as_numpy(values, np.int32), as_numpy(starts, np.int64)))
+
+
+def shared_texts(*parts: Part) -> list[Texts]:
+    """Those of several parts, with the same numbers for the same words."""
+    found = [texts_of(part) for part in parts]
+    if all(own.words == found[0].words for own in found):
+        return found
+    numbers: dict[str, int] = {}
+    tables = [[numbers.setdefault(word, len(numbers)) for word in own.words] for own in found]
+    words = list(numbers)
+    return [
+        Texts(words, Ragged(np.array(table, np.int32)[own.rows.values], own.rows.starts))
+        for own, table in zip(found, tables, strict=True)
+    ]
+
+
+def shown_of(part: Part) -> Callable[[int], tuple[str, str]]:
+    """The name of a row and the beginning of its text, of both texts where there are two; no text
+    of vectors."""
+    names = part.numbers.token_names
+    sides: list[Ragged] = [part.inputs, *([] if part.second is None else [part.second])]
+
+    def shown(row: int) -> tuple[str, str]:
+        if not part.texts:
+            return part.names[row], ""
+        texts = [preview([names[k] for k in side.row(row)]) for side in sides]
+        return part.names[row], " | ".join(texts)
+
+    return shown

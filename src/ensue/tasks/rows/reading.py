@@ -18,8 +18,7 @@ from ensue.data.settings import DataSettings
 from ensue.data.split import hashed_content, part_of, part_of_line
 from ensue.data.values import Unfit
 from ensue.errors import DataError
-from ensue.tasks.rows.collect import Example
-from ensue.tasks.rows.content import Content
+from ensue.tasks.rows.collect import Content, Example
 
 EXAMPLE = "example"
 LABELLED = "labelled"  # the format whose lines begin with a label
@@ -78,7 +77,7 @@ class Reading:
         group: Any = row.fields[self.data.group] if self.data.group else None
         if group is not None:
             return part_of(str(group), shares, seed)
-        content = hashed_content(self.content.hashed(example), row.place, self.data.split_version)
+        content = hashed_content(self.content.hashed(example), row.place)
         return part_of(content, shares, seed)
 
 

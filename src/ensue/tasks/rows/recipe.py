@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ensue.tasks.model import Model
-from ensue.tasks.rows.level import LOOKED_AT, level_of
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.task import LOOKED_AT, level_of
 from ensue.tasks.task import Recipe
 
 MANY = 20_000  # rows that a larger network learns from

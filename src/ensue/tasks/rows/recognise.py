@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ensue.data.options import require
 from ensue.data.recognise.columns import Kind
 from ensue.errors import DataError, OptionError
+from ensue.metrics.spans import scheme_of
 from ensue.tasks.sample import Guess, NumberKind, Sample
 
 # Kinds of columns that are not read beside a text, and what to do.
@@ -54,7 +56,7 @@ def roles_of(sample: Sample) -> RowRoles:
         return _long_table(sample)
     given, place = sample.data, sample.place
     require([given.group] if given.group else [], sample.columns, place)
-    if given.text and given.text == given.label:
+    if given.text_column and given.text_column == given.label:
         raise same_column(sample)
     if given.columns:
         check_columns(sample)
@@ -78,17 +80,53 @@ def _as_roles(sample: Sample, text: str, label: str) -> RowRoles:
     )
 
 
+def joined_label(sample: Sample) -> str:
+    """The label of several inputs: the column that was named, or the only one that is left. An
+    error where an input is no column of the data, or two of them are the same one."""
+    data, place = sample.data, sample.place
+    inputs = [*data.texts, *data.columns, *filter(None, [data.image, data.tree])]
+    require([name for name in [*inputs, data.label, data.group] if name], sample.columns, place)
+    left = [name for name in sample.columns if name not in (*inputs, data.group)]
+    label = data.label or (left[0] if len(left) == 1 else "")
+    if not label:
+        raise sample.no_label()
+    named_columns = [*inputs, *filter(None, {label, data.group})]
+    twice = [name for name in dict.fromkeys(named_columns) if named_columns.count(name) > 1]
+    if twice:
+        raise OptionError(
+            f"{place}: expected every input and the label in a column of its own, got "
+            f"{', '.join(map(repr, twice))} twice; name it once"
+        )
+    if data.columns:
+        check_columns(sample)
+    return label
+
+
+def joined_guess(sample: Sample, label: str, tables: Mapping[str, Any]) -> Guess:
+    """tables: settings that the label tells."""
+    data = sample.data
+    inputs = [*data.texts, *[", ".join(data.columns)] * bool(data.columns)]
+    inputs += filter(None, [data.image, data.tree])
+    return Guess(f"{label} from {' + '.join(inputs)}", {"label": label}, tables)
+
+
+def joined_several(sample: Sample, label: str) -> bool:
+    """Whether a row may have several labels."""
+    lists = any(isinstance(own, list | np.ndarray) for own in sample.values(label))
+    return lists or bool(sample.data.separator)
+
+
 def same_column(sample: Sample) -> OptionError:
     """The error where one column is both the text and the label."""
     both = f"{sample.word('text')} and {sample.word('label')}"
-    return OptionError(f"{both}: expected two columns, got {sample.data.text!r} twice")
+    return OptionError(f"{both}: expected two columns, got {sample.data.text_column!r} twice")
 
 
 def check_columns(sample: Sample) -> None:
     """An error where columns that are to be read beside the text cannot be."""
     given, word = sample.data, sample.word("columns")
     require(given.columns, sample.columns, sample.place)
-    taken = {"text": given.text, "label": given.label, "group": given.group}
+    taken = {"text": given.text_column, "label": given.label, "group": given.group}
     taken |= {"sequence": given.sequence}
     wrong = []
     for name in given.columns:
@@ -174,4 +212,116 @@ def doubtful_number(sample: Sample, roles: RowRoles) -> bool:
     """Whether the label may be a number as well as a class."""
     if roles.by_step or roles.several:
         return False
-    return sample.number_kind(roles.label) is NumberKind.EITHER
+    return may_be_number(sample, roles.label)
+
+
+def may_be_number(sample: Sample, label: str) -> bool:
+    """Whether numbers of a label may be names of classes, or a number to predict."""
+    return sample.number_kind(label) is NumberKind.EITHER
+
+
+# --- a label for each step -----------------------------------------------------------------
+
+
+def recognised_steps(sample: Sample) -> Guess | None:
+    return recognised(sample, lambda roles: roles.by_step, partial(_steps_guess, sample))
+
+
+def steps_guess(sample: Sample) -> Guess:
+    return as_guess(roles_of(sample).readings, partial(_steps_guess, sample))
+
+
+def _steps_guess(sample: Sample, roles: RowRoles) -> Guess:
+    tables = dict[str, dict[str, Any]]()
+    if roles.text:
+        if isinstance(sample.values(roles.text)[0], str):
+            tables["text"] = {"level": "spaces"}
+        if scheme_of(_tags(sample.values(roles.label))) is not None:
+            tables["train"] = {"watch": "span_f1"}
+    return Guess("a label for each step", roles.data, tables)
+
+
+def _tags(values: Iterable[Any]) -> set[str]:
+    """The labels of steps, as lists or written in one."""
+    listed = (value.split() if isinstance(value, str) else value for value in values)
+    return {str(tag) for tags in listed if isinstance(tags, Iterable) for tag in tags}
+
+
+# --- a pair --------------------------------------------------------------------------------
+
+# Names that the two columns of well-known data sets have.
+SIDES = (
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("sentence_a", "sentence_b"),
+    ("question1", "question2"),
+    ("text1", "text2"),
+    ("first", "second"),
+    ("query", "document"),
+    ("question", "answer"),
+)
+
+
+def pair_guess(sample: Sample) -> Guess | None:
+    """Two columns with the names of a well-known pair, or a second one that was named; two other
+    texts beside a label may be matched."""
+    data = sample.data
+    if data.sequence:
+        return None
+    if data.second or _sides(sample) is not None:
+        return named_pair(sample) if _label(sample) else None
+    roles = sample.roles
+    if data.text_column or len(roles.texts) != 2 or not roles.labels:
+        return None
+    return replace(_readings(*roles.texts, roles.labels), sure=False)
+
+
+def named_pair(sample: Sample) -> Guess:
+    """Both columns and the label; an error where they cannot be told."""
+    data, place = sample.data, sample.place
+    roles = [name for name in (data.text_column, data.second, data.label, data.group) if name]
+    require(roles, sample.columns, place)
+    known = _sides(sample) or _two_texts(sample)
+    text, second = data.text_column or known[0], data.second or known[1]
+    if not text or not second or text == second:
+        raise DataError(
+            f"{place}: which two columns are to be matched? Name them with "
+            f"{sample.word('text')} and {sample.word('second')}. "
+            f"Columns: {', '.join(sample.columns)}"
+        )
+    label = _label(sample)
+    if not label:
+        raise sample.no_label()
+    return _readings(text, second, [label])
+
+
+def _readings(text: str, second: str, labels: Sequence[str]) -> Guess:
+    first, *others = (
+        Guess(f"{text} with {second}", {"text": text, "second": second, "label": label})
+        for label in labels
+    )
+    return replace(first, others=tuple(others))
+
+
+def _sides(sample: Sample) -> tuple[str, str] | None:
+    """The two columns that have the names of a well-known pair."""
+    return next((pair for pair in SIDES if {*pair} <= {*sample.columns}), None)
+
+
+def _two_texts(sample: Sample) -> tuple[str, str]:
+    """The only two texts there are."""
+    data, texts = sample.data, sample.roles.texts
+    found = [name for name in texts if name != data.label]
+    return (found[0], found[1]) if not data.text_column and len(found) == 2 else ("", "")
+
+
+def _label(sample: Sample) -> str:
+    """The column of the label: the one that was named, or the only one that is left."""
+    if sample.data.label:
+        return sample.data.label
+    sides = _sides(sample) or ()
+    taken = {*sides, sample.data.text_column, sample.data.second, sample.data.group}
+    left = [name for name in sample.columns if name not in taken]
+    if len(left) == 1:
+        return left[0]
+    return sample.roles.label or ""

@@ -15,7 +15,7 @@ from ensue.data.ragged import Ragged
 from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
 from ensue.tasks.rows.part import Names
 from ensue.tasks.settings import NetworkSettings
-from ensue.training.devices import device_of_weights, moved
+from ensue.training.processes import device_of_weights, moved
 
 FEW = 4  # rows of a trial evaluation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,25 +13,97 @@ from numpy.typing import NDArray
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
-from ensue.data.subwords import train_subwords
-from ensue.data.tokenise import Tokeniser
+from ensue.data.tokenise import Tokeniser, train_subwords
 from ensue.data.values import Unfit
 from ensue.errors import DataError, EnsueError, OptionError
 from ensue.tasks.abilities import Deals
 from ensue.tasks.columns.cells import row_of_line
-from ensue.tasks.given import told_roles
-from ensue.tasks.model import Model
-from ensue.tasks.rows.collect import IN_MEMORY, Example, collect, in_memory, pairs_of
-from ensue.tasks.rows.content import Content
-from ensue.tasks.rows.dealt import DealtRows
+from ensue.tasks.roles import told_roles
+from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, collect, in_memory, pairs_of
 from ensue.tasks.rows.labels import known_rows, learned_labels
-from ensue.tasks.rows.level import AUTO, level_of
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.reading import Reading, asked_rows, continues, plain_text
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.search.texts import text_space
+from ensue.tasks.search.usual import text_space
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import NOTHING, Asked, Questions, S, Task
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.rows.part import Part
+
+ARRAY, TYPE = "array", "type"  # of vectors (steps, n)
+
+
+class DealtRows:
+    """The rows of a `RowTask`, each of which is answered by itself."""
+
+    def shares(
+        self, model: Any, paths: Sequence[str], data: DataSettings, on_bad_row: Tell | None = None
+    ) -> Iterator[list[Any]]:
+        if model.inputs:
+            raise OptionError(
+                "--workers: a run with several inputs answers in one process; leave it out"
+            )
+        for rows in model.task.asked_rows(paths, data, model, on_bad_row):
+            yield [_as_json(row) for row in rows]
+
+    def questions(self, model: Any, share: Sequence[Any]) -> Questions[Part]:
+        found: Questions[Part] = model.task.questions_about([_example(row) for row in share], model)
+        return found
+
+    def names(self, share: Sequence[Any]) -> list[str]:
+        return [str(Place(*row[0])) for row in share]
+
+
+def _as_json(row: Example) -> list[Any]:
+    value = row.value
+    if isinstance(value, np.ndarray):
+        value = {ARRAY: value.tolist(), TYPE: value.dtype.str}
+    return [row.place, value, row.second, row.cells]
+
+
+def _example(row: Sequence[Any]) -> Example:
+    place, value, second, cells = row
+    if isinstance(value, dict):
+        value = np.array(value[ARRAY], value[TYPE])
+    return Example(value, None, Place(*place), second, cells)
+
+
+LOOKED_AT = 5_000  # texts
+FEW_WORDS = 4.0  # a text has on average, between spaces
+NEW = 0.5  # share of the words in the second half of the texts that the first half does not have
+AUTO = "auto"
+
+
+class Level(NamedTuple):
+    """name: of a row of TOKENISERS; why: for the person who reads it."""
+
+    name: str
+    why: str
+
+
+def level_of(values: Iterable[Any]) -> Level:
+    """Characters where texts are short and most of their words are new: names, codes, and scripts
+    without spaces; else words.
+
+    >>> level_of(["Anna", "Bertrand", "Chen", "Dimitrova"]).name
+    'characters'
+    """
+    texts = [value.lower().split() for value in islice(values, LOOKED_AT) if isinstance(value, str)]
+    texts = [words for words in texts if words]
+    half = len(texts) // 2
+    known = {word for words in texts[:half] for word in words}
+    later = [word for words in texts[half:] for word in words]
+    if not known or not later:
+        return Level("words", "")
+    many = sum(map(len, texts)) / len(texts)
+    new = sum(word not in known for word in later) / len(later)
+    if many > FEW_WORDS or new < NEW:
+        return Level("words", f"{many:.3g} words a text, {new:.0%} of them new")
+    words = "a word or two" if many < 2 else f"{many:.2g} words"
+    return Level("characters", f"texts of {words}, {new:.0%} of the words new to the texts before")
+
 
 AT_ONCE = 1000  # rows that are answered together
 

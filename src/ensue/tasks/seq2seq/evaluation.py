@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
 from ensue.errors import MissingExtra
-from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of
-from ensue.metrics.edits import edit_distances, letters_of
+from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of, edit_distances, letters_of
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation, OwnTable
 from ensue.tasks.rows.part import Names

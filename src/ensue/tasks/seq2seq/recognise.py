@@ -1,20 +1,28 @@
-"""Which columns of rows are the source and the target."""
+"""Which columns of rows are the source and the target, and which rows are pairs of them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 from ensue.data.options import require
-from ensue.data.parallel import PAIR
+from ensue.data.parallel import PAIR, parallel
+from ensue.data.pictures.images import is_image
+from ensue.data.recognise.columns import Kind
+from ensue.data.series import number_of
 from ensue.errors import DataError
-from ensue.tasks.sample import Sample
+from ensue.tasks.sample import Guess, Sample
+
+CAPTION = "caption"  # the name of a column that tells the task by itself
 
 
 def source_and_target(sample: Sample) -> dict[str, str]:
     """As keys of [data], text and label: the columns that were named, or are called source and
     target, or the only ones that are left; an error names what is missing."""
     given, names, place = sample.data, sample.columns, sample.place
-    require([name for name in (given.group, given.text, given.label) if name], names, place)
-    left = [name for name in names if name not in (given.text, given.label, given.group)]
-    source = given.text or (PAIR[0] if PAIR[0] in left else "")
+    require([name for name in (given.group, given.text_column, given.label) if name], names, place)
+    left = [name for name in names if name not in (given.text_column, given.label, given.group)]
+    source = given.text_column or (PAIR[0] if PAIR[0] in left else "")
     target = given.label or (PAIR[1] if PAIR[1] in left else "")
     left = [name for name in left if name not in (source, target)]
     if not source and len(left) == 2 - bool(target):
@@ -34,3 +42,71 @@ def source_and_target(sample: Sample) -> dict[str, str]:
             f"got {source!r} twice"
         )
     return {"text": source, "label": target}
+
+
+# --- pictures and what they show -----------------------------------------------------------
+
+
+def recognised_captions(sample: Sample) -> Guess | None:
+    """One column names pictures, and another is called "caption"."""
+    if sample.data.sequence or CAPTION not in sample.columns:
+        return None
+    others = (sample.values(name) for name in sample.columns if name != CAPTION)
+    pictures = any(all(is_image(Path(str(value))) for value in values) for values in others)
+    return captions_guess(sample) if pictures else None
+
+
+def captions_guess(sample: Sample) -> Guess:
+    return Guess("pictures with captions", source_and_target(sample))
+
+
+# --- texts, or vectors, and the text that each becomes ----------------------------------------
+
+
+def recognised_pairs(sample: Sample) -> Guess | None:
+    """Two parallel files, or two texts by their names; a target that repeats is a class. Of two
+    other texts alone, either may be the source."""
+    data = sample.data
+    if data.sequence:
+        return None
+    if parallel(data.train) or _two_texts(sample) or _steps_and_text(sample):
+        return pairs_guess(sample)
+    both = [column.name for column in sample.kinds.values() if column.kind is Kind.TEXT]
+    if data.text_column or data.label or len(both) != 2 or sample.features():
+        return None
+    there, back = (Guess("pairs of texts", _sides(*sides)) for sides in (both, both[::-1]))
+    return replace(there, sure=False, others=(back,))
+
+
+def pairs_guess(sample: Sample) -> Guess:
+    if _steps_and_text(sample):
+        kinds = {column.kind: name for name, column in sample.kinds.items()}
+        if not (sample.data.text_column or sample.data.label):
+            return Guess("words for vectors", _sides(kinds[Kind.STEPS], kinds[Kind.TEXT]))
+    return Guess("pairs of texts", source_and_target(sample))
+
+
+def _steps_and_text(sample: Sample) -> bool:
+    """Vectors, and a text for each: words that are said of them."""
+    kinds = {name: column.kind for name, column in sample.kinds.items()}
+    text, label = sample.data.text_column, sample.data.label
+    if text or label:
+        return kinds.get(text) is Kind.STEPS and kinds.get(label) is Kind.TEXT
+    return sorted(kinds.values()) == sorted([Kind.STEPS, Kind.TEXT])
+
+
+def _sides(source: str, target: str) -> dict[str, str]:
+    return {"text": source, "label": target}
+
+
+def _two_texts(sample: Sample) -> bool:
+    """Whether the columns that are named, or called source and target, hold texts, and the second
+    hardly repeats."""
+    data = sample.data
+    if data.separator:
+        return False
+    source, target = data.text_column or PAIR[0], data.label or PAIR[1]
+    sources, targets = sample.values(source), sample.values(target)
+    if not all(isinstance(v, str) and number_of(v) is None for v in (*sources, *targets)):
+        return False
+    return len(set(targets)) > max(2, len(targets) // 2)

@@ -24,7 +24,7 @@ from ensue.data.vocabulary import (
 from ensue.decoding import BeamSearch, Hypothesis, State, beam, greedy
 from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
 from ensue.tasks.seq2seq.source import source_tensor
-from ensue.training.devices import device_of_weights, moved
+from ensue.training.processes import device_of_weights, moved
 
 NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said
 HYPOTHESES = 512  # of a batch

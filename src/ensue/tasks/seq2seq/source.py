@@ -18,7 +18,7 @@ from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.tasks.rows.batch import numbers
 from ensue.tasks.rows.part import Names
 from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
-from ensue.training.devices import device_of_weights, moved
+from ensue.training.processes import device_of_weights, moved
 
 
 class Taught(nn.Module):

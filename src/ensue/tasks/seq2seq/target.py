@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, TEXT_SPECIALS, Vocabulary
-from ensue.tasks import checks
+from ensue.tasks.declarations import TextWords
 from ensue.tasks.rows.part import LabelledPart, Numbers, renumbered
 from ensue.tasks.settings import TextSettings
 
@@ -23,16 +22,8 @@ class LearnedTarget:
     tokens of the text that is most frequent in training."""
 
     tokeniser: Tokeniser
-    words: Vocabulary
+    words: TextWords
     frequent: tuple[str, ...]
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], tokeniser: str, words: Any) -> LearnedTarget:
-        """As a model keeps it. tokeniser: the name of its tokeniser among the facts; words: its
-        vocabulary, as JSON."""
-        cut = Tokeniser.from_dict(facts[tokeniser])
-        known = checks.text_words(words, "target words")
-        return cls(cut, known, checks.listed(checks.text)(facts["frequent"], "frequent"))
 
     def text_of(self, numbers: Iterable[int]) -> str:
         """The text of tokens by the vocabulary's numbers."""

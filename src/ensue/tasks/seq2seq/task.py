@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged
 from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
-from ensue.metrics.answers import TextAnswers
+from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
@@ -24,11 +26,51 @@ from ensue.tasks.seq2seq.answer import Alternative
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring
 from ensue.tasks.seq2seq.network import PairNetwork
 from ensue.tasks.seq2seq.search import Search, SearchEnsemble, searched
-from ensue.tasks.seq2seq.source import PairColumns, Taught
+from ensue.tasks.seq2seq.source import PairColumns, Taught, in_batches
 from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
-from ensue.tasks.seq2seq.validation import PairValidation, References, mean_cost
 from ensue.tasks.settings import SearchSettings
 from ensue.tasks.task import NOTHING, Asked, Task
+
+TOKENS, ROWS = 8_000, 256  # of a batch
+FEW = 4  # rows of a trial evaluation
+
+
+class References(NamedTuple):
+    """Sources that are answered, by their numbers, and what they should become."""
+
+    sources: Ragged
+    texts: list[str]
+
+    def first(self, count: int) -> References:
+        return References(self.sources.take(np.arange(len(self.texts))[:count]), self.texts[:count])
+
+
+class PairValidation:
+    """A score function over all columns and references, or over a few long rows alone."""
+
+    def __init__(
+        self,
+        score: Callable[[PairColumns, References], Mapping[str, float]],
+        columns: PairColumns,
+        references: References,
+    ) -> None:
+        self._score, self._columns, self._references = score, columns, references
+        self.fingerprint = fingerprint(columns.arrays())
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._score(self._columns, self._references)
+
+    def sample(self) -> Mapping[str, float]:
+        longest = np.argsort(self._columns.lengths)[-FEW:]
+        return self._score(self._columns.taken(longest), self._references.first(FEW))
+
+
+@torch.no_grad()
+def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
+    """The mean −log p of a wanted word, the end counted."""
+    batches = in_batches(columns, network, TOKENS, ROWS)
+    total = sum(float(network.costs(batch).double().sum()) for _, batch in batches)
+    return total / float(columns.wanted.sum())
 
 
 class TargetPart(LabelledPart, Protocol):

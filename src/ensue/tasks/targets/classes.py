@@ -4,33 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.metrics import classes as metrics
-from ensue.metrics.answers import ClassAnswers
+from ensue.metrics.classes import ClassAnswers
 from ensue.metrics.table import CLASS_METRICS, Metric, further_scores, scores_of
-from ensue.tasks import checks
+from ensue.tasks.baselines.mixture import (
+    EQUAL,
+    BaselineMixture,
+    FirstGuess,
+    fitted_mixture,
+)
 from ensue.tasks.blocks.distributions import Bernoulli, Categorical, Distribution
+from ensue.tasks.blocks.heads import BernoulliHead, CategoricalHead, Head, balanced
+from ensue.tasks.declarations import IN_FACTS, Labels, Range
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.calibration import reliability, reliability_lines
-from ensue.tasks.evaluation.mistakes import (
+from ensue.tasks.evaluation.calibration import (
     class_rows,
     known_answers,
     log_loss_of_known,
+    reliability,
+    reliability_lines,
+    surest_mistaken_sets,
     surest_mistakes,
 )
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.tasks.rows.part import LabelledPart
-from ensue.tasks.targets.answers import Abstained, Classified
 from ensue.tasks.targets.decision import NO_THRESHOLDS, Decision, rarer
-from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.targets.target import Abstained, Classified, NumberSettings, Outputs, TargetOutputs
 from ensue.tasks.task import NOTHING, Asked
 
 Floats = NDArray[np.float64]
@@ -41,8 +50,12 @@ THRESHOLD = 0.5  # of several labels, those more probable are there
 class LabelTarget:
     """The labels that the training part has: z has a number for each."""
 
-    labels: Vocabulary
+    labels: Annotated[Labels, IN_FACTS]
+    kind: ClassVar[str]
+    mixture: ClassVar[type[BaselineMixture]] = BaselineMixture
     distribution: ClassVar[Distribution]
+    several: ClassVar[bool]
+    head_class: ClassVar[type[Head]]
     metrics: ClassVar[tuple[Metric, ...]] = CLASS_METRICS
 
     @classmethod
@@ -58,12 +71,29 @@ class LabelTarget:
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         return self.distribution.cost(z, y)
 
-    def facts(self) -> dict[str, Any]:
-        return {"labels": self.labels.to_dict()}
+    def head(self, settings: Any) -> Head:
+        weights = None
+        if getattr(settings, "class_weights", "none") == "balanced":
+            weights = balanced(torch.tensor(self.labels.counts))
+        smoothing = getattr(settings, "smoothing", 0.0)
+        return self.head_class(len(self.labels), smoothing=smoothing, class_weights=weights)
 
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
-        return cls(checks.labels(facts["labels"], "target.labels"))
+    def is_label(self, text: str) -> bool:
+        return text in self.labels.tokens
+
+    # ------------------------------------------------------------- with a linear model
+    def first_mixture(self, share: Literal["fitted"] | float) -> BaselineMixture:
+        return EQUAL if share == "fitted" else BaselineMixture(1 - share, share)
+
+    def fitted_mixture(
+        self, outputs: Outputs, linear: Tensor, y: Tensor, guess: FirstGuess
+    ) -> BaselineMixture:
+        scores = [z.double() for z in outputs]
+        return fitted_mixture(scores, linear.double(), y.to(torch.int64), guess)
+
+    def mixed(self, mixture: BaselineMixture, z: Tensor, linear: Tensor) -> Tensor:
+        """log p (rows, classes), or z of several labels."""
+        return mixture.scores(z.double(), linear.double(), self.several)
 
 
 @dataclass(frozen=True)
@@ -71,9 +101,11 @@ class ClassTarget(LabelTarget):
     """One class of two or more. threshold: of two classes, the probability from which the rarer one
     is answered; None answers the more probable one."""
 
-    threshold: float | None = None
+    threshold: Annotated[float, Range(above=0, high=1)] | None = None
 
     distribution: ClassVar[Distribution] = Categorical()
+    several: ClassVar[bool] = False
+    head_class: ClassVar[type[Head]] = CategoricalHead
     kind: ClassVar[str] = "class"
     answer_names: ClassVar[tuple[str, ...]] = ("label", "probability")
     regression: ClassVar[str] = "softmax"
@@ -84,6 +116,9 @@ class ClassTarget(LabelTarget):
     def probabilities(self, outputs: Outputs) -> Floats:
         """(rows, classes), the mean over the members."""
         return np.asarray(np.mean([z.double().softmax(-1).numpy() for z in outputs], 0))
+
+    def mean_of(self, outputs: Outputs) -> Tensor:
+        return _logs(self.probabilities(outputs))
 
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         answers = ClassAnswers(y.numpy(), z.argmax(-1).numpy(), self.probabilities([z]))
@@ -110,17 +145,6 @@ class ClassTarget(LabelTarget):
         if self.threshold is None or len(self.labels) != 2:
             return {}
         return {self.rare: self.threshold}
-
-    def facts(self) -> dict[str, Any]:
-        own = {} if self.threshold is None else {"threshold": self.threshold}
-        return {**super().facts(), **own}
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings | None = None) -> Self:
-        threshold = checks.maybe(checks.number(above=0, high=1))(
-            facts.get("threshold"), "target.threshold"
-        )
-        return cls(checks.labels(facts["labels"], "target.labels"), threshold)
 
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Classified]:
         p = self.probabilities(outputs)
@@ -181,6 +205,8 @@ class SeveralTarget(LabelTarget):
     """Any of two labels or more, each there or not."""
 
     distribution: ClassVar[Distribution] = Bernoulli()
+    several: ClassVar[bool] = True
+    head_class: ClassVar[type[Head]] = BernoulliHead
     kind: ClassVar[str] = "several"
     answer_names: ClassVar[tuple[str, ...]] = ("labels", "probability")
     regression: ClassVar[str] = "logistic"
@@ -191,6 +217,10 @@ class SeveralTarget(LabelTarget):
     def probabilities(self, outputs: Outputs) -> Floats:
         """(rows, labels), the mean over the members."""
         return np.asarray(np.mean([z.double().sigmoid().numpy() for z in outputs], 0))
+
+    def mean_of(self, outputs: Outputs) -> Tensor:
+        p = self.probabilities(outputs)
+        return _logs(p) - _logs(1 - p)
 
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         gold, guess = ((values.numpy() > 0).astype(np.int64) for values in (y, z))
@@ -233,7 +263,7 @@ class SeveralTarget(LabelTarget):
             baselines={name: metrics.accuracy(gold, labels) for name, labels in baselines.items()},
             classes=class_rows(names, counts.sum(0)),
             confusion=(),
-            worst=(),
+            worst=surest_mistaken_sets(gold, guess, p, names, given.shown),
             unknown=len(unknown_rows(part, self.labels.tokens)),
             notes=[
                 *decision.lines(),
@@ -244,6 +274,10 @@ class SeveralTarget(LabelTarget):
 
     def describe(self) -> str:
         return f"any of {_listed(self.labels)}"
+
+
+def _logs(p: Floats) -> Tensor:
+    return torch.from_numpy(np.log(np.maximum(p, np.finfo(np.float64).tiny)))
 
 
 def _sums(right: NDArray[Any], counts: NDArray[np.int64]) -> dict[str, RowSums]:
@@ -258,7 +292,7 @@ def classes_of(part: LabelledPart, labels: Sequence[str]) -> NDArray[np.int64]:
         row = int(wrong[0])
         raise DataError(
             f"{part.names[row]}: expected one label, got {part.labels.lengths[row]}; for several "
-            "labels at once set model.target = several"
+            "labels at once set model.target = several, of texts model.several = true"
         )
     return label_numbers(part, labels)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ensue.data.series import is_number, number_of
-from ensue.errors import unknown
 from ensue.tasks.rows.part import LabelledPart, counts_of
 from ensue.tasks.targets.classes import ClassTarget, SeveralTarget
 from ensue.tasks.targets.numbers import NumberTarget
-from ensue.tasks.targets.target import NumberSettings, Target
+from ensue.tasks.targets.target import Target
 
 FEW_NUMBERS = 20  # different whole numbers of a target that may be classes
 
@@ -38,15 +36,3 @@ def look_like_numbers(texts: Sequence[str]) -> bool:
     values = [number_of(text) for text in texts]
     whole = all(value is not None and np.float64(value).is_integer() for value in values)
     return len(values) > FEW_NUMBERS or not whole
-
-
-def target_facts(target: Target) -> dict[str, Any]:
-    """A target with its kind, as JSON holds it."""
-    return {"kind": target.kind, **target.facts()}
-
-
-def target_of_facts(facts: Mapping[str, Any], settings: NumberSettings) -> Target:
-    """The inverse of `target_facts`."""
-    if not isinstance(facts["kind"], str) or facts["kind"] not in TARGETS:
-        raise unknown("kind of target", facts["kind"], TARGETS)
-    return TARGETS[facts["kind"]].of_facts(facts, settings)

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ensue.data.series import number_hint, number_of
-from ensue.errors import DataError
-from ensue.metrics.answers import NumberAnswers
+from ensue.data.series import is_number, number_hint, number_of
+from ensue.errors import DataError, OptionError
+from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
-from ensue.tasks import checks
+from ensue.tasks.baselines.mixture import (
+    EVEN,
+    FirstGuess,
+    NumberMixture,
+    fitted_numbers,
+)
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
+from ensue.tasks.blocks.heads import TargetHead
+from ensue.tasks.declarations import Given, Positive, Range
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import held, held_lines
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.rows.part import LabelledPart
-from ensue.tasks.targets.answers import Estimated
 from ensue.tasks.targets.decision import refuse_decision
-from ensue.tasks.targets.target import NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.targets.target import Estimated, NumberSettings, Outputs, TargetOutputs
 from ensue.tasks.task import NOTHING, Asked
 
 SHARES = (0.5, 0.8, 0.9, 0.95)  # whose intervals are checked
@@ -33,17 +39,22 @@ DISTRIBUTIONS: Mapping[str, Callable[[NumberSettings], Distribution]] = {
 }
 
 
+def distribution(settings: NumberSettings) -> Distribution:
+    return DISTRIBUTIONS[settings.distribution](settings)
+
+
 @dataclass(frozen=True)
 class NumberTarget:
     """A number y, scaled by the training part: (y − mean)/spread. share: the probability that
     the intervals of answers hold."""
 
     mean: float
-    spread: float
-    distribution: Distribution
-    share: float
+    spread: Positive
+    distribution: Annotated[Distribution, Given(lambda own: distribution(own.settings))]
+    share: Annotated[float, Range(above=0, high=1 - 1e-9)]
 
     kind: ClassVar[str] = "number"
+    mixture: ClassVar[type[NumberMixture]] = NumberMixture
     regression: ClassVar[str] = "linear"
     metrics: ClassVar[tuple[Metric, ...]] = NUMBER_METRICS
     answer_names: ClassVar[tuple[str, ...]] = ("value", "low", "high")
@@ -57,7 +68,7 @@ class NumberTarget:
                 "the training part: expected a target with different numbers, got "
                 f"{'one only, ' + format(values[0], 'g') if len(values) else 'none'}"
             )
-        found = DISTRIBUTIONS[settings.distribution](settings)
+        found = distribution(settings)
         return cls(float(values.mean()), float(values.std()), found, settings.interval)
 
     @property
@@ -71,6 +82,36 @@ class NumberTarget:
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         return self.distribution.cost(z, y)
 
+    def head(self, settings: Any) -> TargetHead:
+        return TargetHead(self.width, self.cost)
+
+    def is_label(self, text: str) -> bool:
+        return is_number(text)
+
+    # ------------------------------------------------------------- with a linear model
+    def mean_of(self, outputs: Outputs) -> Tensor:
+        return torch.stack([self.distribution.mean(z) for z in outputs]).mean(0)
+
+    def refuse_unless_gaussian(self) -> None:
+        """An error where the distribution cannot be mixed with a linear model's number."""
+        if not isinstance(self.distribution, Gaussian):
+            raise OptionError(
+                "a linear model in the answer: expected model.distribution = gaussian, which alone "
+                f"can be mixed, got {self.distribution.name}"
+            )
+
+    def first_mixture(self, share: Literal["fitted"] | float) -> NumberMixture:
+        return EVEN if share == "fitted" else NumberMixture(1 - share, share, 0.0, 1.0)
+
+    def fitted_mixture(
+        self, outputs: Outputs, linear: Tensor, y: Tensor, guess: FirstGuess
+    ) -> NumberMixture:
+        return fitted_numbers(outputs, linear, y)
+
+    def mixed(self, mixture: NumberMixture, z: Tensor, linear: Tensor) -> Tensor:
+        return mixture.outputs(z, linear)
+
+    # ------------------------------------------------------------- scored
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         """The cost is that of the scaled number; the errors are in units of the data."""
         return self.mean_score([z], y, watch)
@@ -140,24 +181,8 @@ class NumberTarget:
             sums=sums,
         )
 
-    def facts(self) -> dict[str, Any]:
-        return {"mean": self.mean, "spread": self.spread, "share": self.share}
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any], settings: NumberSettings) -> NumberTarget:
-        found = DISTRIBUTIONS[settings.distribution](settings)
-        own = {name: _SAVED[name](facts[name], f"target.{name}") for name in _SAVED}
-        return cls(own["mean"], own["spread"], found, own["share"])
-
     def describe(self) -> str:
         return f"a number, {self.distribution.name}"
-
-
-_SAVED = {
-    "mean": checks.number(),
-    "spread": checks.number(above=0),
-    "share": checks.number(above=0, high=1 - 1e-9),
-}
 
 
 def label_values(part: LabelledPart) -> NDArray[np.float64]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.transfer.first_weights import layer_of
 from ensue.tasks.transfer.pretrained import taken_layers
+from ensue.tasks.transfer.takeover import layer_of
 from ensue.tasks.transfer.unfreezing import layer_rates
-from ensue.training.layer_rates import ALL_LEARN, LayerRates
+from ensue.training.optimiser import ALL_LEARN, LayerRates
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model

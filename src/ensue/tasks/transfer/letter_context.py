@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
-from ensue.data.vocabulary import END_NUMBER, Vocabulary
+from ensue.data.vocabulary import END_NUMBER
 from ensue.errors import OptionError
-from ensue.files.caps import VECTOR_WIDTH
-from ensue.tasks import checks
-from ensue.tasks.blocks.layer_settings import EncoderSettings
+from ensue.files.opening import VECTOR_WIDTH
+from ensue.tasks.blocks.layer_settings import EncoderSettings, built_in_cells_only
 from ensue.tasks.blocks.letter_states import LetterStates
-from ensue.tasks.saved import Saved
-from ensue.tasks.task import Packed
+from ensue.tasks.declarations import Range, SavedAs, TextWords
 from ensue.tasks.transfer.pretrained import Pretrained
 
 NAME = "letter context"  # of its facts and its vocabulary in a saved model
@@ -30,9 +28,12 @@ class LetterContext:
     each direction; settings: those of [model] that the layers follow from."""
 
     tokeniser: Tokeniser
-    letters: Vocabulary
-    size: int
-    settings: Mapping[str, Any]
+    letters: Annotated[TextWords, SavedAs(NAME)]
+    size: Annotated[int, Range(low=1, high=VECTOR_WIDTH)]
+    settings: EncoderSettings
+
+    def check_saved(self) -> None:
+        built_in_cells_only(self.settings, NAME)
 
     @classmethod
     def of(cls, own: Pretrained) -> LetterContext:
@@ -43,8 +44,9 @@ class LetterContext:
                 f"{own.called}: a character language model of cells of one's own cannot stand "
                 "beside the words of a labeller; expected a built-in cell"
             )
-        settings = {"encoder": own.encoder, "bidirectional": False, **own.settings}
-        ways = 1 + settings["bidirectional"]
+        table = {"encoder": own.encoder, "bidirectional": False, **own.settings}
+        settings = EncoderSettings.of(table, NAME)
+        ways = 1 + settings.bidirectional
         return cls(own.tokeniser, own.words, own.word_width // ways, settings)
 
     def spelling(self, surfaces: Iterable[str]) -> Ragged:
@@ -57,30 +59,4 @@ class LetterContext:
 
     def feature(self) -> LetterStates:
         """With fresh weights."""
-        return LetterStates(len(self.letters), self.size, self._encoder())
-
-    def _encoder(self) -> EncoderSettings:
-        return EncoderSettings.of(self.settings, NAME)
-
-    # ------------------------------------------------------------- as files
-    def pack(self) -> Packed:
-        facts = {
-            "tokeniser": self.tokeniser.to_dict(),
-            "size": self.size,
-            "settings": self._encoder().table(),
-        }
-        return Packed({NAME: facts}, {NAME: self.letters.to_dict()}, {})
-
-    @classmethod
-    def unpack(cls, saved: Saved) -> LetterContext | None:
-        facts = saved.facts.get(NAME)
-        if facts is None:
-            return None
-        widest = checks.whole(low=1, high=VECTOR_WIDTH)
-        settings = EncoderSettings.of(facts["settings"], NAME)
-        return cls(
-            Tokeniser.from_dict(facts["tokeniser"]),
-            checks.text_words(saved.vocabularies.get(NAME), NAME),
-            widest(facts["size"], f"{NAME}.size"),
-            settings.table(),
-        )
+        return LetterStates(len(self.letters), self.size, self.settings)

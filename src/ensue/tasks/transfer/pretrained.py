@@ -91,15 +91,17 @@ class Beginning(NamedTuple):
     new_words: str
 
 
-PLAIN = ("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width")
-LATER = ("direction", "language", "settled")  # which copies of older versions do not have
+PLAIN = (
+    *("called", "digest", "text", "encoder", "settings", "cells", "dropout", "width"),
+    *("direction", "language", "settled"),
+)
 ENCODER, WHOLE = "encoder.", "whole."  # how the names of weights begin in a copy
 
 
 def write_copy(folder: Path, own: Pretrained) -> None:
     """All of it, as a folder that can be checked: the base itself is not needed any more."""
     own = replace(own, settled=own.settled or {})
-    facts = {name: _plain(getattr(own, name)) for name in (*PLAIN, *LATER)}
+    facts = {name: _plain(getattr(own, name)) for name in PLAIN}
     facts["tokeniser"] = None if own.tokeniser is None else own.tokeniser.to_dict()
     words = {} if own.words is None else {"words": own.words.to_dict()}
     scale = {"mean": own.mean, "spread": own.spread}
@@ -121,7 +123,6 @@ def read_copy(folder: Path) -> Pretrained:
         (weights,) = saved.networks
         return Pretrained(
             **{name: saved.facts[name] for name in PLAIN},
-            **{"settled": {}, **{name: saved.facts[name] for name in LATER if name in saved.facts}},
             tokeniser=None if cut is None else Tokeniser.from_dict(cut),
             words=None if known is None else Vocabulary.from_dict(known),
             table=weights.get("table"),

@@ -4,25 +4,113 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.errors import OptionError
+from ensue.tasks.baselines.ridge import explained
+from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures
 from ensue.tasks.blocks.embeddings import Embed, Words
-from ensue.tasks.blocks.encoders import ENCODERS, Encoder
+from ensue.tasks.blocks.encoders import ENCODERS, Encoder, encoder_of
+from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.kept_cells import cell_facts
 from ensue.tasks.rows.inputs import LearnedInputs
-from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.part import Part, shortened, texts_of
+from ensue.tasks.rows.source import in_batches
 from ensue.tasks.transfer.ability import DROPOUT, TEXT, EncoderNames, Transfers
-from ensue.tasks.transfer.first_weights import encoder_settings, first_weights
 from ensue.tasks.transfer.pretrained import Pretrained, renamed, taken_layers
-from ensue.tasks.transfer.probe import can_be_probed, probe, told_by
-from ensue.tasks.transfer.takeover import text_recipe_of
+from ensue.tasks.transfer.takeover import encoder_settings, first_weights, text_recipe_of
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
     from ensue.tasks.model import Model
+
+ROWS, TOKENS = 1_000, 300_000  # of the training part, at most
+LEAST_ROWS = 100  # fewer tell nothing
+LEAST_TOLD, SHARE = 0.05, 0.5  # by the words; by the layers, of what the words tell
+ALL_AT_ONCE: Mapping[str, Any] = {"recipe": "whole", "rate_decay": 1.0}
+POOLING = "last+mean+max"
+LEAST_SPREAD = 1e-3  # of a feature that hardly varies
+
+
+class Probe(NamedTuple):
+    """Shares of the variance of the targets that linear readouts explain on rows that they did not
+    learn from: of the frozen layers, and of the words of the texts."""
+
+    layers: float
+    words: float
+
+
+def can_be_probed(model: Model[Any, Any, Any], train: Part) -> bool:
+    """Rows of text with labels, enough of them, and a base that has layers over words."""
+    own = model.pretrained
+    known = own is not None and bool(own.encoder) and own.table is not None
+    return known and train.texts and train.labels is not None and len(train) >= LEAST_ROWS
+
+
+def told_by(found: Probe) -> Unfreezing:
+    """Layers that tell about as much as the words learn one after another; others have to change,
+    and all learn at once."""
+    weak = found.words >= LEAST_TOLD and found.layers < SHARE * found.words
+    chosen = ALL_AT_ONCE if weak else FROM_THE_TOP.settings
+    return Unfreezing(
+        chosen,
+        f"(of the variance of the labels the layers of the base explain "
+        f"{max(found.layers, 0):.0%} before they learn, the words alone {max(found.words, 0):.0%})",
+    )
+
+
+def probe(model: Model[Any, Any, Any], train: Part, goals: NDArray[Any]) -> Probe:
+    """Of a model whose settings are those of its base. goals (rows, k): what is to be told."""
+    cut = shortened(train.inputs, model.text.max_length, model.text.cut)  # as networks see them
+    rows = probed_rows(cut.lengths, model.train.seed)
+    some = replace(train.take(rows), inputs=cut.take(rows))
+    wanted = torch.from_numpy(np.asarray(goals[rows], np.float64))
+    states = _states(model, some)
+    return Probe(explained(states @ states.T, wanted), explained(_word_products(some), wanted))
+
+
+def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """The numbers of a few rows of these lengths, drawn by the seed."""
+    drawn = np.random.default_rng(seed).permutation(len(lengths))[:ROWS]
+    steps = np.cumsum(lengths[drawn])
+    return np.sort(drawn[: max(int((steps <= TOKENS).sum()), 1)])
+
+
+@torch.no_grad()
+def _states(model: Model[Any, Any, Any], part: Part) -> Tensor:
+    """(rows, features): the pooled states of the base, each feature of mean 0 and spread 1."""
+    own = model.pretrained
+    assert own is not None
+    taken = taken_layers(own, model.base)
+    settings = model.model.model_copy(update={"layers": taken})
+    inputs = LearnedInputs.learn(part, model.text, settings, base=model.beginning)
+    with torch.random.fork_rng(devices=[]):
+        embed = Embed([inputs.feature(settings)], 0.0).eval()
+        encoder = encoder_of(settings, embed.width).eval()
+    names = EncoderNames("", {"": ""})
+    encoder.load_state_dict({**encoder.state_dict(), **first_weights(own, taken, names, encoder)})
+    pooling = Pooling(POOLING, encoder.output_size, encoder.final_size)
+    found = torch.zeros(len(part), pooling.width)
+    columns = inputs.columns(part, model.text)
+    for rows, batch in in_batches(columns, encoder, model.model.batch_tokens):
+        y, final = encoder(embed(batch.inputs), batch.lengths)
+        found[torch.from_numpy(rows)] = pooling(y, final, batch.lengths)
+    spread = found.std(0, correction=0).clamp(min=LEAST_SPREAD)
+    return (found - found.mean(0)) / spread
+
+
+def _word_products(part: Part) -> Tensor:
+    """(rows, rows): products of the TF-IDF of words and pairs of words; of letters where tokens are
+    characters."""
+    kind = LETTERS if part.tokenisers.input.name == "characters" else WORDS
+    _, x = TextFeatures.learn(texts_of(part), [kind])
+    return x.row_products
+
 
 # Of a fresh head on pooled states: it reads three times as many numbers as there are states.
 HEAD = {"pooling": "last+mean+max", "standardise": True, "dropout_output": 0.5}
@@ -47,9 +135,17 @@ class RowTransfers(Transfers):
     def __init__(self, pooled: bool = False, goals: Goals | None = None) -> None:
         self.pooled, self.goals = pooled, goals
 
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
-        network = cast(EmbeddedRows, model.networks[0])
+    def encoder_of(self, network: nn.Module) -> EmbeddedRows:
+        """The part of a network that embeds and encodes."""
+        return cast(EmbeddedRows, network)
+
+    def inputs_of(self, model: Model[Any, Any, Any]) -> LearnedInputs:
+        """What a model has learned of its words or vectors."""
         inputs: LearnedInputs = model.learned.inputs
+        return inputs
+
+    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+        network, inputs = self.encoder_of(model.networks[0]), self.inputs_of(model)
         settings, first = model.model, network.embed.features[0]
         cells = {key: own for key, own in cell_facts(settings).items() if key == "cell"}
         keys = ENCODERS[settings.encoder].keys
@@ -87,7 +183,7 @@ class RowTransfers(Transfers):
         return told_by(probe(model, train, self.goals(train, model.model)))
 
     def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        inputs: LearnedInputs = model.learned.inputs
+        inputs = self.inputs_of(model)
         if inputs.start is None:
             return own
         return replace(own, words=inputs.words, table=inputs.start, vectors="")
@@ -100,3 +196,25 @@ class RowTransfers(Transfers):
     ) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
         return first_weights(own, taken_layers(own, model.base), self.names(network), network)
+
+
+class ReaderTransfers(RowTransfers):
+    """The same of supervised tasks, whose networks have a reader."""
+
+    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+        if model.inputs:
+            raise OptionError(
+                f"{called}: a model of several inputs cannot be a base: expected one that reads a "
+                "text alone"
+            )
+        return super().gives(model, called, digest)
+
+    def encoder_of(self, network: nn.Module) -> EmbeddedRows:
+        return cast(EmbeddedRows, network.reader)
+
+    def inputs_of(self, model: Model[Any, Any, Any]) -> LearnedInputs:
+        inputs: LearnedInputs = model.learned.input.inputs
+        return inputs
+
+    def names(self, network: nn.Module) -> EncoderNames:
+        return EncoderNames("reader.embed.features.0.table.weight", {"": "reader.encoder."})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensue.errors import OptionError
-from ensue.training.layer_rates import LayerGroup, LayerRates
+from ensue.training.optimiser import LayerGroup, LayerRates
 
 if TYPE_CHECKING:
     from ensue.tasks.transfer.settings import BaseSettings

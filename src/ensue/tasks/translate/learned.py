@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from torch import Tensor
 
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
-from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError, OptionError
-from ensue.tasks import checks
+from ensue.tasks.declarations import NOT_SAVED, ReadWords, SavedAs
+from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered
-from ensue.tasks.rows.scale import Scale
-from ensue.tasks.saved import Saved
 from ensue.tasks.seq2seq.target import LearnedTarget, most_frequent, targets_of, text_vocabulary
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import Packed
 from ensue.tasks.transfer.new_words import extended, with_rows
 from ensue.tasks.transfer.pretrained import Beginning
+
+TARGET = SavedAs("", fields={"tokeniser": "target_tokeniser", "words": "target"})
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class LearnedPairs:
     are vectors, whose scale stands beside it. start: the vectors of the source's words to begin
     with, where a base has them."""
 
-    source_tokeniser: Tokeniser
-    source_words: Vocabulary | None
-    target: LearnedTarget
+    source_tokeniser: Annotated[Tokeniser, SavedAs("tokeniser")]
+    source_words: Annotated[ReadWords | None, SavedAs("source")]
+    target: Annotated[LearnedTarget, TARGET]
     scale: Scale | None = None
-    start: Tensor | None = None
+    start: Annotated[Tensor | None, NOT_SAVED] = None
 
     @classmethod
     def learn(
@@ -62,6 +62,15 @@ class LearnedPairs:
         start = with_rows(base.own.table, base.own.words, every, base.new_words)
         return cls(cut.input, every, learned, start=start)
 
+    def as_saved(self) -> LearnedPairs:
+        """As a file has it: source words that are those of the target stand there once."""
+        return replace(self, source_words=None) if self.shared else self
+
+    def as_read(self) -> LearnedPairs:
+        """The inverse of `as_saved`."""
+        words = None if self.scale is not None else self.source_words or self.target.words
+        return replace(self, source_words=words)
+
     @property
     def tokenisers(self) -> Tokenisers:
         return Tokenisers(self.source_tokeniser, self.target.tokeniser)
@@ -80,31 +89,6 @@ class LearnedPairs:
             raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
         assert self.source_words is not None
         return renumbered(part.inputs, part.numbers.tokens, self.source_words.numbers)
-
-    # ------------------------------------------------------------- as files
-    def pack(self) -> Packed:
-        known = {"target": self.target.words.to_dict()}
-        if self.source_words is not None and not self.shared:
-            known["source"] = self.source_words.to_dict()
-        arrays = {}
-        if self.scale is not None:
-            arrays = {"scale.mean": self.scale.mean, "scale.spread": self.scale.spread}
-        facts = {
-            "tokeniser": self.source_tokeniser.to_dict(),
-            "target_tokeniser": self.target.tokeniser.to_dict(),
-            "frequent": list(self.target.frequent),
-        }
-        return Packed(facts, known, arrays)
-
-    @classmethod
-    def unpack(cls, saved: Saved) -> LearnedPairs:
-        known, scale = saved.vocabularies, saved.part("scale")
-        target = LearnedTarget.of_facts(saved.facts, "target_tokeniser", known.get("target"))
-        own = Tokeniser.from_dict(saved.facts["tokeniser"])
-        if scale:
-            return cls(own, None, target, Scale.of_arrays(scale))
-        source = checks.maybe(checks.read_words)(known.get("source"), "source")
-        return cls(own, target.words if source is None else source, target)
 
 
 def _refuse_vectors(train: Part, base: Beginning | None) -> None:

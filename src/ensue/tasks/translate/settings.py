@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ensue.settings import OFF, Rate, Size, Width
-from ensue.tasks.blocks.cell_name import OptionalCell, whole_heads
-from ensue.tasks.blocks.layer_settings import BACKWARD_START, BackwardStart
+from ensue.tasks.blocks.layer_settings import (
+    BACKWARD_START,
+    BackwardStart,
+    OptionalCell,
+    whole_heads,
+)
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 LONGEST_EXTRA = 1 << 12  # tokens: a translation that never ends stops there
@@ -21,12 +24,6 @@ class PairSettings(DecoderSettings, SearchSettings):
     >>> PairSettings(family='transformer').beam
     5
     """
-
-    renamed: ClassVar[Mapping[str, str]] = {  # of a transformer
-        "width": "hidden_size",
-        "inner": "inner_size",
-        "dropout": "dropout_layers",
-    }
 
     family: Literal["recurrent", "transformer"] = Field("recurrent", description="Kind of network.")
     # of both
@@ -85,17 +82,6 @@ class PairSettings(DecoderSettings, SearchSettings):
     longest_extra: Annotated[int, Field(ge=0, le=LONGEST_EXTRA)] = Field(
         20, description="Tokens that a translation may have beyond longest_factor."
     )
-
-    @classmethod
-    def upgraded(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Tables of 0.1.0 held the keys of both families beside each other: of a transformer the
-        renamed ones are meant, of a recurrent network the others."""
-        old = {key: value for key, value in values.items() if key in cls.renamed}
-        found = {key: value for key, value in values.items() if key not in cls.renamed}
-        if values.get("family") == "transformer":
-            return {**found, **{cls.renamed[key]: value for key, value in old.items()}}
-        # a part of them is a mistake, to be told as one
-        return found if len(old) == len(cls.renamed) else dict(values)
 
     @model_validator(mode="before")
     @classmethod

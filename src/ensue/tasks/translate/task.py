@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.parallel import PAIR, parallel
 from ensue.data.ragged import Ragged
-from ensue.data.recognise.columns import Kind
-from ensue.data.series import number_of
 from ensue.decoding import Hypothesis
+from ensue.tasks.codec import Packed, packed
 from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
-from ensue.tasks.rows.content import PairContent
+from ensue.tasks.rows.collect import PairContent
 from ensue.tasks.rows.part import Part, Tokenisers
 from ensue.tasks.rows.task import Rows, RowTask, tokeniser_of
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Searched, Space
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, evaluate_pairs
-from ensue.tasks.seq2seq.recognise import source_and_target
+from ensue.tasks.seq2seq.recognise import pairs_guess, recognised_pairs
 from ensue.tasks.seq2seq.search import Search
 from ensue.tasks.seq2seq.source import PairSource
 from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, scoring
-from ensue.tasks.task import Packed
 from ensue.tasks.translate.answer import Explained, Translated
 from ensue.tasks.translate.explain import ExplainTranslation, TranslationHeads
-from ensue.tasks.translate.exported import exported
-from ensue.tasks.translate.families import FAMILIES
+from ensue.tasks.translate.families import FAMILIES, TranslateTransfers, exported
 from ensue.tasks.translate.learned import (
     LearnedPairs,
     check_sides,
@@ -43,7 +38,6 @@ from ensue.tasks.translate.learned import (
 )
 from ensue.tasks.translate.options import OPTIONS
 from ensue.tasks.translate.settings import PairSettings
-from ensue.tasks.translate.transfers import TranslateTransfers
 
 TranslatorModel = Model[PairSettings, Part, LearnedPairs]
 
@@ -53,6 +47,7 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 
     name = "translate"
     settings = PairSettings
+    learned_class = LearnedPairs
     text_defaults: ClassVar[Mapping[str, Any]] = {"lower": False}
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     families = FAMILIES
@@ -81,26 +76,10 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
-        """Two parallel files, or two texts by their names; a target that repeats is a class. Of two
-        other texts alone, either may be the source."""
-        data = sample.data
-        if data.sequence:
-            return None
-        if parallel(data.train) or _two_texts(sample) or _steps_and_text(sample):
-            return self.infer(sample)
-        both = [own.name for own in sample.kinds.values() if own.kind is Kind.TEXT]
-        if data.text or data.label or len(both) != 2 or sample.features():
-            return None
-        there, back = (Guess("pairs of texts", _sides(*own)) for own in (both, both[::-1]))
-        return replace(there, sure=False, others=(back,))
+        return recognised_pairs(sample)
 
     def infer(self, sample: Sample) -> Guess:
-        if _steps_and_text(sample):
-            kinds = {own.kind: name for name, own in sample.kinds.items()}
-            found = _sides(kinds[Kind.STEPS], kinds[Kind.TEXT])
-            if not (sample.data.text or sample.data.label):
-                return Guess("words for vectors", found)
-        return Guess("pairs of texts", source_and_target(sample))
+        return pairs_guess(sample)
 
     # ------------------------------------------------------------- read
     def tokenisers(self, rows: Rows, model: TranslatorModel) -> Tokenisers:
@@ -172,10 +151,10 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
         return exported(model, self.search(model))
 
     def pack(self, learned: LearnedPairs) -> Packed:
-        return learned.pack()
+        return packed(learned.as_saved())
 
     def unpack(self, saved: Saved, model: TranslatorModel) -> LearnedPairs:
-        return LearnedPairs.unpack(saved)
+        return super().unpack(saved, model).as_read()
 
     def facts(self, model: TranslatorModel) -> list[str]:
         learned = model.learned
@@ -201,7 +180,7 @@ class Translator(Model[PairSettings, Part, LearnedPairs, Translated]):
 
     task = TASK
 
-    def explain(self, text: str) -> Explained:
+    def explain(self, text: str) -> Explained:  # type: ignore[override]
         """The best translation, with the probability of each word and where it looked."""
         return TASK.explains.explain(self, text).found
 
@@ -227,29 +206,3 @@ def _answer(
         several if how.n_best > 1 else (),
         weights,
     )
-
-
-def _steps_and_text(sample: Sample) -> bool:
-    """Vectors, and a text for each: words that are said of them."""
-    kinds = {name: own.kind for name, own in sample.kinds.items()}
-    text, label = sample.data.text, sample.data.label
-    if text or label:
-        return kinds.get(text) is Kind.STEPS and kinds.get(label) is Kind.TEXT
-    return sorted(kinds.values()) == sorted([Kind.STEPS, Kind.TEXT])
-
-
-def _sides(source: str, target: str) -> dict[str, str]:
-    return {"text": source, "label": target}
-
-
-def _two_texts(sample: Sample) -> bool:
-    """Whether the columns that are named, or called source and target, hold texts, and the second
-    hardly repeats."""
-    data = sample.data
-    if data.separator:
-        return False
-    source, target = data.text or PAIR[0], data.label or PAIR[1]
-    sources, targets = sample.values(source), sample.values(target)
-    if not all(isinstance(v, str) and number_of(v) is None for v in (*sources, *targets)):
-        return False
-    return len(set(targets)) > max(2, len(targets) // 2)

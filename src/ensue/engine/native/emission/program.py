@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ensue.engine.native.emission import buffers
-from ensue.engine.native.emission.buffers import Buffer, X
-from ensue.engine.native.emission.gate_runs import (
+from ensue.engine.native.emission.buffers import (
+    Buffer,
     GateRun,
     Operand,
+    X,
     declared_order,
     join_neighbours,
     single_gate,
@@ -25,16 +26,14 @@ from ensue.engine.native.emission.layout import (
     ColumnSizes,
     Layout,
     Locations,
-    find_overlay,
-    layout_of_inputs,
-    make_layout,
-)
-from ensue.engine.native.emission.lowering import (
     LoweredDerivative,
     LoweredStep,
+    find_overlay,
     is_x,
+    layout_of_inputs,
     lower_both,
     lower_step,
+    make_layout,
 )
 from ensue.equations import Equations, Node, VectorRef, below
 from ensue.equations.schedule import REDUCTIONS, Given, Schedule, of_x_and_shifts

@@ -10,26 +10,24 @@ A missing value has no error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
+from ensue.tasks.declarations import Range
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.per_series import (
     LONGEST,
     by_steps,
     least,
-    of_each,
     outward,
     parameters_of,
     side_by_side,
 )
-from ensue.tasks.forecast.members.sizes import MixtureSizes
+from ensue.tasks.forecast.members.sizes import Floor, Ids, Level, Parameters, SmoothedSeason
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Steps
 
@@ -49,13 +47,13 @@ class ArimaMember:
     """season: 1 has none; difference: d; own: whether φ is fitted; parameters (series, targets, 4):
     φ, θ, Θ, c; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
 
-    transform: str
-    season: int
-    difference: int
+    transform: Level
+    season: SmoothedSeason
+    difference: Annotated[int, Range(low=0, high=1)]
     own: bool
-    floor: Array
-    parameters: Array
-    ids: tuple[tuple[str, ...], ...] = ()
+    floor: Floor
+    parameters: Parameters
+    ids: Ids = ()
 
     kind = "arima"
 
@@ -155,24 +153,6 @@ class ArimaMember:
             own = _errors(some, of[..., None, :3], self.season, head, keep=True)[1]
             errors[self.needed :] = own[..., 0]
         return by_steps(series, errors), by_steps(series, np.nan_to_num(w))
-
-    def arrays(self) -> dict[str, Array]:
-        return {"floor": self.floor, "parameters": self.parameters}
-
-    def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"transform": self.transform, "season": self.season}
-        found |= {"difference": self.difference, "own": self.own}
-        return found | {"ids": [list(own) for own in self.ids]}
-
-    @classmethod
-    def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-    ) -> ArimaMember:
-        return cls(
-            **of_each(
-                facts, arrays, sizes, name, {"difference": checks.whole(0, 1), "own": checks.flag}
-            )
-        )
 
 
 def _differenced(y: Array, season: int, difference: int) -> Array:

@@ -9,17 +9,16 @@ the past (`ridge`), short series have few windows for many weights; here all ste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
+from ensue.tasks.declarations import Range, Shape
 from ensue.tasks.forecast.members.ground import Ground, harmonics
 from ensue.tasks.forecast.members.per_series import outward
-from ensue.tasks.forecast.members.sizes import LEVEL, PERIODS, MixtureSizes
+from ensue.tasks.forecast.members.sizes import BackSteps, Floor, Level, Periods
 from ensue.tasks.forecast.series import Steps
 
 Array = NDArray[np.float64]
@@ -35,13 +34,16 @@ class AutoregressiveMember:
     """lags: steps before; difference: of y, 0 or 1; weight (targets, inputs): of the lags, the
     newest first, and the points on circles; bias (targets,)."""
 
-    transform: str
-    lags: int
-    difference: int
-    periods: tuple[float, ...]
-    floor: Array
-    weight: Array = field(default_factory=lambda: EMPTY)
-    bias: Array = field(default_factory=lambda: EMPTY)
+    transform: Level
+    lags: BackSteps
+    difference: Annotated[int, Range(low=0, high=1)]
+    periods: Periods
+    floor: Floor
+    weight: Annotated[
+        Array,
+        Shape("settings.targets", lambda own: own.lags + 2 * PAIRS * len(own.periods)),
+    ] = field(default_factory=lambda: EMPTY)
+    bias: Annotated[Array, Shape("settings.targets")] = field(default_factory=lambda: EMPTY)
 
     kind = "autoregression"
 
@@ -91,32 +93,6 @@ class AutoregressiveMember:
         """w at all places of the ground."""
         level = ground.level(self.transform, self.floor)
         return np.diff(level, axis=0, prepend=level[:1]) if self.difference else level
-
-    def arrays(self) -> dict[str, Array]:
-        return {"floor": self.floor, "weight": self.weight, "bias": self.bias}
-
-    def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"transform": self.transform, "lags": self.lags}
-        return found | {"difference": self.difference, "periods": list(self.periods)}
-
-    @classmethod
-    def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-    ) -> AutoregressiveMember:
-        plain = {
-            "transform": LEVEL,
-            "lags": checks.whole(1, sizes.room),
-            "difference": checks.whole(0, 1),
-            "periods": PERIODS,
-        }
-        found = checks.record(plain)(facts, name)
-        inputs = found["lags"] + 2 * PAIRS * len(found["periods"])
-        weights = {
-            "floor": sizes.floor,
-            "weight": checks.array((sizes.targets, inputs), checks.DOUBLE),
-            "bias": checks.array((sizes.targets,), checks.DOUBLE),
-        }
-        return cls(**found, **checks.record(weights)(arrays, name))
 
 
 def _solved(x: Array, y: Array) -> tuple[Array, float]:

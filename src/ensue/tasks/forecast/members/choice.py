@@ -7,17 +7,18 @@ those that are not surely worse than the best are mixed (`weights`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ensue.tasks.forecast.members.arima import ArimaMember
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
-from ensue.tasks.forecast.members.folds import FIRST_CUT, Fold, blocks_of, folds_of, unit_of
-from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember
+from ensue.tasks.forecast.members.ground import Ground
+from ensue.tasks.forecast.members.mixture import Member, Mixture, RepeatedMember, fit_origins
 from ensue.tasks.forecast.members.ridge import (
     RidgeForm,
     RidgeMember,
@@ -28,11 +29,115 @@ from ensue.tasks.forecast.members.ridge import (
 )
 from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, MOST_SMOOTHED
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
-from ensue.tasks.forecast.members.weights import FEW_BLOCKS, weights_of
-from ensue.tasks.forecast.series import Id, Series
+from ensue.tasks.forecast.metrics import mean_of
+from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
+
+CUTS, MOST_ORIGINS = 4, 240  # of a series or panel; origins after each cut
+FIRST_CUT = 0.5  # share of the steps that the first candidates learn from
+
+
+class Fold(NamedTuple):
+    """What is before a cut, and origins after it."""
+
+    before: Ground
+    after: Ground
+    fitting: Steps
+    origins: Steps
+    truth: Array
+
+
+def folds_of(series: Series, settings: ForecastSettings, draft: Mixture) -> Iterator[Fold]:
+    """Cuts at even distances, the last one a horizon before the end."""
+    targets, horizon = len(settings.targets), settings.horizon
+    first = np.maximum((FIRST_CUT * series.lengths).astype(np.int64), 2)
+    last = series.lengths - horizon
+    whole = draft.ground(series, settings)
+    many = max(1, min(CUTS, int((last - first).max() // max(horizon // 2, 1)) + 1))
+    for k in range(many):
+        cut = first + (last - first) * k // max(many - 1, 1) if many > 1 else last
+        until = first + (last - first) * (k + 1) // (many - 1) if k + 1 < many else last + 1
+        begins, ends = series.bounds[:-1] + cut, series.bounds[:-1] + np.minimum(until, last + 1)
+        good = (cut >= 2) & (ends > begins)
+        origins = ranges(begins[good], ends[good])
+        origins = origins[:: max(1, -(-len(origins) // MOST_ORIGINS))]
+        if not len(origins):
+            continue
+        before = series.taken(series.bounds[:-1], series.bounds[:-1] + np.maximum(cut, 0))
+        kept = [k for k in range(series.count) if before.lengths[k] > 1]
+        before = before.among(kept)
+        fitting = fit_origins(before, settings, draft.room)
+        truth = series.values[origins[None] + np.arange(horizon)[:, None], :targets]
+        yield Fold(draft.ground(before, settings), whole, fitting, origins, truth)
+
+
+def blocks_of(folds: list[Fold]) -> int:
+    """Windows that do not overlap, nearly: horizons that the origins of each series span."""
+    found = 0
+    for fold in folds:
+        owner = fold.after.series.owner[fold.origins - 1]
+        for k in np.unique(owner):
+            own = fold.origins[owner == k]
+            found += max(1, int(own[-1] - own[0] + 1) // len(fold.truth))
+    return found
+
+
+def unit_of(series: Series, targets: int) -> Array:
+    """(series, targets): what errors are divided by, so that they can be added up: the mean change
+    of each, of several targets their spread, as they are judged."""
+    values = series.values[:, :targets]
+    if targets == 1:
+        change = np.full_like(values, np.nan)
+        change[1:] = np.abs(np.diff(values, axis=0))
+        change[series.bounds[:-1]] = np.nan
+        each = [mean_of(change[a:b], 0) for a, b in pairwise(series.bounds)]
+    else:
+        pieces = [values[a:b] for a, b in pairwise(series.bounds)]
+        each = [np.sqrt(mean_of((own - mean_of(own, 0)) ** 2, 0)) for own in pieces]
+    unit = np.nan_to_num(np.stack(each))
+    return np.where(unit > 0, unit, 1.0)
+
+
+FEW_BLOCKS = 20  # of windows
+SHARPNESS = 2.0  # of the weights that errors alone give, times √blocks
+SHARPEST = 12.0
+PULL = 2.0  # to the weights that errors alone give
+
+
+def weights_of(errors: Array, scores: Array, blocks: int, targets: int) -> Array:
+    """errors (numbers, members); scores: the mean error of each; blocks: of windows that do not
+    overlap."""
+    if blocks <= FEW_BLOCKS:
+        return np.full(len(scores), 1 / len(scores))
+    return simplex_weights(errors, scores, blocks * targets)
+
+
+def simplex_weights(errors: Array, scores: Array, blocks: int) -> Array:
+    """w ≥ 0 with sum 1 of the least w·Q·w + τ·q̄·|w − p|², Q the mean products of errors (numbers,
+    members), p what the scores alone give, τ = 2/√blocks. Those below a twentieth are left out."""
+    scores = scores + 1e-9 * scores.max() + 1e-12
+    prior = (scores.min() / scores) ** min(SHARPNESS * blocks**0.5, SHARPEST)
+    prior /= prior.sum()
+    products = errors.T @ errors / max(len(errors), 1)
+    pull = PULL * products.diagonal().min() / max(blocks, 1) ** 0.5
+    weights = prior.copy()
+    rate = 0.5 / (np.linalg.norm(products, 2) + pull + 1e-300)
+    for _ in range(2000):
+        slope = products @ weights + pull * (weights - prior)
+        weights = _projected(weights - rate * slope)
+    weights[weights < 0.05] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
+def _projected(w: Array) -> Array:
+    """The nearest point of the simplex."""
+    order = np.sort(w)[::-1]
+    above = (np.cumsum(order) - 1) / np.arange(1, len(w) + 1)
+    shift = above[np.flatnonzero(order > above)[-1]]
+    return np.asarray(np.maximum(w - shift, 0.0))
+
 
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
 MOST_APART = 16  # targets that may have weights of their own: more take too long
@@ -331,7 +436,5 @@ def _mixed(
 
 
 def _transform(member: Member) -> str:
-    facts: Mapping[str, object] = member.facts()
-    form = facts.get("form")
-    found = form["transform"] if isinstance(form, dict) else facts.get("transform", "none")
-    return str(found)
+    found: str = getattr(getattr(member, "form", member), "transform", "none")
+    return found

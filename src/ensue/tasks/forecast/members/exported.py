@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.data.series import MISSING
+from ensue.tasks.codec import packed
 from ensue.tasks.exported import BATCH, Exported, Graph, Input, Step, reads_of
 from ensue.tasks.forecast.metrics import levels_asked
 from ensue.tasks.forecast.networks import WindowBatch
@@ -59,11 +60,12 @@ def _members(model: ForecastModel) -> list[dict[str, Any]]:
         return []
     found = []
     for share, own in zip(mixture.weights.tolist(), mixture.members, strict=True):
-        arrays = own.arrays()
+        member = packed(own)
+        arrays = dict(member.arrays)
         if "parameters" in arrays:
             every = arrays["parameters"]
             arrays["parameters"] = np.concatenate([every, np.median(every, 0, keepdims=True)])
-        facts = {**own.facts(), **{name: values.tolist() for name, values in arrays.items()}}
+        facts = {**member.facts, **{name: values.tolist() for name, values in arrays.items()}}
         facts.pop("ids", None)
         if share > 0:
             found.append({"kind": own.kind, "share": share, **facts})
@@ -79,7 +81,7 @@ def _needs_time(model: ForecastModel, members: Sequence[dict[str, Any]]) -> bool
 def _series_step(model: ForecastModel) -> Step:
     settings, learned, members = model.model, model.learned, _members(model)
     scale, mixture = learned.scale, learned.mixture
-    codes = zip(settings.static, learned.static.facts(), strict=True)
+    codes = zip(settings.static, packed(learned.static).facts.get("static", []), strict=True)
     return {
         "step": "series",
         "from": "question",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.errors import DataError
-from ensue.files.caps import NUMBERS
+from ensue.files.opening import NUMBERS
 from ensue.tasks.forecast.seasons import seasonally_filled
 from ensue.tasks.forecast.series import Series, Steps, carried_forward, ranges
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Protocol, Self, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
+from ensue.tasks.declarations import Equal, Kinds, Range, SavedAs, Shape
+from ensue.tasks.forecast.intervals import Levels
 from ensue.tasks.forecast.members.arima import ArimaMember
 from ensue.tasks.forecast.members.autoregression import AutoregressiveMember
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.ridge import RidgeMember
-from ensue.tasks.forecast.members.sizes import LEVEL, LONGEST_LOOK_BACK, MixtureSizes
+from ensue.tasks.forecast.members.sizes import LONGEST_LOOK_BACK, Level
 from ensue.tasks.forecast.members.smoothing import SmoothingMember
+from ensue.tasks.forecast.networks import ForecastNetwork, WindowBatch
+from ensue.tasks.forecast.part import Origins, Windows, in_batches
+from ensue.tasks.forecast.scale import ForecastScale
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Series, Steps, ranges
 from ensue.tasks.forecast.settings import ForecastSettings
+from ensue.training.processes import device_of_weights, moved
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from ensue.tasks.forecast.forecasts import ForecastModel
 
 MOST_WINDOWS = 40_000  # windows times targets that weights are solved from
 YOUNG = 3  # the first so-manieth part of a series of a panel is read only
@@ -40,16 +47,12 @@ class Member(Protocol):
 
     def forecasts(self, ground: Ground, origins: Steps, horizon: int) -> Array: ...
 
-    def arrays(self) -> dict[str, Array]: ...
-
-    def facts(self) -> dict[str, Any]: ...
-
 
 @dataclass(frozen=True)
 class RepeatedMember:
     """The last season again, or the last value."""
 
-    season: int
+    season: Annotated[int, Range(low=1, high="season")]
 
     kind = "repeated"
 
@@ -64,27 +67,16 @@ class RepeatedMember:
         starts = ground.series.starts[origins - 1]
         return repeated(ground.y[ground.at], origins, horizon, self.season, starts)
 
-    def arrays(self) -> dict[str, Array]:
-        return {}
 
-    def facts(self) -> dict[str, Any]:
-        return {"season": self.season}
-
-    @classmethod
-    def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-    ) -> RepeatedMember:
-        return checks.built(cls, {"season": checks.whole(1, sizes.season)})(facts, name)
-
-
-OfFacts = Callable[[Mapping[str, Any], Mapping[str, Array], MixtureSizes, str], Member]
-KINDS: dict[str, OfFacts] = {
-    "repeated": RepeatedMember.of_facts,
-    "ridge": RidgeMember.of_facts,
-    "smoothing": SmoothingMember.of_facts,
-    "autoregression": AutoregressiveMember.of_facts,
-    "arima": ArimaMember.of_facts,
-}
+Array = NDArray[np.float64]
+MEMBERS: tuple[type[Member], ...] = (
+    RepeatedMember,
+    RidgeMember,
+    SmoothingMember,
+    AutoregressiveMember,
+    ArimaMember,
+)
+KINDS = {member.kind: member for member in MEMBERS}
 
 
 @dataclass(frozen=True)
@@ -93,12 +85,12 @@ class Mixture:
     transform: of the levels that intervals and the network live in; share: how much of the
     network's correction counts."""
 
-    members: tuple[Member, ...]
-    weights: Array
-    season: int
-    room: int
-    transform: str = "none"
-    share: float = 0.0
+    members: Annotated[tuple[Annotated[Member, Kinds(KINDS)], ...], SavedAs("members", arrays="")]
+    weights: Annotated[Array, Shape("members"), Range(low=0, high=1)]
+    season: Annotated[int, Equal("baselines.season")]
+    room: Annotated[int, Range(low=1, high=lambda own: LONGEST_LOOK_BACK + own.season + 1)]
+    transform: Level = "none"
+    share: Annotated[float, Range(low=0, high=1)] = 0.0
     scores: Mapping[str, float] = field(default_factory=dict)
 
     def ground(self, series: Series, settings: ForecastSettings) -> Ground:
@@ -120,64 +112,6 @@ class Mixture:
                 total += weight * member.forecasts(ground, origins, horizon)
         return total
 
-    # ------------------------------------------------------------- as files
-    def facts(self) -> dict[str, Any]:
-        members = [{"kind": own.kind, **own.facts()} for own in self.members]
-        return {
-            "members": members,
-            "season": self.season,
-            "room": self.room,
-            "transform": self.transform,
-            "share": self.share,
-            "scores": dict(self.scores),
-        }
-
-    def arrays(self) -> dict[str, Array]:
-        found = {"weights": self.weights}
-        for k, own in enumerate(self.members):
-            found |= {f"{k}.{name}": array for name, array in own.arrays().items()}
-        return found
-
-    @classmethod
-    def of_facts(
-        cls,
-        facts: Any,
-        arrays: Mapping[str, Array],
-        settings: ForecastSettings,
-        season: int,
-    ) -> Mixture:
-        """The inverse of `facts` and `arrays`. season: of the forecast."""
-        plain = {
-            "members": checks.listed(checks.by_name(lambda value, name: value)),
-            "season": checks.whole(season, season),
-            "room": checks.whole(1, LONGEST_LOOK_BACK + season + 1),
-            "transform": LEVEL,
-            "share": checks.number(low=0, high=1),
-            "scores": checks.by_name(checks.number()),
-        }
-        kept = checks.record(plain)(facts, "mixture")
-        targets, known = len(settings.targets), len(settings.known)
-        beside = len(settings.covariates)
-        sizes = MixtureSizes(targets, beside, known, settings.horizon, kept["room"], season)
-        members = [
-            _member(own, arrays, sizes, f"mixture.{k}") for k, own in enumerate(kept["members"])
-        ]
-        weights = checks.array((len(members),), checks.DOUBLE, 0, 1)
-        own = {
-            "members": tuple(members),
-            "weights": weights(arrays.get("weights"), "mixture.weights"),
-        }
-        return cls(**kept | own)
-
-
-def _member(
-    facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-) -> Member:
-    begin = name.removeprefix("mixture.") + "."
-    held = {key.removeprefix(begin): own for key, own in arrays.items() if key.startswith(begin)}
-    plain = {key: value for key, value in facts.items() if key != "kind"}
-    return KINDS[checks.one_of(KINDS)(facts.get("kind"), f"{name}.kind")](plain, held, sizes, name)
-
 
 def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
     """Of the windows that weights are solved from: those whose steps ahead are all there, every
@@ -189,3 +123,139 @@ def fit_origins(series: Series, settings: ForecastSettings, room: int) -> Steps:
     first = series.bounds[:-1] + young
     origins = ranges(first, np.maximum(series.bounds[1:] - settings.horizon + 1, first))
     return origins[:: max(1, -(-len(origins) * len(settings.targets) // MOST_WINDOWS))]
+
+
+SHARES = (0.25, 0.5, 0.75, 1.0)  # of the correction that are tried
+SURE, QUITE_SURE = 1.0, 3.0  # standard errors of an improvement: where a share begins, and is whole
+AT_ONCE = 256  # windows
+KEPT_WINDOWS, KEPT_NUMBERS = 65_536, 50_000_000  # that members are asked once for, at most
+BLOCK = 64  # windows that they are asked for together
+
+
+class MixedWindows(Windows):
+    """Windows with room before each series, whose values are marked as missing, and with what the
+    solved members say of the steps ahead."""
+
+    def __init__(
+        self,
+        values: NDArray[np.float32],
+        settings: ForecastSettings,
+        series: Series,
+        ahead: int,
+        scale: ForecastScale,
+        mixture: Mixture,
+    ) -> None:
+        self.series, self.scale, self.mixture = series, scale, mixture
+        self.ground: Ground = mixture.ground(series, settings)
+        targets, room = len(settings.targets), settings.look_back
+        bounds = series.bounds + room * np.arange(series.count + 1)
+        self._at = ranges(bounds[:-1] + room, bounds[1:])
+        there = np.isfinite(values[:, :targets]).astype(np.float32)
+        end = values.shape[1] - ahead
+        wide = np.concatenate([values[:, :end], there, values[:, end:]], 1)
+        padded = np.full((int(bounds[-1]), wide.shape[1]), np.nan, np.float32)
+        padded[self._at] = wide
+        starts = np.repeat(bounds[:-1], np.diff(bounds))
+        super().__init__(padded, settings, starts, ahead)
+        self.values = values
+        blocks = -(-len(series) // BLOCK)
+        numbers = len(series) * settings.horizon * targets
+        keeps = len(series) <= KEPT_WINDOWS and numbers <= KEPT_NUMBERS
+        self._said: list[NDArray[np.float32] | None] | None = [None] * blocks if keeps else None
+
+    def batch(self, origins: Sequence[int] | Origins) -> WindowBatch:
+        some = np.asarray(origins, np.int64)
+        found = super().batch(self._place(some))
+        return found._replace(base=torch.from_numpy(self.base(some)))
+
+    def observed(self, origins: Sequence[int] | Origins) -> NDArray[np.int64]:
+        return super().observed(self._place(np.asarray(origins, np.int64)))
+
+    def _place(self, origins: Origins) -> Origins:
+        return np.asarray(self._at[origins - 1] + 1)
+
+    def base(self, origins: Origins) -> NDArray[np.float32]:
+        """What the members say, (horizon, windows, targets), as the network sees numbers. Where
+        windows come again, they are asked once, by blocks: the last digits of a window must not
+        depend on those that it was first asked with."""
+        if self._said is None:
+            return self._base(origins)
+        block, row = (origins - 1) // BLOCK, (origins - 1) % BLOCK
+        found = np.empty((self.settings.horizon, len(origins), self.scale.targets), np.float32)
+        for k in np.unique(block):
+            own = block == k
+            found[:, own] = self._block(self._said, int(k))[:, row[own]]
+        return found
+
+    def _block(self, said: list[NDArray[np.float32] | None], number: int) -> NDArray[np.float32]:
+        first = number * BLOCK + 1
+        own = said[number]
+        if own is None:
+            own = self._base(np.arange(first, min(first + BLOCK, len(self.series) + 1)))
+            said[number] = own
+        return own
+
+    def _base(self, origins: Origins) -> NDArray[np.float32]:
+        said = self.mixture.forecasts(self.ground, origins, self.settings.horizon)
+        mean, spread = self.scale.of_windows(self.series.owner[origins - 1])
+        z = (self.scale.to_level(said) - mean) / spread
+        return np.ascontiguousarray(z, np.float32)
+
+
+@torch.no_grad()
+def mixed_levels(
+    model: ForecastModel, windows: MixedWindows, scale: ForecastScale, origins: Origins, asked: int
+) -> Levels:
+    """Of all members together; the bounds are the point. asked: how many quantiles."""
+    share, found = windows.mixture.share, []
+    for some in in_batches(origins, AT_ONCE):
+        base, corrected = both(model, windows, some, needed=share > 0)
+        z = base + share * (corrected - base)
+        owner = windows.series.owner[some - 1]
+        found.append(scale.to_levels(z, np.zeros((0, len(some), scale.targets)), owner))
+    return Levels.of_point(np.concatenate(found, 1), asked)
+
+
+@torch.no_grad()
+def both(
+    model: ForecastModel, windows: MixedWindows, origins: Origins, needed: bool = True
+) -> tuple[Array, Array]:
+    """What the solved members say, and the mean of the networks, (horizon, windows, targets)."""
+    if not needed:
+        base = windows.base(origins).astype(np.float64)
+        return base, base
+    batch = windows.batch(origins)
+    networks = [cast(ForecastNetwork, network) for network in model.networks]
+    there = moved(batch, device_of_weights(networks[0]))
+    points = torch.stack([network.point(there) for network in networks]).mean(0)
+    return batch.base.double().numpy(), points.double().cpu().numpy()
+
+
+def fitted_share(
+    model: ForecastModel, windows: MixedWindows, origins: Origins, horizon: int
+) -> float:
+    """How much of the correction counts: that of the least absolute error on these windows, drawn
+    to 0 as far as the improvement over blocks of them is not sure."""
+    off: dict[float, list[Array]] = {share: [] for share in (0.0, *SHARES)}
+    truth = []
+    for some in in_batches(origins, AT_ONCE):
+        base, corrected = both(model, windows, some)
+        target = super(MixedWindows, windows).batch(windows._place(some)).target.double().numpy()
+        truth.append(np.isfinite(target).sum((0, 2)))
+        for share in off:
+            size = np.abs(base + share * (corrected - base) - target)
+            off[share].append(np.nansum(size, (0, 2)))
+    count = np.concatenate(truth)
+    sums = {share: np.concatenate(own) for share, own in off.items()}
+    best = min(sums, key=lambda share: float(sums[share].sum()))
+    if best == 0.0:
+        return 0.0
+    owner = windows.series.owner[origins - 1]
+    starts = windows.series.starts[origins - 1]
+    block = owner * (len(windows.series) + 1) + (origins - starts) // horizon
+    _, at = np.unique(block, return_inverse=True)
+    gain = np.bincount(at, sums[0.0] - sums[best]) / np.maximum(np.bincount(at, count), 1)
+    if len(gain) < 3:
+        return 0.0
+    sure = float(gain.mean() / (gain.std(ddof=1) / len(gain) ** 0.5 + 1e-12))
+    return best * float(np.clip((sure - SURE) / (QUITE_SURE - SURE), 0.0, 1.0))

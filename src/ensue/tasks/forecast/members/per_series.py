@@ -3,15 +3,12 @@ best of many parameters that are tried at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground
-from ensue.tasks.forecast.members.sizes import IDS, LEVEL, MOST_SMOOTHED, MixtureSizes
 from ensue.tasks.forecast.series import Id, Series, Steps, ranges
 
 Array = NDArray[np.float64]
@@ -20,24 +17,6 @@ Cost = Callable[[Array, Array], Array]  # of y and what is tried: (series, targe
 LONGEST = 1500  # last steps that parameters are fitted to
 MOST_AT_ONCE = 3_000_000  # numbers in memory
 LARGEST = 60.0  # logarithm of a forecast
-PARAMETERS = 4  # of each target of a series
-
-
-def of_each(
-    facts: Mapping[str, Any],
-    arrays: Mapping[str, Array],
-    sizes: MixtureSizes,
-    name: str,
-    own: Mapping[str, checks.Check[Any]],
-) -> dict[str, Any]:
-    """What a file says of a member with parameters for each series. own: facts of its kind."""
-    season = checks.whole(1, min(sizes.season, MOST_SMOOTHED))
-    found = checks.record({"transform": LEVEL, "season": season, "ids": IDS, **own})(facts, name)
-    shape = len(found["ids"]), sizes.targets, PARAMETERS
-    if not found["ids"]:
-        raise checks.Unfit(f"{name}.ids: expected a series or more, got none")
-    learned = {"floor": sizes.floor, "parameters": checks.array(shape, checks.DOUBLE)}
-    return found | checks.record(learned)(arrays, name)
 
 
 def outward(found: Array, transform: str) -> Array:

@@ -10,17 +10,18 @@ is in units of its input's variance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
+from ensue.tasks.declarations import OneOf, Range, Shape
 from ensue.tasks.forecast.members.ground import Ground, harmonics
-from ensue.tasks.forecast.members.sizes import LEVEL, PERIODS, MixtureSizes
+from ensue.tasks.forecast.members.sizes import BackSteps, Floor, Level, Periods
 from ensue.tasks.forecast.series import Steps
+from ensue.tasks.forecast.settings import ForecastSettings
 
 Array = NDArray[np.float64]
 
@@ -35,12 +36,12 @@ class RidgeForm(NamedTuple):
     same weights; scaled: windows are divided by their spread, where series of different size share
     weights; periods: of points on a circle."""
 
-    transform: str
-    anchor: str
+    transform: Level
+    anchor: Annotated[str, OneOf(("last", "mean", "season"))]
     shared: bool
     scaled: bool
-    season: int
-    periods: tuple[float, ...] = ()
+    season: BackSteps
+    periods: Periods = ()
 
     def needed(self, look_back: int) -> int:
         """Steps before an origin that are looked at."""
@@ -90,17 +91,34 @@ class Sums(NamedTuple):
         return int(self.groups[0].xx.shape[-1])
 
 
+def _groups(own: Any) -> int:
+    groups: int = own.form.groups(len(own.settings.targets))
+    return groups
+
+
+def _inputs(own: Any) -> int:
+    """Of a member in a file."""
+    look_back: int = own.look_back
+    settings: ForecastSettings = own.settings
+    beside = len(settings.covariates) + KNOWN_LAGS * len(settings.known)
+    return look_back + 2 * PAIRS * len(own.form.periods) + beside
+
+
 @dataclass(frozen=True)
 class RidgeMember:
     """weight (groups, horizon, inputs), bias (groups, horizon): groups are the targets, or one
     where all series share their weights."""
 
     form: RidgeForm
-    look_back: int
-    penalty: float
-    floor: Array
-    weight: Array = field(default_factory=lambda: EMPTY)
-    bias: Array = field(default_factory=lambda: EMPTY)
+    look_back: Annotated[int, Range(low=1, high=lambda own: own.room - own.form.needed(0))]
+    penalty: Annotated[float, Range(low=0)]
+    floor: Floor
+    weight: Annotated[Array, Shape(_groups, "settings.horizon", _inputs)] = field(
+        default_factory=lambda: EMPTY
+    )
+    bias: Annotated[Array, Shape(_groups, "settings.horizon")] = field(
+        default_factory=lambda: EMPTY
+    )
 
     kind = "ridge"
 
@@ -125,46 +143,6 @@ class RidgeMember:
     def outward(self, level: Array) -> Array:
         """In the units of the data."""
         return level if self.form.transform == "none" else np.exp(np.minimum(level, 60.0))
-
-    def arrays(self) -> dict[str, Array]:
-        return {"floor": self.floor, "weight": self.weight, "bias": self.bias}
-
-    def facts(self) -> dict[str, Any]:
-        form = self.form._asdict() | {"periods": list(self.form.periods)}
-        return {"form": form, "look_back": self.look_back, "penalty": self.penalty}
-
-    @classmethod
-    def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-    ) -> RidgeMember:
-        found = _facts(sizes)(facts, name)
-        form, look_back = found["form"], found["look_back"]
-        if max(form.needed(look_back), form.season) > sizes.room:
-            raise checks.Unfit(f"{name}: expected to look at most {sizes.room:,} steps back")
-        inputs = look_back + 2 * PAIRS * len(form.periods) + sizes.beside + KNOWN_LAGS * sizes.known
-        groups = form.groups(sizes.targets)
-        weights = {
-            "floor": sizes.floor,
-            "weight": checks.array((groups, sizes.horizon, inputs), checks.DOUBLE),
-            "bias": checks.array((groups, sizes.horizon), checks.DOUBLE),
-        }
-        return cls(**found, **checks.record(weights)(arrays, name))
-
-
-def _facts(sizes: MixtureSizes) -> checks.Check[dict[str, Any]]:
-    form = checks.built(
-        RidgeForm,
-        {
-            "transform": LEVEL,
-            "anchor": checks.one_of(("last", "mean", "season")),
-            "shared": checks.flag,
-            "scaled": checks.flag,
-            "season": checks.whole(1, sizes.room),
-            "periods": PERIODS,
-        },
-    )
-    back = checks.whole(1, sizes.room)
-    return checks.record({"form": form, "look_back": back, "penalty": checks.number(low=0)})
 
 
 # --- the design ------------------------------------------------------------------------------

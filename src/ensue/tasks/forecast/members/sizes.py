@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated
 
-from ensue.tasks import checks
-from ensue.tasks.checks import Array, Check
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.tasks.declarations import DISTINCT, Check, OneOf, Positive, Range, Shape, Unfit
+from ensue.tasks.forecast.series import Id
 
 LONGEST_LOOK_BACK = 512  # steps that a member looks back
 MOST_SMOOTHED = 400  # steps of a season; longer ones are left to the other members
-LEVEL = checks.one_of(("none", "log"))
-PERIODS = checks.listed(checks.number(above=0))
-IDS = checks.different(checks.listed(checks.text))
+PARAMETERS = 4  # of each target of a series
+
+Array = NDArray[np.float64]
+Level = Annotated[str, OneOf(("none", "log"))]
+Periods = tuple[Positive, ...]
+BackSteps = Annotated[int, Range(low=1, high="room")]  # that a member reads before a series
+# What smaller numbers are read as before a logarithm.
+Floor = Annotated[Array, Shape("settings.targets"), Range(above=0)]
+# Of members with parameters for each series by itself.
+SmoothedSeason = Annotated[int, Range(low=1, high=lambda own: min(own.season, MOST_SMOOTHED))]
+Parameters = Annotated[Array, Shape("ids", "settings.targets", PARAMETERS)]
 
 
-class MixtureSizes(NamedTuple):
-    """targets, beside, known: columns that are forecast, known until now, and known ahead; room:
-    steps before a series that members may read; season: the longest of a member."""
+def _some(ids: tuple[object, ...]) -> None:
+    if not ids:
+        raise Unfit("expected a series or more, got none")
 
-    targets: int
-    beside: int
-    known: int
-    horizon: int
-    room: int
-    season: int
 
-    @property
-    def floor(self) -> Check[Array]:
-        """Of what smaller numbers are read as before a logarithm."""
-        return checks.array((self.targets,), checks.DOUBLE, above=0)
+Ids = Annotated[tuple[Id, ...], DISTINCT, Check(_some)]

@@ -12,26 +12,22 @@ ahead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.tasks import checks
 from ensue.tasks.forecast.members.ground import Ground
 from ensue.tasks.forecast.members.per_series import (
     LONGEST,
     by_steps,
     least,
-    of_each,
     outward,
     parameters_of,
     side_by_side,
 )
-from ensue.tasks.forecast.members.sizes import MixtureSizes
+from ensue.tasks.forecast.members.sizes import Floor, Ids, Level, Parameters, SmoothedSeason
 from ensue.tasks.forecast.seasons import repeated
 from ensue.tasks.forecast.series import Series, Steps
 
@@ -53,13 +49,13 @@ class SmoothingMember:
     level; parameters (series, targets, 4): α, β,
     γ, φ; ids: of the series; floor: what smaller numbers are read as before a logarithm."""
 
-    transform: str
-    season: int
+    transform: Level
+    season: SmoothedSeason
     trend: bool
     multiplies: bool
-    floor: Array
-    parameters: Array
-    ids: tuple[tuple[str, ...], ...] = ()
+    floor: Floor
+    parameters: Parameters
+    ids: Ids = ()
 
     kind = "smoothing"
 
@@ -112,22 +108,6 @@ class SmoothingMember:
         level, trend, seasonal = (by_steps(series, own[..., 0]) for own in states)
         highest = np.maximum.accumulate(np.nan_to_num(y, nan=0.0), 0)
         return level, trend, seasonal, by_steps(series, highest)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"floor": self.floor, "parameters": self.parameters}
-
-    def facts(self) -> dict[str, Any]:
-        found = {"transform": self.transform, "season": self.season, "trend": self.trend}
-        found |= {"multiplies": self.multiplies}
-        return found | {"ids": [list(own) for own in self.ids]}
-
-    @classmethod
-    def of_facts(
-        cls, facts: Mapping[str, Any], arrays: Mapping[str, Array], sizes: MixtureSizes, name: str
-    ) -> SmoothingMember:
-        return cls(
-            **of_each(facts, arrays, sizes, name, {"trend": checks.flag, "multiplies": checks.flag})
-        )
 
 
 def _needed(season: int) -> int:

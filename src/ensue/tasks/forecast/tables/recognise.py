@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from ensue.data.options import require
+from ensue.data.read import Gathered
 from ensue.data.recognise.columns import Kind
 from ensue.data.series import number_of
 from ensue.data.time.axis import Axis, TimeColumn, arranged, is_missing, time_column
@@ -18,10 +20,70 @@ from ensue.data.time.dates import NUMBER, spellings_of
 from ensue.errors import DataError
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.seasons import season_of
-from ensue.tasks.forecast.tables.all_rows import Table, listed_names
 from ensue.tasks.forecast.tables.reading import PARTS, time_texts
 from ensue.tasks.options import TRAIN
 from ensue.tasks.sample import Guess, Sample
+
+
+def listed_names(listed: str) -> list[str]:
+    """a,b → the names a and b."""
+    return [name.strip() for name in listed.split(",") if name.strip()]
+
+
+@dataclass(frozen=True)
+class Table:
+    """All sound rows, by column."""
+
+    columns: dict[str, list[Any]]
+    sample: Sample
+
+    @classmethod
+    def of(cls, sample: Sample) -> Table:
+        data = sample.data.model_copy(
+            update={
+                "label": "",
+                "group": "",
+                "text": "",
+                "second": "",
+                "sequence": "",
+                "features": [],
+            }
+        )
+        how = replace(data.read_options(others=True), used=tuple(sample.columns))
+        if not sample.origin.files:  # an index of times is read where it is named
+            times = listed_names(sample.settings.get("model", {}).get("time", ""))
+            how = replace(how, columns=tuple(name for name in times if name not in sample.columns))
+        sources = {path: partial(sample.origin.read, path, how) for path in sample.data.train}
+        rows = list(Gathered(sources, skip_bad=True))
+        names = dict.fromkeys(name for row in rows for name in row.fields)
+        return cls({name: [row.fields.get(name) for row in rows] for name in names}, sample)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def texts(self, name: str) -> list[str]:
+        return time_texts(self.columns, [name])
+
+    def numbers(self, name: str) -> list[float] | None:
+        """Those that are there, if all that is there are numbers."""
+        found = []
+        for value in self.columns[name]:
+            if value is None or (isinstance(value, str) and is_missing(value)):
+                continue
+            number = float(value) if isinstance(value, bool) else number_of(value)
+            if number is None:
+                return None
+            found.append(number)
+        return found or None
+
+    def where(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    @property
+    def contents(self) -> list[tuple[str, ...]]:
+        """All of each row."""
+        return list(zip(*(map(str, own) for own in self.columns.values()), strict=True))
+
 
 CALLED_YEAR = re.compile(r"(.*[_\-. ])?years?", re.IGNORECASE)
 YEARS = (1000, 3000)
@@ -156,7 +218,7 @@ def recognised(sample: Sample) -> Guess | None:
     if options_given(sample):
         return series_guess(sample)
     data = sample.data
-    if data.text or data.second or data.sequence or data.separator or data.features:
+    if data.text_column or data.second or data.sequence or data.separator or data.features:
         return None
     if len(sample.columns) == 1 and not data.label:
         alone = sample.columns[0]
@@ -179,7 +241,7 @@ def recognised(sample: Sample) -> Guess | None:
 
 def problem_of(sample: Sample) -> DataError | None:
     """What keeps rows with dates and numbers from being a series; None where they are none."""
-    if sample.data.text or any(_is_text(sample, name) for name in sample.columns):
+    if sample.data.text_column or any(_is_text(sample, name) for name in sample.columns):
         return None
     kinds = {own.kind for own in sample.kinds.values()}
     if Kind.DATE not in kinds or Kind.NUMBER not in kinds:

@@ -1,7 +1,6 @@
 """Language models of n-grams: counted, smoothed, asked, written and read."""
 
-from ensue.tasks.language.ngram.arpa import write_arpa
-from ensue.tasks.language.ngram.arpa_read import read_arpa
+from ensue.tasks.language.ngram.arpa import read_arpa, write_arpa
 from ensue.tasks.language.ngram.arrays import arrays_of, model_of
 from ensue.tasks.language.ngram.counts import NgramCounts
 from ensue.tasks.language.ngram.model import NgramModel

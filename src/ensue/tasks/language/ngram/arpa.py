@@ -6,18 +6,26 @@ A word cannot hold white space in such a file, so the tokens of white space have
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.data.vocabulary import END, START
+from ensue.data.decode import lines
+from ensue.data.options import ReadOptions
+from ensue.data.rows import Broken
+from ensue.data.vocabulary import END, PAD, START
 from ensue.errors import DataError, OptionError
 from ensue.files.disk import replacing
+from ensue.tasks.language.ngram.counts import NgramIndex
 from ensue.tasks.language.ngram.model import NgramModel
 from ensue.tasks.language.ngram.smoothing import ADD_K
+from ensue.tasks.language.ngram.symbols import NgramSymbols
 
 NAMED = {" ": "<space>", "\t": "<tab>", "\n": "<newline>", "\r": "<return>"}
 NOTHING = -99.0  # log₁₀ of 0
@@ -94,3 +102,249 @@ def _entries(
 
 def _finite(logs: NDArray[np.float64]) -> list[float]:
     return np.where(np.isneginf(logs), NOTHING, logs).tolist()  # type: ignore[no-any-return]
+
+
+MOST_PROBLEMS = 20
+ANNOUNCED = re.compile(r"ngram[ \t]+([0-9]{1,3})[ \t]*=[ \t]*([0-9]{1,18})[ \t]*")
+TOKENS = {name: token for token, name in NAMED.items()}
+READ = "arpa"  # the smoothing of a model that was read
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class ArpaFile(NamedTuple):
+    """The model, and what its numbers are called."""
+
+    model: NgramModel
+    tokens: tuple[str, ...]
+
+
+def read_arpa(
+    path: Path | str, tokens: Sequence[str] | None = None, *, sentences: bool = True
+) -> ArpaFile:
+    """tokens: the numbering to use, of exactly the file's words ("<pad>" may be more, and "<s>"
+    less); None numbers them as the file lists them. Without `sentences`, rows have no ends."""
+    path = Path(path)
+    reading = _Reading(path)
+    sizes = reading.sizes()
+    names: dict[str, int] = {}  # as the file spells and numbers them
+    entries = reading.section(1, sizes, names)
+    listed = [TOKENS.get(name, name) for name in names]
+    tokens = tuple(listed if tokens is None else tokens)
+    symbols = _symbols(path, listed, tokens, sentences)
+    numbers = {START: symbols.start, **{NAMED.get(t, t): n for n, t in enumerate(tokens)}}
+    entries.words[:, 0] = np.array([numbers[name] for name in names])[entries.words[:, 0]]
+    _, log_p, back_off = reading.sorted(1, NgramIndex(symbols, ()), entries)
+    log_p[symbols.start] = -np.inf  # it is never predicted, whatever the file says
+    keys, logs, weights = list[Numbers](), [log_p], [back_off]
+    for order in range(2, len(sizes) + 1):
+        entries = reading.section(order, sizes, numbers)
+        own, log_p, back_off = reading.sorted(order, NgramIndex(symbols, tuple(keys)), entries)
+        keys.append(own)
+        logs.append(log_p)
+        weights.append(back_off)
+    reading.end(len(sizes))
+    index = NgramIndex(symbols, tuple(keys))
+    seen = logs[0] > -np.inf
+    return ArpaFile(NgramModel(index, tuple(logs), tuple(weights[:-1]), seen, READ), tokens)
+
+
+def _symbols(
+    path: Path, listed: Sequence[str], tokens: Sequence[str], sentences: bool
+) -> NgramSymbols:
+    """The roles of the tokens; those given must be those of the file."""
+    problems = [
+        *(f"{t!r} is a word of the file, not of the vocabulary" for t in {*listed} - {*tokens}),
+        *(f"{t!r} is a word of the vocabulary, not of the file" for t in {*tokens} - {*listed}),
+    ]
+    problems = sorted(p for p in problems if not p.startswith((f"{START!r}", f"{PAD!r}")))
+    if len(set(tokens)) < len(tokens):
+        problems.append("a word of the vocabulary stands there twice")
+    if sentences and END not in listed:
+        problems.append(f"no {END!r}, which ends every sentence: use sentences=False for a stream")
+    if problems:
+        shown = [*problems[:MOST_PROBLEMS], *(["…"] if len(problems) > MOST_PROBLEMS else [])]
+        raise DataError("\n  ".join([f"{path}: its words are not those expected", *shown]))
+    known = set(listed)
+    numbers = {token: number for number, token in enumerate(tokens)}
+    return NgramSymbols(
+        size=len(tokens),
+        start=numbers.get(START, len(tokens)),
+        end=numbers[END] if sentences else None,
+        unpredicted=tuple(n for t, n in numbers.items() if t not in known and t != START),
+    )
+
+
+class _Entries(NamedTuple):
+    """The n-grams of one section: where they stand, their words (n-grams, order), log₁₀ P and
+    back-off."""
+
+    lines: Numbers
+    words: Numbers
+    log_p: Floats
+    back_off: Floats
+
+
+class _Reading:
+    """A file half read. `line` is the one that was read last, `text` what it says."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.line, self.text = 0, ""
+        self.problems: list[str] = []
+        self.more_problems = 0
+        self._lines = self._not_empty()
+
+    def _not_empty(self) -> Iterator[tuple[int, str]]:
+        try:
+            for number, text, fault in lines(self.path, ReadOptions()):
+                if fault:
+                    self.fail(fault, number)
+                if text.strip(" \t"):
+                    yield number, text.strip(" \t")
+        except Broken as broken:
+            self.fail(broken.problem.reason, broken.problem.place.line)
+
+    def next(self, expected: str) -> str:
+        line, text = next(self._lines, (self.line, None))
+        if text is None:
+            self.fail(f"the file ends here, expected {expected} (cut off?)", line)
+        self.line, self.text = line, text
+        return text
+
+    def problem(self, reason: str, line: int) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(f"{self.path}:{line}: {reason}")
+        else:
+            self.more_problems += 1
+
+    def fail(self, reason: str, line: int) -> NoReturn:
+        self.problem(reason, line)
+        self.stop()
+        raise AssertionError("there is a problem")
+
+    def stop(self) -> None:
+        """Raises what was found, if anything."""
+        if self.problems:
+            count = len(self.problems) + self.more_problems
+            told = [f"{count} problem{'s' * (count > 1)} in {self.path}", *self.problems]
+            if self.more_problems:
+                told.append(f"and {self.more_problems} more")
+            raise DataError("\n  ".join(told))
+
+    # --- the parts of the file ---------------------------------------------------------------
+
+    def sizes(self) -> list[int]:
+        """How many n-grams of each order are announced; reads up to the first section."""
+        while self.next("\\data\\") != "\\data\\":
+            pass  # whatever stands before is no part of the model
+        sizes: list[int] = []
+        while not self.next("\\1-grams:").startswith("\\"):
+            found = ANNOUNCED.fullmatch(self.text)
+            if not found or int(found[1]) != len(sizes) + 1:
+                self.fail(f"expected ngram {len(sizes) + 1}=…, found {self.text!r}", self.line)
+            sizes.append(int(found[2]))
+        if not sizes:
+            self.fail(f"expected ngram 1=…, found {self.text!r}", self.line)
+        return sizes
+
+    def section(self, order: int, sizes: list[int], numbers: dict[str, int]) -> _Entries:
+        """One order's n-grams, from its title on; reads up to the next. numbers: of the words,
+        filled here in order 1."""
+        if self.text != f"\\{order}-grams:":
+            self.fail(f"expected \\{order}-grams:, found {self.text!r}", self.line)
+        title, highest = self.line, order == len(sizes)
+        expected = "\\end\\" if highest else f"\\{order + 1}-grams:"
+        places, words, log_p, back_off = list[int](), list[int](), list[float](), list[float]()
+        while not self.next(expected).startswith("\\"):
+            entry = self._entry(order, highest, numbers)
+            if entry:
+                places.append(self.line)
+                words += entry[0]
+                log_p.append(entry[1])
+                back_off.append(entry[2])
+        if not self.problems and len(places) != sizes[order - 1]:
+            reason = f"{sizes[order - 1]} {order}-grams are announced, {len(places)} follow"
+            self.problem(reason, title)
+        self.stop()
+        ids = np.array(words, np.int64).reshape(-1, order)
+        return _Entries(np.array(places, np.int64), ids, np.array(log_p), np.array(back_off))
+
+    def _entry(
+        self, order: int, highest: bool, numbers: dict[str, int]
+    ) -> tuple[list[int], float, float] | None:
+        """Words, log₁₀ P and back-off of the line; None, and a problem, where it is wrong."""
+        fields = self.text.replace("\t", " ").split(" ")
+        if "" in fields:
+            fields = [field for field in fields if field]
+        words = fields[1 : order + 1]
+        if not order + 1 <= len(fields) <= order + 2 - highest:
+            most = "" if highest else " and at most a back-off weight"
+            reason = f"expected a number, {order} words{most}, found {len(fields)} fields"
+            self.problem(reason, self.line)
+            return None
+        if order == 1:
+            numbers.setdefault(words[0], len(numbers))
+        try:
+            log_p = _logarithm(fields[0])
+            back_off = _logarithm(fields[-1]) if len(fields) > order + 1 else 0.0
+            if log_p > 0 and words != [START]:
+                raise ValueError(f"expected log₁₀ of a probability, at most 0, found {fields[0]}")
+            return _numbered(words, numbers), log_p, back_off
+        except ValueError as error:
+            self.problem(str(error), self.line)
+            return None
+
+    def sorted(
+        self, order: int, index: NgramIndex, own: _Entries
+    ) -> tuple[Numbers, Floats, Floats]:
+        """Keys, log₁₀ P and back-off of the entries as an index of the shorter ones numbers
+        them."""
+        contexts = np.zeros(len(own.words), np.int64)
+        for k in range(1, order):
+            contexts = index.find(k, contexts, own.words[:, k - 1])
+        for at in np.flatnonzero(contexts < 0):
+            reason = f"its first {order - 1} words are no {order - 1}-gram of the file"
+            self.problem(reason, int(own.lines[at]))
+        keys = contexts * index.symbols.width + own.words[:, -1]
+        by_key = np.argsort(keys, kind="stable")
+        keys, places = keys[by_key], own.lines[by_key]
+        for at in np.flatnonzero((keys[1:] == keys[:-1]) & (keys[1:] >= 0)):
+            self.problem(f"the {order}-gram of line {places[at]} again", int(places[at + 1]))
+        self.stop()
+        if order > 1:
+            return keys, own.log_p[by_key], own.back_off[by_key]
+        log_p, back_off = np.full(index.size(1), -np.inf), np.zeros(index.size(1))
+        log_p[keys], back_off[keys] = own.log_p[by_key], own.back_off[by_key]
+        return keys, log_p, back_off
+
+    def end(self, order: int) -> None:
+        if self.text != "\\end\\":
+            self.fail(f"expected \\end\\ after the {order}-grams, found {self.text!r}", self.line)
+        after = next(self._lines, None)
+        if after:
+            self.fail(f"expected nothing after \\end\\, found {after[1]!r}", after[0])
+
+
+def _numbered(words: list[str], numbers: dict[str, int]) -> list[int]:
+    """The numbers of an n-gram's words; ValueError says why they cannot be one."""
+    try:
+        found = [numbers[word] for word in words]
+    except KeyError as error:
+        raise ValueError(f"{error.args[0]!r} is not among the 1-grams") from None
+    if START in words[1:]:
+        raise ValueError(f"{START!r} stands after another word")
+    if END in words[:-1]:
+        raise ValueError(f"{END!r} stands before another word")
+    return found
+
+
+def _logarithm(text: str) -> float:
+    """A number, −∞ for −99 and below; ValueError for anything else that Python would take."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value < math.inf or "_" in text:
+        raise ValueError(f"expected a finite number, found {text!r}")
+    return -math.inf if value <= NOTHING else value

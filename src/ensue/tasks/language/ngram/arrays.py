@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.errors import DataError, OptionError
-from ensue.tasks.language.ngram.arpa_read import READ
-from ensue.tasks.language.ngram.index import NgramIndex
+from ensue.tasks.language.ngram.arpa import READ
+from ensue.tasks.language.ngram.counts import NgramIndex
 from ensue.tasks.language.ngram.model import NgramModel
 from ensue.tasks.language.ngram.smoothing import SMOOTHINGS
 from ensue.tasks.language.ngram.symbols import NgramSymbols

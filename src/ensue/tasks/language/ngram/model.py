@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ensue.data.ragged import Ragged
 from ensue.errors import DataError, ShapeError
-from ensue.tasks.language.ngram.counts import NgramCounts
-from ensue.tasks.language.ngram.index import NgramIndex, Numbers, picked
+from ensue.tasks.language.ngram.counts import NgramCounts, NgramIndex, Numbers, picked
 from ensue.tasks.language.ngram.smoothing import ADD_K, MODIFIED_KNESER_NEY, logarithms, smoother
 from ensue.tasks.language.ngram.symbols import NgramSymbols, bounded
 

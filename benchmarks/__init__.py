@@ -1,0 +1,1 @@
+"""Measurements beside other programs. They run from a clone of the repository."""

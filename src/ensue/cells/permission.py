@@ -1,0 +1,77 @@
+"""`CellPermission`: which Python files of cells may run.
+
+A reference that stands in a file is inert. Only a person's own words make a permission: `--cell`,
+`--set model.cell=…`, `--trust-cell`, or a cell named in Python. It covers a file by its path and
+its sha256, and the bytes that run are the bytes that were compared.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from ensue.errors import OptionError, RunError
+
+
+@dataclass(frozen=True)
+class CellPermission:
+    """files: the sha256 of each file that may run, by its absolute path; neighbours: whether these
+    files may import the modules next to them, as files that a person named by path may."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    neighbours: bool = False
+
+    @classmethod
+    def named(cls, files: Iterable[str]) -> CellPermission:
+        """For files that a person named, as they are now."""
+        return cls({_absolute(file): _digest(_read(file)) for file in files}, neighbours=True)
+
+    @classmethod
+    def trusted(cls, digests: Mapping[str, str]) -> CellPermission:
+        """For files that a folder names and a person trusts, each with the sha256 that the person
+        was shown: those alone, without neighbours."""
+        return cls({_absolute(file): digest for file, digest in digests.items()})
+
+    def __or__(self, other: CellPermission) -> CellPermission:
+        """What either allows; neighbours only where both do."""
+        return CellPermission({**self.files, **other.files}, self.neighbours and other.neighbours)
+
+    def source(self, file: str) -> bytes:
+        """The bytes of a file that may run; an error says that it may not."""
+        expected = self.files.get(_absolute(file))
+        if expected is None:
+            raise RunError(
+                f"cell: {file} is named by a saved file, which runs no code. Nothing was run. Read "
+                "that file first; to allow it, name the cell yourself: --set model.cell=FILE:NAME, "
+                "or --trust-cell for the run's own"
+            )
+        source = _read(file)
+        if _digest(source) != expected:
+            raise RunError(
+                f"cell: {file} has changed since it was allowed to run: expected sha256 "
+                f"{expected}, got {_digest(source)}. Nothing was run. Read the file, then repeat "
+                "the command"
+            )
+        return source
+
+
+NO_PERMISSION = CellPermission()
+
+
+def _absolute(file: str) -> str:
+    return os.path.abspath(file)
+
+
+def _digest(source: bytes) -> str:
+    return sha256(source).hexdigest()
+
+
+def _read(file: str) -> bytes:
+    path = Path(file)
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "there is no such file"
+        raise OptionError(f"{path}: {what}; expected a Python file with a cell in it")
+    return path.read_bytes()

@@ -1,4 +1,0 @@
-from ensue.cli import main
-
-if __name__ == "__main__":
-    main()

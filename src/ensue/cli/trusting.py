@@ -1,0 +1,47 @@
+"""`--trust-cell`: alone for every file of the run's own cells, or with the sha256 of those that may
+run."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ensue.tasks.kept_cells import Trust
+
+OPTION, EVERY = "--trust-cell", "every"
+TrustCell = Annotated[
+    str,
+    typer.Option(
+        OPTION,
+        metavar="[SHA256,…]",
+        help="Allow the run's own cells, Python files, to be executed: those with these sha256, or "
+        "every one.",
+    ),
+]
+
+
+def with_trusted(words: list[str]) -> list[str]:
+    """The words of a command line, where the option stands alone with `EVERY` as its value."""
+    completed = list[str]()
+    for k, word in enumerate(words):
+        if word == "--":
+            return [*completed, *words[k:]]
+        alone = word == OPTION and not (k + 1 < len(words) and _digests(words[k + 1]))
+        completed.append(f"{OPTION}={EVERY}" if alone else word)
+    return completed
+
+
+def _digests(word: str) -> bool:
+    """Whether a word is meant as digests, well spelt or not."""
+    return re.fullmatch("[0-9a-fA-F]{8,}(,.*)?", word) is not None
+
+
+def trusted(files: str) -> Trust:
+    """What a command may run for cells of one's own, by the value of the option."""
+    from ensue.cli.app import say
+    from ensue.tasks.kept_cells import Trust
+
+    return Trust(files == EVERY if files in ("", EVERY) else files, command=OPTION, announce=say)

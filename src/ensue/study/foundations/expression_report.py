@@ -1,0 +1,161 @@
+"""The graph of an expression as text, and as a picture: values in blue, derivatives in brown."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+from ensue.drawing.arrange import Box, arrange
+from ensue.drawing.layout import aligned
+from ensue.drawing.svg import (
+    BLUE,
+    GREY,
+    INK,
+    QUIET,
+    STATES,
+    VIOLET,
+    Colour,
+    Drawing,
+    text_width,
+)
+from ensue.drawing.theme import PAPER
+from ensue.study.foundations.expression import Expression, ExpressionNode, Value
+
+MOST_SECOND = 3  # variables whose second derivatives are printed
+MARGIN, TITLE = 36.0, 84.0
+HALF, LINE = 17.0, 14.0  # half the height of a node; of a line of numbers
+FORWARD, BACK = "#2563eb", "#b45309"
+
+# --- in the terminal ------------------------------------------------------------------------------
+
+
+def number(value: Value, digits: int = 6) -> str:
+    """
+    >>> number(-0.5), number([1.0, -2.0], 1)
+    ('−0.500000', '[1.0, −2.0]')
+    """
+    if isinstance(value, list):
+        return "[" + ", ".join(number(own, digits) for own in value) + "]"
+    return f"{value:z.{digits}f}".replace("-", "−")
+
+
+def as_text(found: Expression) -> str:
+    """A line for each node, then the derivatives."""
+    if found.has_shapes:
+        return "\n".join([found.text, "", *aligned(_shaped(found))])
+    lines = [found.text, "", "node  is                 value   ∂result/∂node"]
+    for own in found.nodes:
+        inside = ", ".join(f"#{number}" for number in own.inputs)
+        what = f"{own.label}({inside})" if own.inputs else own.label
+        slope = "" if own.is_constant else f"{number(own.derivative):>16}"
+        lines.append(f"#{own.number:<4} {what:<14}{number(own.value):>10}{slope}")
+    few = len(found.derivatives()) <= MOST_SECOND
+    pairs = found.second.items() if few else ()
+    second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
+    return "\n".join([*lines, *(["", *second] if second else [])])
+
+
+def _shaped(found: Expression) -> list[list[str]]:
+    """With the shape of each value, which its derivative has too; a matrix row by row."""
+    rows = [["node", "is", "shape", "value", "∂result/∂node"]]
+    for own in found.nodes:
+        inside = ", ".join(f"#{k}" for k in own.inputs)
+        what = f"{own.label}({inside})" if own.inputs else own.label
+        shape = "×".join(map(str, own.shape)) or "1"
+        slopes = [""] * len(_rows(own.value)) if own.is_constant else _rows(own.derivative)
+        heads = chain([[f"#{own.number}", what, shape]], repeat([""] * 3))
+        lines = zip(heads, _rows(own.value), slopes, strict=False)
+        rows += [[*head, value, slope] for head, value, slope in lines]
+    return rows
+
+
+def _rows(value: Value) -> list[str]:
+    """A number or a vector on one line, a matrix on a line for each row."""
+    if isinstance(value, list) and isinstance(value[0], list):
+        return [number(row, 4) for row in value]
+    return [number(value, 4)]
+
+
+# --- as a picture ---------------------------------------------------------------------------------
+
+
+def draw(found: Expression) -> str:
+    """The picture as SVG. Variables stand on the left, the result on the right."""
+    places = sorted(found.nodes, key=lambda own: (not own.is_variable, own.number))
+    index = {own.number: k for k, own in enumerate(places)}
+    edges = [(index[source], index[own.number]) for own in places for source in own.inputs]
+    boxes = [Box(_wide(own), _above(own), _above(own)) for own in places]
+    inputs = sum(own.is_variable for own in places)
+    last = index[found.nodes[-1].number]
+    placed = arrange(boxes, edges, inputs, () if last < inputs else (last,))
+    shift = (MARGIN + 10, TITLE + 10)
+    centres = [(x + shift[0], y + shift[1]) for x, y in placed.centres]
+    drawing = Drawing()
+    drawing.words((MARGIN, 32), found.text, 20, INK, "start", weight=600)
+    drawing.words((MARGIN, 58), "value", 13, FORWARD, "start", weight=600)
+    note = "derivative of the result by it"
+    drawing.words((MARGIN + 58, 58), note, 13, BACK, "start", weight=600)
+    for (source, to), way in zip(edges, placed.ways, strict=True):
+        begin = (centres[source][0] + _shape(places[source]) / 2, centres[source][1])
+        end = (centres[to][0] - _shape(places[to]) / 2 - 1, centres[to][1])
+        # level beside a wide value: it bends between the columns only
+        out = (placed.sides[source][1] + shift[0], begin[1])
+        into = (placed.sides[to][0] + shift[0], end[1])
+        passed = [(x + shift[0], y + shift[1]) for x, y in way]
+        drawing.curve([begin, out, *passed, into, end], QUIET)
+    for own, centre in zip(places, centres, strict=True):
+        _draw(drawing, own, centre, own is found.nodes[-1])
+    wide = max(placed.width + 2 * shift[0], text_width(found.text, 22) + 2 * MARGIN, 340.0)
+    return drawing.svg(wide, placed.height + shift[1] + MARGIN, found.text)
+
+
+def _shape(own: ExpressionNode) -> float:
+    return 34.0 if len(own.label) <= 2 else text_width(own.label, 14) + 20
+
+
+def _above(own: ExpressionNode) -> float:
+    """The room of a value above its node; that of its derivative below is the same."""
+    return HALF + 6 + LINE * len(_lines(own.value)) + (LINE if own.shape else 0)
+
+
+def _wide(own: ExpressionNode) -> float:
+    lines = [*_lines(own.value), *_lines(own.derivative)]
+    return max(_shape(own), *(text_width(line, 12) for line in lines))
+
+
+def _lines(value: Value) -> list[str]:
+    """A number or a vector on one line, a matrix on a line for each row."""
+    if isinstance(value, list) and isinstance(value[0], list):
+        return [_number(row) for row in value]
+    return [_number(value)]
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_number(own) for own in value) + "]"
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _shape_text(own: ExpressionNode) -> str:
+    return "×".join(map(str, own.shape))
+
+
+def _draw(drawing: Drawing, own: ExpressionNode, at: tuple[float, float], last: bool) -> None:
+    variable = own.is_variable
+    colour = STATES[0] if last else BLUE if variable else GREY if not own.inputs else VIOLET
+    if own.inputs and own.label in ("+", "×", "÷", "−", "^", "MatMul") and not last:
+        colour = Colour(QUIET, PAPER)
+    drawing.begin(f"{own.label} = {_number(own.value)}, derivative {_number(own.derivative)}")
+    drawing.rectangle(at, _shape(own), 2 * HALF, HALF if own.inputs else 6, colour)
+    if variable:
+        drawing.name(at, own.label, 18, INK)
+    else:
+        drawing.words(at, own.label.replace("-", "−"), 15, INK)
+    above = list(reversed(_lines(own.value)))
+    for k, line in enumerate(above):
+        drawing.words((at[0], at[1] - HALF - 11 - LINE * k), line, 12, FORWARD, weight=600)
+    if own.shape:
+        top = at[1] - HALF - 11 - LINE * len(above)
+        drawing.words((at[0], top), _shape_text(own), 11, QUIET)
+    for k, line in enumerate([] if own.is_constant else _lines(own.derivative)):
+        drawing.words((at[0], at[1] + HALF + 11 + LINE * k), line, 12, BACK, weight=600)
+    drawing.end()

@@ -1,1 +1,0 @@
-"""A class, or several labels, for a sequence."""

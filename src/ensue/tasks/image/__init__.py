@@ -1,1 +1,0 @@
-"""The class of a picture."""

@@ -1,1 +1,0 @@
-"""A number from a sequence, with its interval."""

@@ -1,0 +1,49 @@
+"""The roles of columns in Python, fit(frame, text="review"), as settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from ensue.data.settings import DataSettings
+from ensue.errors import OptionError, unknown
+from ensue.settings import Table
+
+if TYPE_CHECKING:
+    from ensue.tasks.task import Task
+
+Tables = dict[str, dict[str, Any]]  # settings by table and key
+SHOWN = 40  # characters of what was given
+
+
+def told_roles(
+    task: Task[Any, Any, Any], columns: Mapping[str, Any], known: Collection[str] = ()
+) -> Tables:
+    """The settings that roles stand for: text="review" is data.text, target="a,b" the two
+    model.targets of a forecaster. known: the columns that there are."""
+    found: Tables = {}
+    for role, given in columns.items():
+        if role not in task.columns:
+            raise unknown("role of a column", role, task.columns)
+        table, _, key = task.columns[role].partition(".")
+        if key in found.get(table, {}):
+            same = [own for own in columns if task.columns[own] == f"{table}.{key}"]
+            raise OptionError(f"{'= and '.join(same)}=: they name the same column; give one")
+        kind: type[Table] = DataSettings if table == "data" else task.settings
+        many = kind.model_fields[key].annotation
+        several = get_origin(many) is list
+        if isinstance(given, list | tuple):
+            several |= any(get_origin(own) is list for own in get_args(many))
+        found.setdefault(table, {})[key] = _named(role, given, known, several)
+    return found
+
+
+def _named(role: str, given: Any, known: Collection[str], several: bool) -> Any:
+    """The name of a column, or the list of several: "a,b"."""
+    if several and isinstance(given, list | tuple) and all(isinstance(n, str) for n in given):
+        return list(given)
+    if not isinstance(given, str) or not given:
+        raise OptionError(f"{role}=: expected the name of a column, got {repr(given)[:SHOWN]}")
+    if not several:
+        return given
+    return [given] if given in known else [name.strip() for name in given.split(",")]

@@ -1,0 +1,154 @@
+"""What the answer to a row rests on, whatever is read and whatever is predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.errors import OptionError
+from ensue.tasks.columns.cells import row_of_line
+from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
+from ensue.tasks.explaining.measures import MEASURES, Measure, Wanted
+from ensue.tasks.explaining.methods import Sides
+from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
+from ensue.tasks.options import Option
+from ensue.tasks.rows.inputs import Scale
+from ensue.tasks.rows.part import Part
+from ensue.tasks.supervised.network import StepReader, SupervisedNetwork
+from ensue.tasks.targets.classes import LabelTarget
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.task import NOTHING, Asked
+
+if TYPE_CHECKING:
+    from ensue.tasks.supervised.task import AnyModel, Supervised
+
+
+class StepExplainer(RowExplainer):
+    """A row of steps: words, letters or vectors; of a pair those of both sides."""
+
+    def __init__(self, model: AnyModel, part: Part, label: str | None) -> None:
+        super().__init__(model, part)
+        self.learned, target = model.learned, model.learned.target
+        self._measure: Measure = MEASURES[target.kind](target)
+        self.measure = self._measure.name
+        if isinstance(target, NumberTarget):
+            self.linear_measure = self._measure.name
+        elif isinstance(target, LabelTarget) and (target.several or target.width == 2):
+            self.linear_measure = "log-odds"
+        self._wanted: list[Wanted] = self._measure.wanted(self._outputs(part), label)
+
+    @property
+    def wanted(self) -> Sequence[Wanted]:
+        return self._wanted
+
+    @property
+    def scale(self) -> Scale | None:
+        scale: Scale | None = self.learned.input.inputs.scale
+        return scale
+
+    def _outputs(self, part: Part) -> list[Tensor]:
+        from ensue.tasks.supervised.task import combined_outputs
+
+        return combined_outputs(part, self.model)
+
+    def whole(self, part: Part) -> NDArray[np.float64]:
+        return self._measure.whole(self._outputs(part), self.wanted)
+
+    def _batch(self, part: Part, rows: int = 1) -> Any:
+        """The only row, so many times, its real numbers in float64."""
+        return self.learned.input.repeated(part, self.model, rows)
+
+    def embedded(self, network: nn.Module, part: Part) -> Sides:
+        assert isinstance(network, SupervisedNetwork)
+        assert isinstance(network.reader, StepReader)
+        return network.reader.embedded(self._batch(part))
+
+    def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
+        assert isinstance(network, SupervisedNetwork)
+        assert isinstance(network.reader, StepReader)
+        batch = self._batch(self.part, sides[0].shape[1])
+        z = network.scores_of(network.reader.read_steps(sides, batch), batch)
+        if self.learned.mixture is None:  # the network answers alone: tempered, as it answers
+            z = z / self.learned.temperature
+        return self._measure.of_network(z, self.wanted)
+
+    def answerers(self) -> str:
+        if self.learned.mixture is not None:
+            return f"network and linear model, {self.learned.mixture}"
+        return self.learned.input.answerers(self.model.networks)  # type: ignore[no-any-return]
+
+    def linear(self) -> tuple[LinearAttribution, ...]:
+        mixed, target = self.learned.mixed_linear, self.learned.target
+        if mixed is not None:
+            return mixed.attributions(self.part, self.wanted, target)
+        return self.learned.input.side_attributions(  # type: ignore[no-any-return]
+            self.part, self.wanted, self.learned, self.model.networks
+        )
+
+
+class ExplainUnits:
+    """What each unit of a row counts for: how much the measure falls when the unit says nothing."""
+
+    def __init__(self, option: Option) -> None:
+        self.option = option
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
+        """asked: label."""
+        from ensue.tasks.supervised.task import combined_outputs
+
+        model.must_be_fitted()
+        row = row_of_line(given) if isinstance(given, str) and given.lstrip()[:1] == "{" else given
+        learned, part = model.learned, model.task.asked([row], model)
+        measure: Measure = MEASURES[learned.target.kind](learned.target)
+        outputs = combined_outputs(part, model)
+        wanted = measure.wanted(outputs, asked.get("label"))
+        units = learned.input.occlusions(part, model)
+        assert units is not None
+        whole = measure.whole(outputs, wanted)[0]
+        without = measure.whole(combined_outputs(units.part, model), wanted)
+        answers = tuple(
+            Attribution(one.name, None, one.probability, float(output), tuple(scores.tolist()))
+            for one, output, scores in zip(wanted, whole, (whole - without).T, strict=True)
+        )
+        beside = (
+            "" if learned.mixture is None else f" (network and linear model, {learned.mixture})"
+        )
+        return Attributions(
+            units.names,
+            (len(units.names),),
+            "occlusion",
+            units.how,
+            measure.name,
+            f"the whole answer{beside}",
+            answers,
+        )
+
+
+class ExplainSteps(ExplainRows):
+    """Explains a row by its steps."""
+
+    def __init__(self, task: Supervised[Any]) -> None:
+        self._task = task
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Attributions:
+        """Several inputs are taken apart in their units, one input in its steps."""
+        model.must_be_fitted()
+        if not model.learned.input.by_unit:
+            return super().explain(model, given, asked)
+        for word, usual in (("method", "occlusion"), ("baseline", "")):
+            if asked.get(word, usual) != usual:
+                raise OptionError(
+                    f"--{word}: several inputs are explained by occlusion alone; expected "
+                    f"{usual or 'none'}, got {asked[word]}"
+                )
+        return ExplainUnits(self.option).explain(model, given, asked)
+
+    def explainer(self, model: AnyModel, part: Part, asked: Asked) -> RowExplainer:
+        return StepExplainer(model, part, asked.get("label"))
+
+    def question(self, given: Any, asked: Asked) -> Any:
+        return self._task.input.question(given, asked)

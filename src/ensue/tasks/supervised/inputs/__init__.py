@@ -1,0 +1,1 @@
+"""What is read: each input in a file of its own."""

@@ -1,0 +1,484 @@
+"""The columns of a row: numbers, categories and dates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from ensue.data.frames.origin import Origin
+from ensue.data.ragged import Ragged
+from ensue.data.rows import Place, Row
+from ensue.data.settings import DataSettings
+from ensue.data.tokenise import Tokeniser
+from ensue.data.values import Unfit
+from ensue.errors import DataError, OptionError
+from ensue.layers.activations import ACTIVATIONS
+from ensue.layers.feedforward import STARTS, HiddenLayers
+from ensue.settings import OFF, Expected, Rate, Size, Table, Width
+from ensue.tasks.baselines.regression import Regression
+from ensue.tasks.codec import unpacked
+from ensue.tasks.columns.beside import Category
+from ensue.tasks.columns.cells import (
+    BETWEEN,
+    Grid,
+    ShownRow,
+    cells_of,
+    row_of_line,
+    rows_of,
+    texts_of,
+)
+from ensue.tasks.columns.cells import Rows as TableRows
+from ensue.tasks.columns.exported import (
+    CATEGORIES,
+    NUMBERS,
+    column_inputs,
+    features_read,
+    row_step,
+)
+from ensue.tasks.columns.features import EXAMPLE as FEATURE_EXAMPLE
+from ensue.tasks.columns.features import FEATURES, TableFeatures, features_of
+from ensue.tasks.columns.learned import TableColumns, almost_numbers
+from ensue.tasks.declarations import Given, SavedAs
+from ensue.tasks.evaluation.report import preview
+from ensue.tasks.explaining.methods import NEVER_SEEN
+from ensue.tasks.exported import Rounding
+from ensue.tasks.rows.collect import IN_MEMORY, Content, Example
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.task import Rows
+from ensue.tasks.saved import Saved
+from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.learned import (
+    FittedLinear,
+    InputQuestion,
+    LearnedInput,
+    Linear,
+    LinearQuestion,
+    Named,
+    Occlusions,
+    Share,
+    saved_regression,
+)
+from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.target import Target
+from ensue.tasks.task import Asked
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.supervised.task import Supervised
+
+AT_ONCE = 4096  # rows that the networks answer together
+LINEAR_CATEGORIES = 50  # of a column, that the linear model reads
+RIDGE = 1e-3  # of the linear model
+CELLS = Tokenisers(Tokeniser("spaces"))  # cells are tokens already: nothing is cut
+Pair = Annotated[tuple[int, int], Field(strict=False)]  # TOML has lists
+
+
+class ColumnsReaderSettings(Table):
+    """What a row is read as, and the layers that read it."""
+
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
+    instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "hidden"}
+
+    numeric: list[str] = Field(
+        [], description="Columns of numbers, where their values do not tell."
+    )
+    categorical: list[str] = Field(
+        [], description="Columns of categories, though they look like numbers."
+    )
+    leave_out: list[str] = Field([], description="Columns that are not read.")
+    features: Annotated[list[str], Expected(f"a list of features, {FEATURE_EXAMPLE}")] = Field(
+        [],
+        description="Features of columns, which are then read by them alone: "
+        f"{', '.join(FEATURES)}.",
+    )
+    missing: Literal["error", "indicator"] = Field(
+        "error",
+        description="Empty cells: an error, or the column's mean beside a column that marks them.",
+    )
+    categories: Literal["embedding", "one-hot"] = Field(
+        "embedding", description="How a category is read."
+    )
+    embedding_size: Annotated[Width | None, OFF] = Field(
+        None, description="Size of a category's vector; off: by the number of categories."
+    )
+    min_count: Size = Field(
+        2, description="Categories that are rarer in the training part are read as unknown."
+    )
+    hidden: list[Width] = Field(
+        [64, 64], description="Units of each hidden layer; [] is a linear model."
+    )
+    activations: Annotated[
+        list[str], Expected(f"a list of {', '.join(ACTIVATIONS)}, or of groups, tanh*3 + relu")
+    ] = Field(["relu"], description="Activation of all hidden layers, or one for each.")
+    skips: Annotated[list[Pair], Expected("a list of pairs, [[0, 2]]")] = Field(
+        [], description="Layers, from and to, that are joined beside their order; 0 is the input."
+    )
+    init: Annotated[str, Expected(", ".join(STARTS))] = Field(
+        "standard", description="Initial weights."
+    )
+    dropout_layers: Rate = Field(0.0, description="Dropout of the hidden layers.")
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        twice = sorted({*self.numeric} & {*self.categorical})
+        if twice:
+            raise ValueError(f"categorical: expected columns that numeric has not, got {twice}")
+        try:
+            features = features_of(self.features)
+        except OptionError as error:
+            raise ValueError(f"features: {error}") from None
+        read = {name for feature in features for name in feature.columns}
+        for key in ("numeric", "categorical", "leave_out"):
+            if twice := sorted(read & {*getattr(self, key)}):
+                raise ValueError(f"{key}: expected columns that no feature reads, got {twice}")
+        try:
+            with torch.device("meta"):  # nothing is drawn, and nothing takes memory
+                self.layers(1)
+        except OptionError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def layers(self, inputs: int) -> HiddenLayers:
+        """With fresh weights."""
+        return HiddenLayers(
+            [inputs, *self.hidden, 1],
+            self.activations,
+            skips=self.skips,
+            init=self.init,
+            dropout=self.dropout_layers,
+        )
+
+
+class ColumnsSettings(ColumnsReaderSettings, ShareSettings):
+    """What a row is read as, and the layers that read it."""
+
+    batch_rows: Annotated[Size | None, OFF] = Field(
+        64, description="Rows of a batch; off takes all of them at once."
+    )
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+class TableContent(Content):
+    """The cells of a row, and its target."""
+
+    all_columns = True
+
+    def __init__(self, left_out: Collection[str] = ()) -> None:
+        """left_out: columns beside the target and the group that are no inputs."""
+        self._left_out = left_out
+
+    def value(self, row: Row, data: DataSettings) -> list[str]:
+        try:
+            return cells_of(row.fields, "", {data.label, data.group, *self._left_out})
+        except DataError as error:
+            raise Unfit(str(error).removeprefix(": ")) from None
+
+
+def labelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
+    """Rows in memory with the target among their columns."""
+    for number, row in enumerate(rows_of(rows), 1):
+        place = Place(IN_MEMORY, number)
+        if target not in row:
+            raise DataError(
+                f"{place}: expected a column {target!r}, the target, "
+                f"got {', '.join(row) or 'no column'}"
+            )
+        label = row[target]
+        if label is None or label == "" or (isinstance(label, float) and label != label):
+            raise DataError(f"{place}: expected a value of {target!r}, got {label!r}")
+        yield Example(cells_of(row, str(place), (target,)), label, place)
+
+
+def unlabelled_rows(rows: TableRows, target: str) -> Iterator[Example]:
+    """Rows in memory whose target, if they have one, is left out."""
+    for number, row in enumerate(rows_of(rows), 1):
+        place = Place(IN_MEMORY, number)
+        yield Example(cells_of(row, str(place), (target,)), None, place)
+
+
+# --- learned -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedColumns(LearnedInput):
+    """columns: their scales and categories; target_column: the name of the target's column, where
+    `fit` was told."""
+
+    columns: TableColumns
+    target_column: str = ""
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        return CELLS
+
+    def encode(self, part: Part, model: Model[Any, Any, Any]) -> FixedWidth:
+        return FixedWidth(self.columns.encode(Grid.of(part), model.model))
+
+    def reader(self, model: Model[Any, Any, Any]) -> ColumnsReader:
+        counts = [len(column.categories) for column in self.columns.categories]
+        features = self.columns.features.layer()
+        return ColumnsReader(self.columns.width, counts, model.model, features)
+
+    def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
+        texts = part.numbers.token_names
+
+        def shown(row: int) -> tuple[str, str]:
+            return part.names[row], preview(texts_of(texts[k] for k in part.inputs.row(row)))
+
+        return shown
+
+    def features(self, part: Part, model: Model[Any, Any, Any]) -> Tensor:
+        return dense_rows(self.columns, part, model.model)
+
+    def linear(
+        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+    ) -> FittedLinear:
+        x, y = self.features(train, model), torch.from_numpy(target.encode(train))
+        regression = Regression(x.shape[1], target.linear_width, target.regression).double()
+        regression.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
+        return FittedLinear(ColumnsLinear(self.columns, model.model, regression))
+
+    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+        features = self.columns.features
+
+        def batch(named: Named) -> dict[str, Tensor]:
+            inputs = dict(named)
+            if features.layer() is not None:
+                inputs["features"] = features_read(features, inputs)
+            return inputs
+
+        steps = (row_step(self.columns, model.model.missing != "error"),)
+        return InputQuestion(column_inputs(self.columns), steps, batch)
+
+    def remarks(self, train: Part, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+        arrays = self.columns.encode(Grid.of(train), model.model)
+        number = None
+        if isinstance(target, NumberTarget):
+            number = target.encode(train)[:, 0].astype(np.float64)
+        lines = almost_numbers(Grid.of(train), self.columns, model.model)
+        return lines + self.columns.remarks(arrays, number)
+
+    def occlusions(self, part: Part, model: Model[Any, Any, Any]) -> Occlusions:
+        """Each cell replaced by one that says nothing: the mean of its numbers, an unknown
+        category, or, of a column that features read, an empty cell."""
+        tokens = part.numbers.tokens
+        cells = [part.numbers.token_names[k] for k in part.inputs.row(0)]
+        nothing = {column.name: repr(column.mean) for column in self.columns.numbers}
+        nothing |= {column.name: NEVER_SEEN for column in self.columns.categories}
+        if model.model.missing != "error":
+            made = (name for feature in self.columns.features.readings for name in [feature.column])
+            nothing |= {name: "" for name in made if name not in nothing}
+        names, rows = list[str](), list[list[int]]()
+        for k, cell in enumerate(cells):
+            name = cell.partition(BETWEEN)[0]
+            if name in nothing:
+                other = [tokens[text] for text in cells]
+                other[k] = tokens[f"{name}{BETWEEN}{nothing[name]}"]
+                names.append(" ".join(texts_of([cell])))
+                rows.append(other)
+        again = part.take(np.zeros(len(rows), np.int64))
+        how = "each cell replaced by the mean of its column, or by an unknown category"
+        return Occlusions(
+            tuple(names), how, replace(again, inputs=Ragged.of(rows, np.int32), labels=None)
+        )
+
+    def fact(self) -> str:
+        columns = self.columns
+        line = f"{len(columns.numbers)} columns of numbers, {len(columns.categories)} of categories"
+        features = columns.features.texts
+        return f"{line}; {len(features)} made: {', '.join(features)}" if features else line
+
+    def reader_facts(self, reader: ColumnsReader) -> list[str]:
+        months = {} if reader.features is None else reader.features.learned_months()
+        return [f"{text}: α = {alpha:.2f}" for text, alpha in months.items()]
+
+
+@dataclass(frozen=True)
+class ColumnsLinear(Linear):
+    """Regression on all columns: scaled numbers, and the most frequent categories as zeros and
+    ones."""
+
+    columns: Annotated[TableColumns, Given("input.columns")]
+    settings: Annotated[ColumnsReaderSettings, Given("settings")]
+    regression: Annotated[
+        Regression,
+        SavedAs("linear"),
+        saved_regression(lambda own: own.columns.dense_width(LINEAR_CATEGORIES)),
+    ]
+
+    @property
+    def name(self) -> str:
+        return "linear model"
+
+    @torch.no_grad()
+    def scores(self, part: Part) -> Tensor:
+        return self.regression.scores(dense_rows(self.columns, part, self.settings))
+
+    def rounded(self, rounding: Rounding) -> ColumnsLinear:
+        regression = deepcopy(self.regression)
+        values = rounding(regression.weight.detach().float().numpy())
+        regression.weight.data = torch.from_numpy(values).to(regression.weight.dtype)
+        return ColumnsLinear(self.columns, self.settings, regression)
+
+    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+        return LinearQuestion((), (), ColumnsScores(self.columns, self.regression))
+
+
+class ColumnsScores(nn.Module):
+    """The inputs of an exported graph → z of a linear model of columns."""
+
+    def __init__(self, columns: TableColumns, regression: Regression) -> None:
+        super().__init__()
+        self.columns, self.regression = columns, regression
+        self.features = columns.features.layer()  # an α that is learned, as it begins
+
+    def forward(self, named: Named) -> Tensor:
+        numbers, categories = named[NUMBERS], named[CATEGORIES]
+        parts = [numbers]
+        if self.features is not None:
+            parts.append(self.features(features_read(self.columns.features, dict(named))))
+        for k, column in enumerate(self.columns.categories):
+            kinds = torch.arange(1, min(len(column.categories), LINEAR_CATEGORIES) + 1)
+            parts.append((categories[:, k, None] == kinds).to(numbers.dtype))
+        return self.regression.scores(torch.cat(parts, 1))
+
+
+def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
+    """(rows, n): numbers, each column's most frequent categories as zeros and ones, features."""
+    arrays = columns.encode(Grid.of(part), settings)
+    return torch.from_numpy(columns.dense(arrays, LINEAR_CATEGORIES))
+
+
+class ColumnsReader(Reader):
+    """numbers (rows, n), categories (rows, c) and what features read (rows, f), where there are
+    features → hidden layers (rows, width)."""
+
+    def __init__(
+        self,
+        numbers: int,
+        counts: Sequence[int],
+        settings: ColumnsReaderSettings,
+        features: TableFeatures | None = None,
+    ) -> None:
+        super().__init__()
+        self.features, self.init = features, settings.init
+        one_hot, size = settings.categories == "one-hot", settings.embedding_size
+        columns = [Category(count, size, one_hot=one_hot) for count in counts]
+        inputs = numbers + sum(column.width for column in columns)
+        inputs += 0 if features is None else features.width
+        self.columns = nn.ModuleList(columns)
+        self.layers = settings.layers(inputs)
+        self.width = self.layers.width
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        ids = inputs["categories"]
+        parts = [column(ids[:, k]) for k, column in enumerate(self.columns)]
+        numbers = inputs["numbers"].to(self._dtype())
+        if self.features is not None:
+            parts.append(self.features(inputs["features"].to(self._dtype())))
+        vectors: Tensor = self.layers(torch.cat([numbers, *parts], -1))
+        return vectors
+
+    def _dtype(self) -> torch.dtype:
+        """Of its weights; without any, that of the numbers is torch's default."""
+        parameter = next(self.parameters(), None)
+        return torch.get_default_dtype() if parameter is None else parameter.dtype
+
+    def begin(self, output: nn.Linear) -> None:
+        begin_dense(output, self.init)
+
+
+# --- the input -----------------------------------------------------------------------------------
+
+
+class Columns(Input):
+    """All columns of a row but the target and the group."""
+
+    name = "columns"
+    content = TableContent()
+    exact = True
+
+    def given(
+        self,
+        task: Supervised[Any],
+        rows: Any,
+        model: Model[Any, Any, Any],
+        columns: Mapping[str, str],
+        before: Part | None,
+    ) -> Part:
+        """rows: by column name, or columns by name."""
+        known = model.learned.input.target_column if model.fitted else ""
+        target = columns.get("target") or columns.get("label") or known
+        if not target:
+            raise OptionError('target: expected the column to predict, target="price", got none')
+        examples = list(labelled_rows(rows, target))
+        part: Part = task.collected(lambda: examples, model, before)
+        return part
+
+    def asked(
+        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
+    ) -> Part:
+        """inputs: rows by column name, or columns by name."""
+        rows = inputs if isinstance(inputs, Mapping) else list(inputs)
+        examples = list(unlabelled_rows(rows, model.learned.input.target_column))
+        part: Part = task.collected(lambda: examples, model)
+        return part
+
+    def asked_lines(
+        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
+    ) -> Part:
+        """Each line is a row as JSON."""
+        return self.asked(task, [row_of_line(line) for line in lines], model, {})
+
+    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
+        """Without the column of the answers, which files that are asked about may have."""
+        return TableContent((data.label, data.group, model.learned.input.target_column))
+
+    def tokenisers(
+        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any]
+    ) -> Tokenisers:
+        return CELLS
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
+
+    def shown_input(self, example: Example) -> ShownRow:
+        return ShownRow.of(example.value)
+
+    def shown_line(self, line: str) -> ShownRow:
+        return ShownRow(row_of_line(line))
+
+    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedColumns:
+        columns = TableColumns.learn(Grid.of(train), model.model)
+        return LearnedColumns(columns, str(model.roles.get("label", "")))
+
+    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedColumns:
+        return unpacked(LearnedColumns, saved)
+
+    def unpack_linear(
+        self, saved: Saved, learned: LearnedColumns, target: Target, model: Model[Any, Any, Any]
+    ) -> ColumnsLinear:
+        return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.model)
+
+    def share(self, settings: ColumnsSettings, target: Target) -> Share:
+        return settings.linear_share or None
+
+    def budget(self, settings: ColumnsSettings) -> Budget:
+        return Budget(settings.batch_rows or 0)
+
+    def answer_budget(self, settings: ColumnsSettings) -> int:
+        return AT_ONCE
+
+    def describe(self, settings: ColumnsSettings) -> str:
+        units = " → ".join(map(str, settings.hidden))
+        return f"{units} units, {', '.join(settings.activations)}" if units else "linear"

@@ -1,0 +1,471 @@
+"""Several inputs together: texts, columns, a picture and a tree of one row become one vector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ensue.data.frames.origin import Origin
+from ensue.data.rows import Place, Row, Tell
+from ensue.data.settings import DataSettings
+from ensue.data.values import Unfit
+from ensue.errors import ConfigError, DataError, OptionError
+from ensue.settings import Table, known_keys, together, unknown_key
+from ensue.tasks.blocks.layer_settings import cell_references
+from ensue.tasks.codec import unpacked
+from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
+from ensue.tasks.columns.recognise import table_recipe
+from ensue.tasks.rows.collect import (
+    IN_MEMORY,
+    Collector,
+    Content,
+    Example,
+)
+from ensue.tasks.rows.part import Numbers
+from ensue.tasks.rows.reading import Reading, asked_rows
+from ensue.tasks.rows.recipe import text_recipe
+from ensue.tasks.rows.task import AT_ONCE, Rows
+from ensue.tasks.rows.task import together as some_together
+from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Searched, Space
+from ensue.tasks.search.usual import RANGES, TRAINING
+from ensue.tasks.supervised.input import Input
+from ensue.tasks.supervised.inputs.joined_kinds import KINDS, SPACES, Kind
+from ensue.tasks.supervised.inputs.joined_learned import (
+    InputView,
+    JoinedLinear,
+    JoinedPart,
+    LearnedJoined,
+    saved_of,
+)
+from ensue.tasks.supervised.inputs.text import MIXED
+from ensue.tasks.supervised.learned import Linear, Share
+from ensue.tasks.supervised.network import Budget
+from ensue.tasks.targets.target import Target
+from ensue.tasks.task import Asked, Questions, Recipe
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.supervised.task import Supervised
+
+BESIDE = "columns"  # the name of the input that reads columns
+
+
+# --- which they are ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JoinedInput:
+    """One of several inputs. name: of its table; kind: a row of KINDS."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+
+    @property
+    def reads(self) -> Kind:
+        return KINDS[self.kind]
+
+
+def joined_inputs(data: DataSettings) -> tuple[JoinedInput, ...]:
+    """The inputs of data, in their order: texts, columns, picture, tree; () of one alone."""
+    if not data.joins:
+        return ()
+    found: list[tuple[str, tuple[str, ...]]] = [("text", (column,)) for column in data.texts]
+    found += [("columns", tuple(data.columns))] * bool(data.columns)
+    found += [("picture", (data.image,))] * bool(data.image)
+    found += [("tree", (data.tree,))] * bool(data.tree)
+    names: list[str] = []
+    for kind, columns in found:
+        names.append(_free_name(BESIDE if kind == "columns" else columns[0], names))
+    return tuple(JoinedInput(name, *own) for name, own in zip(names, found, strict=True))
+
+
+def _free_name(column: str, taken: Sequence[str]) -> str:
+    """The name of a column as a key of TOML, another one than those before."""
+    plain = re.sub(r"\W+", "_", column).strip("_") or "input"
+    others = (f"{plain}_{number}" for number in range(2, len(taken) + 3))
+    return next(name for name in (plain, *others) if name not in taken)
+
+
+def joined_data(roles: Mapping[str, Any]) -> DataSettings:
+    """The columns of rows that are in no file. roles: keys of [data]."""
+    return DataSettings.of({"train": [IN_MEMORY], **roles}, "data")
+
+
+def input_tables(
+    inputs: Sequence[JoinedInput], given: Mapping[str, Any], shared: Mapping[str, Any]
+) -> dict[str, Table]:
+    """The settings of each input, every problem in one message. given: its table, as far as it
+    has one; shared: keys of [text] and [model] that were given, for the texts."""
+    names = [own.name for own in inputs]
+    wrong = [
+        f"inputs.{name}: {unknown_key(name, names, 'input')}{known_keys(names)}"
+        for name in given
+        if name not in names
+    ]
+    found: dict[str, Table] = {}
+    for own in inputs:
+        table, kind = given.get(own.name, {}), own.reads
+        table = table.table() if isinstance(table, Table) else table
+        if not isinstance(table, Mapping):
+            wrong.append(f"inputs.{own.name}: expected a table, [inputs.{own.name}], got {table!r}")
+            continue
+        fields = kind.table.model_fields
+        usual = {key: shared[key] for key in kind.shared if key in shared and key in fields}
+        usual = {**kind.defaults, **usual}
+        try:
+            found[own.name] = kind.table.of(
+                {**usual, "kind": own.kind, **table}, f"inputs.{own.name}"
+            )
+        except ConfigError as error:
+            wrong.append(str(error))
+            continue
+        wrong += [
+            f"inputs.{own.name}.{key}: expected the name of a built-in cell, got {cell}: cells of "
+            "your own are read by one input alone"
+            for key, cell in cell_references(found[own.name]).items()
+        ]
+    if wrong:
+        raise ConfigError(together(wrong))
+    return found
+
+
+class JoinsInputs:
+    """Texts, columns, a picture and a tree, read together."""
+
+    def input_of(self, roles: Mapping[str, Any]) -> Joined | None:
+        several = roles.get("image") or roles.get("tree") or isinstance(roles.get("text"), list)
+        return Joined(joined_inputs(joined_data(roles))) if several else None
+
+    def tables(
+        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> Mapping[str, Table]:
+        for key in ("second", "sequence"):
+            if value := getattr(data, key):
+                raise ConfigError(
+                    f"data.{key}: expected none with several inputs, got {value!r}: pairs and "
+                    "tables of time steps are read alone"
+                )
+        return input_tables(joined_inputs(data), given, shared)
+
+    def space(self, model: Model[Any, Any, Any]) -> Space:
+        """How each input is read, and how all are trained."""
+        found: dict[str, Searched] = {}
+        for name, table in model.inputs.items():
+            fields = type(table).model_fields
+            begin = f"inputs.{name}."
+            for key, row in RANGES.items():
+                if key in fields and getattr(table, key) is not None:
+                    when = {
+                        own.replace("model.", begin): value
+                        for own, value in row.when.items()
+                        if own.removeprefix("model.") in fields
+                    }
+                    found[f"{begin}{key}"] = Searched(row.range, when)
+        return {**found, **TRAINING}
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+class JoinedContent(Content):
+    """The inputs of a row by their names. in_files: whether rows come from files, beside which
+    pictures lie; look: whether pictures are read."""
+
+    def __init__(
+        self, inputs: Sequence[JoinedInput], in_files: bool = True, look: bool = True
+    ) -> None:
+        self._inputs, self._in_files, self._look = inputs, in_files, look
+
+    def example(self, row: Row, data: DataSettings) -> Example:
+        value: dict[str, Any] = {}
+        for own in self._inputs:
+            try:
+                value[own.name] = own.reads.value(row, own.columns)
+            except Unfit as unfit:
+                raise Unfit(f"{', '.join(own.columns)}: {unfit}") from None
+        label = None
+        if data.label:
+            try:
+                label = self.label(row, data, value)
+            except Unfit as unfit:
+                raise Unfit(f"{data.label}: {unfit}") from None
+        return Example(value, label, row.place)
+
+    def hashed(self, example: Example) -> str:
+        return "\n".join(own.reads.as_text(example.value[own.name]) for own in self._inputs)
+
+    def looked_up(self, example: Example, data: DataSettings) -> Example:
+        if not self._look:
+            return example
+        value = dict(example.value)
+        for own in self._inputs:
+            try:
+                value[own.name] = own.reads.looked_up(
+                    value[own.name], example.place, own.columns, self._in_files
+                )
+            except Unfit as unfit:
+                raise Unfit(f"{', '.join(own.columns)}: {unfit}") from None
+        return example._replace(value=value)
+
+
+def examples_in_memory(
+    inputs: Sequence[JoinedInput], rows: Any, roles: Mapping[str, Any]
+) -> list[Example]:
+    """Rows by column name, or columns by name."""
+    content, data, found = JoinedContent(inputs, in_files=False), joined_data(roles), []
+    for number, row in enumerate(rows_of(rows), 1):
+        place = Place(IN_MEMORY, number)
+        try:
+            found.append(content.looked_up(content.example(Row(place, dict(row)), data), data))
+        except Unfit as unfit:
+            raise DataError(f"{place}: {unfit}") from None
+    return found
+
+
+class JoinedFiles:
+    """The parts of a run's files, or of a data frame."""
+
+    def __init__(
+        self,
+        joined: Joined,
+        data: DataSettings,
+        model: Model[Any, Any, Any],
+        on_bad_row: Tell | None,
+        origin: Origin,
+    ) -> None:
+        self._joined, self._data, self._model = joined, data, model
+        self._tell, self._origin = on_bad_row, origin
+        self.rejected = 0
+
+    def part(self, name: str, like: JoinedPart | None = None) -> JoinedPart:
+        """Pictures are read once, in the last pass over the rows."""
+        reading, texts = self._reading(True, self._tell), self._reading(False, None)
+        found = self._joined.collected_of(
+            lambda: reading.rows(name), lambda: texts.rows(name), self._model, like
+        )
+        self.rejected = reading.rejected
+        return found
+
+    def _reading(self, look: bool, tell: Tell | None) -> Reading:
+        content = JoinedContent(self._joined.inputs, self._origin.files, look)
+        return Reading(self._data, content, tell, self._origin)
+
+
+# --- the input -----------------------------------------------------------------------------------
+
+
+class Joined(Input):
+    """Several inputs of one row, side by side."""
+
+    name = "joined"
+
+    def __init__(self, inputs: Sequence[JoinedInput]) -> None:
+        self.inputs = tuple(inputs)
+
+    def views(self, model: Model[Any, Any, Any]) -> dict[str, InputView]:
+        """The model as each input sees it."""
+        settings: Any = model.model
+        most = self.answer_budget(settings)
+        found = {}
+        for own in self.inputs:
+            table, kind = model.inputs[own.name], own.reads
+            unit = 1 if kind.at_once is None else max(1, most // kind.at_once)
+            column = "" if own.kind == "columns" else own.columns[0]
+            network = kind.settings(table, settings.linear)
+            found[own.name] = InputView(
+                model, own.name, own.kind, column, network, kind.text(table), unit
+            )
+        return found
+
+    # ------------------------------------------------------------- rows
+    def files(
+        self,
+        task: Supervised[Any],
+        data: DataSettings,
+        model: Model[Any, Any, Any],
+        on_bad_row: Tell | None,
+        origin: Origin,
+    ) -> JoinedFiles:
+        return JoinedFiles(self, data, model, on_bad_row, origin)
+
+    def given(
+        self,
+        task: Supervised[Any],
+        rows: Any,
+        model: Model[Any, Any, Any],
+        columns: Mapping[str, Any],
+        before: Any,
+    ) -> JoinedPart:
+        """rows: by column name."""
+        label = columns.get("label") or model.roles.get("label", "")
+        if not label:
+            raise OptionError('label: expected the column to predict, label="sold", got none')
+        examples = examples_in_memory(self.inputs, rows, {**model.roles, "label": label})
+        return self.collected(task, lambda: examples, model, before)
+
+    def asked(
+        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
+    ) -> JoinedPart:
+        """inputs: rows by column name."""
+        roles = {**model.roles, "label": "", "separator": ""}
+        examples = examples_in_memory(self.inputs, inputs, roles)
+        return self.collected(task, lambda: examples, model, None)
+
+    def asked_lines(
+        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
+    ) -> JoinedPart:
+        """Each line is a row as JSON."""
+        return self.asked(task, [row_of_line(line) for line in lines], model, {})
+
+    def asked_files(
+        self,
+        task: Supervised[Any],
+        paths: Sequence[str],
+        data: DataSettings,
+        model: Model[Any, Any, Any],
+        on_bad_row: Tell | None,
+        origin: Origin,
+    ) -> Iterator[Questions[Any]]:
+        content = JoinedContent(self.inputs, origin.files)
+        rows = asked_rows(content, data, list(paths), on_bad_row, origin)
+        for some in some_together(rows, AT_ONCE):
+            yield task.questions_about(some, model)
+
+    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
+        return JoinedContent(self.inputs)
+
+    def collected(
+        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any], like: Any
+    ) -> JoinedPart:
+        return self.collected_of(rows, rows, model, like)
+
+    def collected_of(
+        self, rows: Rows, texts: Rows, model: Model[Any, Any, Any], like: JoinedPart | None
+    ) -> JoinedPart:
+        """A part of each input, from one pass over the rows. texts: the same without pictures."""
+        numbers = Numbers() if like is None else like.numbers
+        views, collectors = self.views(model), dict[str, Any]()
+        for own in self.inputs:
+            before = None if like is None else like.parts[own.name]
+            each = Numbers(labels=numbers.labels) if before is None else before.numbers
+
+            def values(name: str = own.name) -> Iterator[Any]:
+                return (row.value[name] for row in texts())
+
+            collectors[own.name] = own.reads.collector(values, each, views[own.name], before)
+        labels = Collector(numbers, SPACES)
+        for example in rows():
+            for name, collector in collectors.items():
+                collector.add(Example(example.value[name], None, example.place))
+            labels.add(Example([], example.label, example.place))
+        found = labels.done()
+        known = {"labels": found.labels, "unlabelled": found.unlabelled}
+        parts = {name: replace(own.done(), **known) for name, own in collectors.items()}
+        return JoinedPart(parts, found.labels, found.names, numbers, found.unlabelled)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
+
+    def shown_input(self, example: Example) -> ShownRow:
+        return ShownRow(
+            {
+                column: value
+                for own in self.inputs
+                for column, value in own.reads.shown(example.value[own.name], own.columns).items()
+            }
+        )
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: JoinedPart, model: Model[Any, Any, Any]) -> LearnedJoined:
+        if getattr(model.model, "ngrams", 0):
+            raise OptionError(
+                f"model.ngrams: expected 0 with several inputs, got {model.model.ngrams}; "
+                "model.linear = mixed reads n-grams of every text"
+            )
+        views = self.views(model)
+        learned = {
+            own.name: own.reads.input.learn(train.parts[own.name], views[own.name])  # type: ignore[arg-type]
+            for own in self.inputs
+        }
+        return LearnedJoined(learned, self.views)
+
+    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedJoined:
+        views = self.views(model)
+        learned = {
+            own.name: own.reads.input.unpack(saved_of(saved, own.name), views[own.name])  # type: ignore[arg-type]
+            for own in self.inputs
+        }
+        return LearnedJoined(learned, self.views)
+
+    def unpack_linear(
+        self, saved: Saved, learned: LearnedJoined, target: Target, model: Model[Any, Any, Any]
+    ) -> Linear | None:
+        views, found = self.views(model), dict[str, Linear]()
+        for own in self.inputs:
+            linear = own.reads.input.unpack_linear(
+                saved_of(saved, own.name),
+                learned.inputs[own.name],
+                target,
+                views[own.name],  # type: ignore[arg-type]
+            )
+            if linear is not None:
+                found[own.name] = linear
+        return unpacked(JoinedLinear, saved, views=found, target=target) if found else None
+
+    def share(self, settings: Any, target: Target) -> Share:
+        return "fitted" if settings.linear == MIXED else None
+
+    def budget(self, settings: Any) -> Budget:
+        return Budget(settings.batch_tokens, settings.batch_rows)
+
+    # ------------------------------------------------------------- looked at
+    def describe(self, settings: Any) -> str:
+        listed = ", ".join(f"{own.name} ({own.kind})" for own in self.inputs)
+        return f"one vector of {listed}"
+
+
+# --- defaults ------------------------------------------------------------------------------------
+
+EPOCHS, PATIENCE = 30, 5  # where no text tells
+
+
+def joined_recipe(train: JoinedPart, model: Model[Any, Any, Any], kind: str, mixed: bool) -> Recipe:
+    """kind: of the target; mixed: a linear model answers with the network."""
+    tables: dict[str, dict[str, Any]] = {"train": {}, "inputs": {}}
+    why = list[str]()
+    joined = JoinsInputs().input_of(model.roles)
+    assert joined is not None
+    for name, view in joined.views(model).items():
+        table, told = model.inputs[name], model.told_inputs.get(name, frozenset())
+        recipe = _own_recipe(train.parts[name], view, kind, told)
+        keys = {**recipe.tables.get("text", {}), **recipe.tables.get("model", {})}
+        fields = type(table).model_fields
+        new = {key: value for key, value in keys.items() if key in fields and key not in told}
+        if new:
+            tables["inputs"][name] = type(table).of({**table.table(), **new}, f"inputs.{name}")
+        if "epochs" in recipe.tables.get("train", {}):
+            most = recipe.tables["train"]["epochs"]
+            tables["train"]["epochs"] = min(most, tables["train"].get("epochs", most))
+            tables["train"]["patience"] = recipe.tables["train"]["patience"]
+        if recipe.why:
+            own = recipe.why.replace("text.level", "level").replace("model.", f"inputs.{name}.")
+            why.append(f"{name}: {own}")
+    if not tables["train"]:
+        tables["train"] = {"epochs": EPOCHS, "patience": PATIENCE}
+    if mixed:
+        tables["model"] = {"linear": "mixed"}
+    return Recipe(tables, "; ".join(why))
+
+
+def _own_recipe(part: Any, view: InputView, kind: str, told: frozenset[str]) -> Recipe:
+    """That of one input alone."""
+    model: Any = view
+    if view.kind == "text":
+        return text_recipe(part, model, mixed=False)
+    if view.kind == "columns":
+        return table_recipe(Grid.of(part), kind, view.model, told)
+    return Recipe()

@@ -1,0 +1,318 @@
+"""What each of several inputs is: its settings, how it is read from its columns and collected."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ensue.data.pictures.images import checked, picture_of
+from ensue.data.rows import Place, Row
+from ensue.data.tokenise import Tokeniser
+from ensue.data.trees.tree import read_tree
+from ensue.data.values import Unfit
+from ensue.errors import DataError
+from ensue.settings import OFF, Size, Table
+from ensue.tasks.columns.cells import BETWEEN, cells_of
+from ensue.tasks.pictures.part import PictureCollector
+from ensue.tasks.rows.collect import (
+    Collector,
+    Example,
+    sequence,
+    shown,
+    written,
+)
+from ensue.tasks.rows.part import Numbers, Tokenisers
+from ensue.tasks.rows.task import AUTO, level_of, tokeniser_of
+from ensue.tasks.settings import LinearSettings, SequenceSettings, TextSettings
+from ensue.tasks.supervised.input import Input
+from ensue.tasks.supervised.inputs.columns import AT_ONCE as ROWS_AT_ONCE
+from ensue.tasks.supervised.inputs.columns import CELLS, Columns, ColumnsReaderSettings
+from ensue.tasks.supervised.inputs.joined_learned import (
+    InputView,
+)
+from ensue.tasks.supervised.inputs.picture import AT_ONCE as PICTURES_AT_ONCE
+from ensue.tasks.supervised.inputs.picture import Picture, PictureReaderSettings
+from ensue.tasks.supervised.inputs.text import PooledSettings, Text
+from ensue.tasks.supervised.inputs.tree import Tree
+from ensue.tasks.supervised.inputs.tree_network import TreeReaderSettings
+from ensue.tasks.trees.content import tokens_of, tree_of
+
+if TYPE_CHECKING:
+    pass
+
+TEXT_KEYS = tuple(TextSettings.model_fields)
+SPACES = Tokenisers(Tokeniser("spaces"))  # of trees: brackets are tokens already
+
+
+# --- settings ------------------------------------------------------------------------------------
+
+
+class TextTable(PooledSettings, SequenceSettings, TextSettings):
+    """How one text of several inputs becomes tokens, and the network that reads them."""
+
+    kind: Literal["text"] = Field("text", description="Kind of the input.")
+
+
+class TextViewSettings(TextTable, LinearSettings):
+    """The same with the linear model of all inputs."""
+
+
+class ColumnsTable(ColumnsReaderSettings):
+    """What the columns of several inputs are read as, and the layers that read them."""
+
+    kind: Literal["columns"] = Field("columns", description="Kind of the input.")
+
+
+class PictureTable(PictureReaderSettings):
+    """The convolutions that read the picture of several inputs, the layers on top of them."""
+
+    kind: Literal["picture"] = Field("picture", description="Kind of the input.")
+
+
+class TreeTable(TreeReaderSettings):
+    """The words of a tree of several inputs, and the cell that goes up it."""
+
+    kind: Literal["tree"] = Field("tree", description="Kind of the input.")
+    lower: bool = Field(False, description="Read capital letters as small ones.")
+    min_count: Size = Field(
+        1, description="Words that are rarer in the training part are read as unknown."
+    )
+    max_words: Annotated[Size | None, OFF] = Field(
+        None, description="Size of the vocabulary, by frequency; off has no limit."
+    )
+
+
+# --- kinds ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """A picture by the name of its file, or as an array; pixels: None while it is not read."""
+
+    name: str
+    pixels: NDArray[np.uint8] | None = None
+
+
+class Kind(ABC):
+    """What one of several inputs is, and how it is read from its columns.
+
+    at_once: rows of it that the networks answer together, None where its steps count; shared: keys
+    of [text] and [model] that it takes over where its own table does not say."""
+
+    table: ClassVar[type[Table]]
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    input: Input
+    at_once: ClassVar[int | None] = None
+    shared: ClassVar[Sequence[str]] = ()
+
+    @abstractmethod
+    def value(self, row: Row, columns: Sequence[str]) -> Any:
+        """What is learned from; `Unfit` where the row has none."""
+
+    @abstractmethod
+    def as_text(self, value: Any) -> str:
+        """What decides the part of a row."""
+
+    @abstractmethod
+    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+        """By column, as it stands beside an answer."""
+
+    @abstractmethod
+    def collector(
+        self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
+    ) -> Any:
+        """Takes the examples of this input one by one. values: of all rows, to learn tokenisers
+        from; like: the part of this input that the rows share tokenisers and shape with."""
+
+    def looked_up(self, value: Any, place: Place, columns: Sequence[str], in_files: bool) -> Any:
+        """With what the value stands for. in_files: whether the row comes from a file."""
+        return value
+
+    def settings(self, table: Any, linear: str) -> Table:
+        """Those that the input reads as [model]."""
+        found: Table = table
+        return found
+
+    def text(self, table: Any) -> TextSettings:
+        return TextSettings.of({}, "text")
+
+
+def _field(row: Row, columns: Sequence[str]) -> Any:
+    if columns[0] not in row.fields:
+        raise Unfit("expected a column of this name, got none")
+    return row.fields[columns[0]]
+
+
+class TextKind(Kind):
+    """A text, tokens, or vectors."""
+
+    table = TextTable
+    defaults: ClassVar[Mapping[str, Any]] = {"max_length": 20_000, "level": AUTO}
+    shared = tuple(TextTable.model_fields)
+    input = Text()
+
+    def value(self, row: Row, columns: Sequence[str]) -> Any:
+        return sequence(_field(row, columns))
+
+    def as_text(self, value: Any) -> str:
+        return written(value)
+
+    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+        return {columns[0]: value}
+
+    def collector(
+        self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
+    ) -> Collector:
+        if view.fitted:
+            return Collector(numbers, view.learned.tokenisers)
+        if like is not None:
+            return Collector(numbers, like.tokenisers)
+        text = view.text
+        if text.level == AUTO:
+            text = text.model_copy(update={"level": level_of(values()).name})
+        return Collector(numbers, Tokenisers(tokeniser_of(text, values())))
+
+    def settings(self, table: Any, linear: str) -> Table:
+        return TextViewSettings.of({**table.table(), "linear": linear}, "inputs")
+
+    def text(self, table: Any) -> TextSettings:
+        return TextSettings.of({key: getattr(table, key) for key in TEXT_KEYS}, "text")
+
+
+class ColumnsKind(Kind):
+    """Numbers and categories."""
+
+    table = ColumnsTable
+    shared = ("numeric", "categorical")
+    input = Columns()
+    at_once = ROWS_AT_ONCE
+
+    def value(self, row: Row, columns: Sequence[str]) -> list[str]:
+        if missing := [name for name in columns if name not in row.fields]:
+            raise Unfit(f"expected a column {missing[0]!r}, got none")
+        try:
+            return cells_of({name: row.fields[name] for name in columns}, "")
+        except DataError as error:
+            raise Unfit(str(error).removeprefix(": ")) from None
+
+    def as_text(self, value: Any) -> str:
+        return "\n".join(value)
+
+    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+        return {cell.partition(BETWEEN)[0]: cell.partition(BETWEEN)[2] for cell in value}
+
+    def collector(
+        self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
+    ) -> Collector:
+        return Collector(numbers, CELLS)
+
+
+class PictureKind(Kind):
+    """A picture, by the name of its file."""
+
+    table = PictureTable
+    input = Picture()
+    at_once = PICTURES_AT_ONCE
+
+    def value(self, row: Row, columns: Sequence[str]) -> PictureFile:
+        given = _field(row, columns)
+        if isinstance(given, np.ndarray):
+            return PictureFile("", checked(given, columns[0]))
+        if not isinstance(given, str | Path) or not str(given).strip():
+            raise Unfit(f"expected the name of a picture's file, got {shown(given)}")
+        return PictureFile(str(given).strip())
+
+    def as_text(self, value: PictureFile) -> str:
+        return value.name if value.pixels is None else value.pixels.tobytes().hex()
+
+    def shown(self, value: PictureFile, columns: Sequence[str]) -> Mapping[str, Any]:
+        return {columns[0]: value.name or value.pixels}
+
+    def looked_up(
+        self, value: PictureFile, place: Place, columns: Sequence[str], in_files: bool
+    ) -> PictureFile:
+        if value.pixels is not None:
+            return value
+        path = picture_path(value.name, place) if in_files else Path(value.name)
+        try:
+            return PictureFile(str(path), picture_of(path))
+        except (DataError, Unfit) as error:
+            told = str(error)
+            raise Unfit(told if str(path) in told else f"{path}: {told}") from None
+
+    def collector(
+        self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
+    ) -> _Pictures:
+        shape = None if like is None else like.shape
+        if view.fitted:
+            shape = view.learned.input.shape
+        return _Pictures(PictureCollector(view.model, numbers, shape))  # type: ignore[arg-type]
+
+
+def picture_path(name: str, place: Place) -> Path:
+    """The file of a picture that a row names: inside the folder of the row's file, wherever that
+    came from."""
+    folder = Path(place.file).parent
+    path = folder / name
+    plain = not Path(name).is_absolute() and ".." not in Path(name).parts
+    if not plain or not path.resolve().is_relative_to(folder.resolve()):
+        raise Unfit(
+            f"expected the name of a picture inside {folder}, got {name!r}, which leads out of it"
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """Takes pictures that are read already."""
+
+    inner: PictureCollector
+
+    def add(self, example: Example) -> None:
+        self.inner.add(example._replace(value=example.value.pixels))
+
+    def done(self) -> Any:
+        return self.inner.done()
+
+
+class TreeKind(Kind):
+    """A tree in brackets, whose inner labels are inputs."""
+
+    table = TreeTable
+    input = Tree()
+
+    def value(self, row: Row, columns: Sequence[str]) -> list[str]:
+        given = _field(row, columns)
+        if not isinstance(given, str):
+            raise Unfit(f"expected a tree in brackets, (…), got {shown(given)}")
+        return tokens_of(read_tree(given), True)
+
+    def as_text(self, value: Any) -> str:
+        return " ".join(value)
+
+    def shown(self, value: Any, columns: Sequence[str]) -> Mapping[str, Any]:
+        return {columns[0]: tree_of(value).as_text()}
+
+    def collector(
+        self, values: Callable[[], Iterable[Any]], numbers: Numbers, view: InputView, like: Any
+    ) -> Collector:
+        return Collector(numbers, SPACES)
+
+    def text(self, table: Any) -> TextSettings:
+        own = {key: getattr(table, key) for key in ("lower", "min_count", "max_words")}
+        return TextSettings.of({"level": "spaces", **own}, "text")
+
+
+KINDS: Mapping[str, Kind] = {
+    "text": TextKind(),
+    "columns": ColumnsKind(),
+    "picture": PictureKind(),
+    "tree": TreeKind(),
+}

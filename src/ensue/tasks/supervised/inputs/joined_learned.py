@@ -1,0 +1,569 @@
+"""What was learned of several inputs together: one vector of all, linear views side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.ragged import Ragged
+from ensue.settings import Table
+from ensue.tasks.baselines.regression import KINDS, minimise
+from ensue.tasks.codec import Packed, packed
+from ensue.tasks.declarations import Given, SavedAs, Shape
+from ensue.tasks.exported import BATCH, Graph, Rounding, Step
+from ensue.tasks.exported import Input as GraphInput
+from ensue.tasks.pictures.part import PicturePart
+from ensue.tasks.rows.part import Names, Numbers, Tokenisers
+from ensue.tasks.saved import Saved
+from ensue.tasks.settings import TextSettings
+from ensue.tasks.supervised.learned import (
+    FittedLinear,
+    InputQuestion,
+    Learned,
+    LearnedInput,
+    Linear,
+    LinearQuestion,
+    Named,
+    Occlusions,
+    joined_pack,
+)
+from ensue.tasks.supervised.network import Cost, Encoded, Reader, SupervisedNetwork, Whole
+from ensue.tasks.targets.target import Target
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+
+PREFIX = "inputs"  # begins the names of what belongs to one of them
+SEVERAL = "linear model"  # as an evaluation calls the views together
+DOUBT = 0.5  # what Σ (log w/w₀)² and Σ b² count for
+FOLDS = 5
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JoinedPart:
+    """Rows of several inputs: a part for each, by its name, with the same rows and labels.
+
+    labels, names, numbers, unlabelled: as a part of one input has them."""
+
+    parts: Mapping[str, Any]
+    labels: Ragged | None
+    names: Names
+    numbers: Numbers
+    unlabelled: str = ""
+
+    def __len__(self) -> int:
+        return len(self.names.line)
+
+    def take(self, rows: NDArray[np.int64]) -> JoinedPart:
+        """The rows of these numbers."""
+        return replace(
+            self,
+            parts={name: part.take(rows) for name, part in self.parts.items()},
+            labels=None if self.labels is None else self.labels.take(rows),
+            names=self.names.take(rows),
+        )
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """The rows of parts of one input, without labels."""
+    first = parts[0]
+    names = Names(
+        first.names.files,
+        np.concatenate([part.names.file for part in parts]),
+        np.concatenate([part.names.line for part in parts]),
+    )
+    if isinstance(first, PicturePart):
+        pixels = np.concatenate([part.pixels for part in parts])
+        return replace(first, pixels=pixels, labels=None, names=names)
+    lengths = np.concatenate([part.inputs.lengths for part in parts])
+    values = np.concatenate([part.inputs.values for part in parts])
+    inputs = Ragged(values, np.concatenate([[0], np.cumsum(lengths)]))
+    return replace(first, inputs=inputs, labels=None, names=names)
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """Encoded rows of every input. unit: what a row costs for each step of an input."""
+
+    inputs: Sequence[Encoded]
+    units: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    @property
+    def lengths(self) -> Whole:
+        """(rows,): the costs of the inputs added up."""
+        each = [unit * own.lengths for own, unit in zip(self.inputs, self.units, strict=True)]
+        total: Whole = np.sum(each, axis=0)
+        return total
+
+    def take(self, rows: Whole) -> JoinedRows:
+        return JoinedRows([own.take(rows) for own in self.inputs], self.units)
+
+    def arrays(self) -> Mapping[str, Any]:
+        return {
+            f"{number}.{name}": values
+            for number, own in enumerate(self.inputs)
+            for name, values in own.arrays().items()
+        }
+
+    def batch(self, rows: Sequence[int] | Whole) -> list[Any]:
+        return [own.batch(rows) for own in self.inputs]
+
+
+# --- one of several ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InputView:
+    """A model as one of its inputs sees it: with the settings of this input, and what was learned
+    of it. unit: what a row costs in a batch for each of its steps."""
+
+    of: Model[Any, Any, Any]
+    name: str
+    kind: str
+    column: str
+    model: Table
+    text: TextSettings
+    unit: int = 1
+    networks: tuple[nn.Module, ...] = ()
+    pretrained: None = None
+    beginning: None = None
+
+    @property
+    def task(self) -> Any:
+        return self.of.task
+
+    @property
+    def train(self) -> Any:
+        return self.of.train
+
+    @property
+    def fitted(self) -> bool:
+        return self.of.fitted
+
+    @property
+    def roles(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def readers(self) -> list[nn.Module]:
+        """What reads this input, of each member."""
+        place = list(self.of.learned.input.inputs).index(self.name)
+        return [readers_of(network)[place] for network in self.of.networks]
+
+    @property
+    def learned(self) -> Learned:
+        whole = self.of.learned
+        linear = whole.linear.views.get(self.name) if whole.linear is not None else None
+        return Learned(whole.input.inputs[self.name], whole.target, linear)
+
+
+Views = Mapping[str, InputView]
+ViewsOf = Callable[["Model[Any, Any, Any]"], Views]
+
+
+# --- learned -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedJoined(LearnedInput):
+    """What was learned of each input, by its name in their order. views: a model as each of them
+    sees it."""
+
+    by_unit: ClassVar[bool] = True
+
+    inputs: Mapping[str, LearnedInput]
+    views: ViewsOf
+
+    @property
+    def tokenisers(self) -> Tokenisers:
+        raise AssertionError("each of several inputs has tokenisers of its own")
+
+    def _each(self, model: Model[Any, Any, Any]) -> list[tuple[str, Any, Any]]:
+        """Name, what was learned, and the model as the input sees it."""
+        views = self.views(model)
+        return [(name, own, views[name]) for name, own in self.inputs.items()]
+
+    def encode(self, part: JoinedPart, model: Model[Any, Any, Any]) -> JoinedRows:
+        each = self._each(model)
+        return JoinedRows(
+            [own.encode(part.parts[name], view) for name, own, view in each],
+            [view.unit for _, _, view in each],
+        )
+
+    def reader(self, model: Model[Any, Any, Any]) -> JoinedReader:
+        return JoinedReader([own.reader(view) for _, own, view in self._each(model)])
+
+    def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
+        each = [own.shown(part.parts[name]) for name, own in self.inputs.items()]
+
+        def shown(row: int) -> tuple[str, str]:
+            texts = [text for _, text in (one(row) for one in each) if text]
+            return part.names[row], " | ".join(texts)
+
+        return shown
+
+    def linear(
+        self, train: JoinedPart, validation: JoinedPart, target: Target, model: Model[Any, Any, Any]
+    ) -> FittedLinear | None:
+        """Each view is scaled and penalised as it is alone; their scores are weighted on rows that
+        they did not learn from."""
+        views, held = dict[str, Linear](), list[Tensor]()
+        for name, own, view in self._each(model):
+            fitted = own.linear(train.parts[name], validation.parts[name], target, view)
+            if fitted is None:
+                continue
+            views[name] = fitted.model
+            scores = fitted.held
+            held.append(fitted.model.scores(validation.parts[name]) if scores is None else scores)
+        if not views:
+            return None
+        if len(views) == 1:
+            return FittedLinear(JoinedLinear.alone(views, target), fitted.held)
+        y = torch.as_tensor(target.encode(validation))
+        weights, bias = view_weights(held, y, target.regression)
+        return FittedLinear(JoinedLinear(views, weights, bias), crossed(held, y, target.regression))
+
+    def remarks(self, train: JoinedPart, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+        return [
+            f"{name}: {line}"
+            for name, own, view in self._each(model)
+            for line in own.remarks(train.parts[name], target, view)
+        ]
+
+    def fact(self) -> str:
+        facts = [f"{name} ({fact})" if (fact := own.fact()) else name for name, own in self._named]
+        return f"{' + '.join(facts)}, side by side"
+
+    @property
+    def _named(self) -> list[tuple[str, LearnedInput]]:
+        return list(self.inputs.items())
+
+    def reader_facts(self, reader: JoinedReader) -> list[str]:
+        return [
+            f"{name}: {line}"
+            for (name, own), one in zip(self._named, reader.readers, strict=True)
+            for line in own.reader_facts(one)
+        ]
+
+    def occlusions(self, part: JoinedPart, model: Model[Any, Any, Any]) -> Occlusions:
+        """Each input taken apart in its way, the others as they are."""
+        each = self._each(model)
+        found = {name: own.occlusions(part.parts[name], view) for name, own, view in each}
+        taken = {name: own for name, own in found.items() if own is not None and own.names}
+        counts = [len(own.names) for own in taken.values()]
+        parts = {}
+        for name, own in part.parts.items():
+            same = [own.take(np.zeros(count, np.int64)) for count in counts]
+            for k, other in enumerate(taken):
+                if other == name:
+                    same[k] = taken[name].part
+            parts[name] = stacked(same)
+        units = tuple(f"{name}: {unit}" for name, own in taken.items() for unit in own.names)
+        how = "; ".join(f"{name}: {own.how}" for name, own in taken.items())
+        again = part.take(np.zeros(sum(counts), np.int64))
+        return Occlusions(units, how, replace(again, parts=parts, labels=None))
+
+    # ------------------------------------------------------------- exported, kept
+    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+        """A question is a row by column name: each input is read from its column."""
+        each = self._each(model)
+        found = [(view, own.question(view)) for _, own, view in each]
+        inputs = tuple(one for view, read in found for one in prefixed(view.name, read.inputs))
+        steps = tuple(of_input(view, read.steps, read.inputs) for view, read in found)
+
+        def batch(named: Named) -> list[Any]:
+            return [read.batch(inner(view.name, named, read.inputs)) for view, read in found]
+
+        return InputQuestion(inputs, steps, batch)
+
+    def members(self, model: Model[Any, Any, Any]) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
+        """What goes up a tree is a graph of its own, which is run before: the network takes its
+        vectors."""
+        graphs: tuple[Graph, ...] = ()
+        members = list(model.networks)
+        for place, (_, own, view) in enumerate(self._each(model)):
+            graph = own.vectors_graph(view)
+            if graph is None:
+                continue
+            graphs = (*graphs, graph)
+            members = [deepcopy(network) for network in members]
+            for number, network in enumerate(members):
+                readers = readers_of(network)
+                width = readers[place].width
+                assert isinstance(width, int)
+                readers[place] = GivenVector(number, width)
+        return members, graphs
+
+    def pack(self) -> Packed:
+        return packed_by_name("learned_inputs", self.inputs)
+
+
+def packed_by_name(key: str, parts: Mapping[str, LearnedInput | Linear]) -> Packed:
+    """What was learned of each input, under its name. key: of their facts."""
+    facts, known, arrays = dict[str, Any](), dict[str, Any](), dict[str, Any]()
+    for name, part in parts.items():
+        of_part = part.pack()
+        facts[name] = dict(of_part.facts)
+        known |= {f"{PREFIX}.{name}.{own}": value for own, value in of_part.vocabularies.items()}
+        arrays |= {f"{PREFIX}.{name}.{own}": value for own, value in of_part.arrays.items()}
+    return Packed({key: facts}, known, arrays)
+
+
+def saved_of(saved: Saved, name: str) -> Saved:
+    """What was saved of one input."""
+    begin = f"{PREFIX}.{name}."
+    facts: dict[str, Any] = dict(saved.facts["learned_inputs"][name])
+    facts |= saved.facts.get("linear_inputs", {}).get(name, {})
+
+    def own(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
+
+    return replace(
+        saved, facts=facts, vocabularies=own(saved.vocabularies), arrays=own(saved.arrays)
+    )
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+class JoinedReader(Reader):
+    """The vectors of all inputs, one after another: (rows, Σ width)."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        super().__init__()
+        self.readers = nn.ModuleList(readers)
+        self.width = sum(reader.width for reader in readers)
+
+    def forward(self, inputs: Sequence[Any]) -> Tensor:
+        return torch.cat(self._vectors(inputs), -1)
+
+    def _vectors(self, inputs: Sequence[Any]) -> list[Tensor]:
+        dtype = torch.get_default_dtype()
+        found = [reader(own) for reader, own in zip(self.readers, inputs, strict=True)]
+        return [vectors.to(dtype) for vectors in found]
+
+    def begin(self, output: nn.Linear) -> None:
+        if len(self.readers) == 1:
+            self.readers[0].begin(output)  # type: ignore[operator]
+        else:
+            super().begin(output)
+
+    def penalty(self, inputs: Sequence[Any], cost: Cost) -> Tensor | None:
+        """The regularisers of all inputs; for each, the vectors of the others stay as they are."""
+        total: Tensor | None = None
+        for k, (reader, own) in enumerate(zip(self.readers, inputs, strict=True)):
+
+            def beside(vectors: Tensor, k: int = k) -> Tensor:
+                with torch.no_grad():
+                    others = self._vectors(inputs)
+                return cost(torch.cat([*others[:k], vectors, *others[k + 1 :]], -1))
+
+            assert isinstance(reader, Reader)
+            found = reader.penalty(own, beside)
+            if found is not None:
+                total = found if total is None else total + found
+        return total
+
+
+def readers_of(network: nn.Module) -> nn.ModuleList:
+    """What reads each input in a network of several."""
+    assert isinstance(network, SupervisedNetwork)
+    assert isinstance(network.reader, JoinedReader)
+    return network.reader.readers
+
+
+class GivenVector(Reader):
+    """The vector of an input that a graph of its own has made, of one member of several."""
+
+    def __init__(self, member: int, width: int) -> None:
+        super().__init__()
+        self.member, self.width = member, width
+
+    def forward(self, inputs: Named) -> Tensor:
+        return inputs[f"vector_{self.member}"]
+
+
+# --- linear views --------------------------------------------------------------------------------
+
+
+def view_weights(
+    scores: Sequence[Tensor], y: Tensor, kind: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """w (views,) > 0 and b (outputs,) for which z = Σ w_v·z_v + b has the lowest cost on rows that
+    the views did not learn from, with ½·Σ (log w_v/w₀)² and ½·Σ b² beside it: few rows move the
+    weights little from w₀ = 1/views. scores: z_v (rows, outputs) of each view; kind: of the cost,
+    as `Regression` has them."""
+    views = torch.stack([z.double() for z in scores])
+    count, rows, outputs = views.shape
+    found = ViewWeights(count, outputs)
+    if rows and bool(views.isfinite().all()):
+        goal = y.double() if y.is_floating_point() or y.ndim == 2 else y
+
+        def cost() -> Tensor:
+            prior = DOUBT * (found.moved.square().sum() + found.bias.square().sum())
+            return KINDS[kind].cost(found(views), goal).sum() + prior
+
+        minimise(found, cost)
+    weights, bias = found.weights.detach().numpy(), found.bias.detach().numpy()
+    return weights.copy(), bias.copy()
+
+
+class ViewWeights(nn.Module):
+    """z (views, rows, outputs) → Σ w_v·z_v + b (rows, outputs)."""
+
+    def __init__(self, views: int, outputs: int) -> None:
+        super().__init__()
+        self.moved = nn.Parameter(torch.zeros(views, dtype=torch.float64))
+        self.bias = nn.Parameter(torch.zeros(outputs, dtype=torch.float64))
+
+    @property
+    def weights(self) -> Tensor:
+        return self.moved.exp() / len(self.moved)
+
+    def forward(self, views: Tensor) -> Tensor:
+        return (self.weights[:, None, None] * views).sum(0) + self.bias
+
+
+def crossed(scores: Sequence[Tensor], y: Tensor, kind: str) -> Tensor:
+    """z of each row by weights that were fitted to the other folds."""
+    folds = torch.arange(len(y)) % FOLDS
+    z = torch.zeros(scores[0].shape, dtype=torch.float64)
+    for fold in range(FOLDS):
+        inside, outside = folds == fold, folds != fold
+        weights, bias = view_weights([own[outside] for own in scores], y[outside], kind)
+        z[inside] = weighted([own[inside] for own in scores], weights, bias)
+    return z
+
+
+def weighted(
+    scores: Sequence[Tensor], weights: NDArray[np.float64], bias: NDArray[np.float64]
+) -> Tensor:
+    pairs = zip(weights.tolist(), scores, strict=True)
+    return sum((w * z.double() for w, z in pairs), start=torch.from_numpy(bias))
+
+
+@dataclass(frozen=True)
+class JoinedLinear(Linear):
+    """z = Σ w_v·z_v + b over the linear models z_v of the inputs, by name; one alone is as it is.
+
+    weights (views,), bias (outputs,): fitted to the validation part."""
+
+    knows_validation: ClassVar[bool] = True
+
+    views: Annotated[Mapping[str, Linear], Given("views")]
+    weights: Annotated[
+        NDArray[np.float64], SavedAs("linear.weights"), Shape(lambda own: len(own.views))
+    ]
+    bias: Annotated[
+        NDArray[np.float64], SavedAs("linear.bias"), Shape(lambda own: own.target.linear_width)
+    ]
+
+    @classmethod
+    def alone(cls, views: Mapping[str, Linear], target: Target) -> JoinedLinear:
+        return cls(views, np.ones(1), np.zeros(target.linear_width))
+
+    @property
+    def name(self) -> str:
+        names = [view.name for view in self.views.values()]
+        return names[0] if len(names) == 1 else SEVERAL
+
+    def scores(self, part: JoinedPart) -> Tensor:
+        each = [view.scores(part.parts[name]) for name, view in self.views.items()]
+        return each[0] if len(each) == 1 else weighted(each, self.weights, self.bias)
+
+    def rounded(self, rounding: Rounding) -> JoinedLinear:
+        views = {name: view.rounded(rounding) for name, view in self.views.items()}
+        return replace(self, views=views)
+
+    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion | None:
+        views = model.learned.input.views(model)
+        asked = {name: own.question(views[name]) for name, own in self.views.items()}
+        known = {name: own for name, own in asked.items() if own is not None}
+        if len(known) < len(asked):
+            return None
+        inputs = tuple(one for n, own in known.items() for one in prefixed(n, own.inputs))
+        steps = [of_input(views[n], own.steps, own.inputs) for n, own in known.items() if own.steps]
+        names = {
+            name: [*model.learned.input.inputs[name].question(views[name]).inputs, *own.inputs]
+            for name, own in known.items()
+        }
+        scores = [own.scores for own in known.values()]
+        return LinearQuestion(inputs, tuple(steps), JoinedScores(names, scores, self))
+
+    def pack(self) -> Packed:
+        return joined_pack([packed(self), packed_by_name("linear_inputs", self.views)])
+
+
+class JoinedScores(nn.Module):
+    """The inputs of an exported graph → z of the linear models of all inputs. names: the inputs of
+    each, by its name."""
+
+    def __init__(
+        self,
+        names: Mapping[str, Sequence[GraphInput]],
+        scores: Sequence[nn.Module],
+        linear: JoinedLinear,
+    ) -> None:
+        super().__init__()
+        self.names, self.scores = names, nn.ModuleList(scores)
+        weights, bias = linear.weights, linear.bias
+        self.weights = weights.tolist()
+        self.register_buffer("bias", torch.tensor(bias, dtype=torch.float32))
+
+    def forward(self, named: Named) -> Tensor:
+        total: Any = self.bias
+        pairs = zip(self.names.items(), self.scores, self.weights, strict=True)
+        for (name, inputs), scores, weight in pairs:
+            total = total + weight * scores(inner(name, named, inputs))
+        found: Tensor = total
+        return found
+
+
+# --- export --------------------------------------------------------------------------------------
+
+
+def _outer(name: str, axis: str | int) -> str | int:
+    return f"{name}_{axis}" if isinstance(axis, str) and axis != BATCH else axis
+
+
+def prefixed(name: str, inputs: Sequence[GraphInput]) -> tuple[GraphInput, ...]:
+    """The inputs of a graph, with the name of the input that they belong to in front."""
+    return tuple(
+        GraphInput(
+            f"{name}_{own.name}",
+            tuple(_outer(name, axis) for axis in own.axes),
+            f"{name}_{own.count}" if isinstance(own.count, str) else own.count,
+            f"{name}_{own.steps_of}" if own.steps_of else "",
+        )
+        for own in inputs
+    )
+
+
+def inner(name: str, named: Named, inputs: Sequence[GraphInput]) -> dict[str, Tensor]:
+    """The values of one input, by its names."""
+    return {own.name: named[f"{name}_{own.name}"] for own in inputs}
+
+
+def of_input(view: InputView, steps: Sequence[Step], inputs: Sequence[GraphInput]) -> Step:
+    """The steps of one input among its values: what they read is in a column of the row, or is the
+    row itself; `gives` has the name of the input in front outside of it."""
+    return {
+        "step": "input",
+        "name": view.name,
+        "column": view.column,
+        "steps": list(steps),
+        "gives": [own.name for own in inputs],
+    }

@@ -1,0 +1,451 @@
+"""Pictures: bytes in, a vector of convolutions out; disturbed in training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_sample
+
+from ensue.data.frames.origin import Origin
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.errors import DataError, OptionError
+from ensue.layers.convolution import ConvolutionBlocks
+from ensue.layers.feedforward import HiddenLayers
+from ensue.settings import Rate, Size, Width
+from ensue.tasks.baselines.regression import Regression, minimise
+from ensue.tasks.codec import unpacked
+from ensue.tasks.declarations import Range, SavedAs
+from ensue.tasks.declarations import Shape as ArrayShape
+from ensue.tasks.exported import BATCH, Rounding
+from ensue.tasks.exported import Input as GraphInput
+from ensue.tasks.pictures.files import (
+    CONTENT,
+    NamedPictureParts,
+    PictureFiles,
+    asked_pictures,
+    picture_examples,
+    picture_name,
+    pictures_asked,
+    pictures_in_memory,
+)
+from ensue.tasks.pictures.part import (
+    PicturePart,
+    SavedShape,
+    Shape,
+    collect_pictures,
+    picture_step,
+    shape_text,
+)
+from ensue.tasks.pictures.settings import PictureSettings
+from ensue.tasks.rows.reading import asked_rows
+from ensue.tasks.rows.task import together
+from ensue.tasks.saved import Saved
+from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.learned import (
+    FittedLinear,
+    InputQuestion,
+    LearnedInput,
+    Linear,
+    LinearQuestion,
+    Named,
+    Occlusions,
+    Share,
+    saved_regression,
+)
+from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.targets.target import Target
+from ensue.tasks.task import Asked, Questions
+
+if TYPE_CHECKING:
+    from ensue.tasks.model import Model
+    from ensue.tasks.supervised.task import Supervised
+
+SIDE = 28  # larger pictures are averaged to so many places in height and width
+MOST_ROWS = 60_000  # that it is fitted to
+ITERATIONS, RIDGE = 60, 1e-3
+
+
+def feature_count(shape: tuple[int, int, int]) -> int:
+    """Of pictures of channels, height and width."""
+    channels, height, width = shape
+    return channels * min(height, SIDE) * min(width, SIDE)
+
+
+def pixel_features(pictures: NDArray[np.uint8]) -> Tensor:
+    """(rows, features) between 0 and 1."""
+    x = torch.from_numpy(np.array(pictures)).float() / 255
+    height, width = (min(side, SIDE) for side in x.shape[2:])
+    return adaptive_avg_pool2d(x, (height, width)).flatten(1)
+
+
+def pixel_regression(
+    pictures: NDArray[np.uint8], targets: NDArray[Any], outputs: int, kind: str = "softmax"
+) -> Regression:
+    """Fitted to the pictures, of very many to some of all parts of their order. kind: as
+    `Regression` has them."""
+    count = min(len(pictures), MOST_ROWS)
+    rows = np.linspace(0, len(pictures) - 1, count).round().astype(np.int64)
+    x, y = pixel_features(pictures[rows]), torch.from_numpy(targets[rows])
+    regression = Regression(x.shape[1], outputs, kind)
+    if kind == "linear":
+        return regression.solve(x, y, RIDGE)
+
+    def cost() -> Tensor:
+        return regression.costs(x, y).mean() + RIDGE / 2 * (regression.weight**2).sum()
+
+    minimise(regression, cost, ITERATIONS)
+    return regression
+
+
+AT_ONCE = 500  # pictures that the networks answer together
+READ_AT_ONCE = 1000  # pictures of files that are answered together
+LEVELS = np.arange(256)
+PATCHES = 6  # of each side, that an explanation takes apart
+PICTURES = "pictures"  # the input of the network
+START = "he"  # how its dense layers begin
+
+
+class PictureReaderSettings(PictureSettings):
+    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = {"dropout": ("dropout_layers",)}
+    instead: ClassVar[Mapping[str, str]] = {"hidden_size": "hidden", "layers": "blocks"}
+
+    hidden: list[Width] = Field([64], description="Units of each layer after the convolutions.")
+    dropout_layers: Rate = Field(0.2, description="Dropout of the layers after the convolutions.")
+    shift: Rate = Field(
+        0.07, description="Largest random shift in training, as a share of height and width."
+    )
+    rotate: Annotated[float, Field(ge=0, le=180)] = Field(
+        15.0, description="Largest random rotation in training, in degrees."
+    )
+    zoom: Rate = Field(
+        0.1, description="Largest random change of size in training, as a share of it."
+    )
+    flip: bool = Field(
+        False, description="Half of the pictures are seen left to right in training."
+    )
+
+
+class PictureInputSettings(PictureReaderSettings, ShareSettings):
+    """The convolutions, the layers on top of them, and how training disturbs pictures."""
+
+    batch_rows: Size = Field(64, description="Pictures of a batch.")
+
+
+# --- learned -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LearnedPictures(LearnedInput):
+    """shape: of all pictures; mean, spread (channels,): of the brightness."""
+
+    shape: SavedShape
+    mean: Annotated[
+        NDArray[np.float64], SavedAs("brightness.mean"), ArrayShape(lambda own: own.shape[0])
+    ]
+    spread: Annotated[
+        NDArray[np.float64],
+        SavedAs("brightness.spread"),
+        ArrayShape(lambda own: own.shape[0]),
+        Range(above=0),
+    ]
+
+    def encode(self, part: PicturePart, model: Model[Any, Any, Any]) -> FixedWidth:
+        return FixedWidth({PICTURES: part.pixels})
+
+    def reader(self, model: Model[Any, Any, Any]) -> PictureReader:
+        mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
+        return PictureReader(self.shape, mean, spread, model.model)
+
+    def shown(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
+        return lambda row: (part.names[row], "")
+
+    def features(self, part: PicturePart, model: Model[Any, Any, Any]) -> Tensor:
+        return pixel_features(part.pixels)
+
+    def linear(
+        self, train: PicturePart, validation: Any, target: Target, model: Model[Any, Any, Any]
+    ) -> FittedLinear:
+        y, outputs = target.encode(train), target.linear_width
+        return FittedLinear(
+            PixelLinear(pixel_regression(train.pixels, y, outputs, target.regression))
+        )
+
+    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+        inputs = (GraphInput(PICTURES, (BATCH, *self.shape)),)
+        return InputQuestion(inputs, (picture_step(self.shape),), lambda named: named)
+
+    def occlusions(self, part: PicturePart, model: Model[Any, Any, Any]) -> Occlusions:
+        """Each patch replaced by the mean brightness of training."""
+        _, height, width = self.shape
+        grey = self.mean.round().astype(np.uint8)[:, None, None]
+        names, pictures = list[str](), list[NDArray[np.uint8]]()
+        for top, bottom in _patches(height):
+            for left, right in _patches(width):
+                picture = part.pixels[0].copy()
+                picture[:, top:bottom, left:right] = grey
+                names.append(f"{top}–{bottom - 1}, {left}–{right - 1}")
+                pictures.append(picture)
+        again = part.take(np.zeros(len(pictures), np.int64))
+        how = "each patch (rows, columns of pixels) replaced by the mean of training"
+        return Occlusions(tuple(names), how, replace(again, pixels=np.stack(pictures), labels=None))
+
+    def fact(self) -> str:
+        return shape_text(self.shape)
+
+
+@dataclass(frozen=True)
+class PixelLinear(Linear):
+    """Regression on pixels."""
+
+    regression: Annotated[
+        Regression, SavedAs("linear"), saved_regression(lambda own: feature_count(own.input.shape))
+    ]
+
+    @property
+    def name(self) -> str:
+        return "linear model"
+
+    @torch.no_grad()
+    def scores(self, part: PicturePart) -> Tensor:
+        return self.regression.scores(pixel_features(part.pixels))
+
+    def rounded(self, rounding: Rounding) -> PixelLinear:
+        regression = deepcopy(self.regression)
+        values = rounding(regression.weight.detach().numpy())
+        regression.weight.data = torch.from_numpy(values)
+        return PixelLinear(regression)
+
+    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+        shape: Shape = model.learned.input.shape
+        return LinearQuestion((), (), PixelScores(shape, self.regression))
+
+
+class PixelScores(nn.Module):
+    """The inputs of an exported graph → z of a linear model of pixels."""
+
+    def __init__(self, shape: Shape, regression: Regression) -> None:
+        super().__init__()
+        self.regression = regression
+        self.size = (min(shape[1], SIDE), min(shape[2], SIDE))
+
+    def forward(self, named: Named) -> Tensor:
+        x = adaptive_avg_pool2d(named[PICTURES].float() / 255, self.size).flatten(1)
+        return self.regression.scores(x)
+
+
+def _patches(side: int) -> list[tuple[int, int]]:
+    """First and last pixels of equal parts of a side."""
+    edges = np.linspace(0, side, min(side, PATCHES) + 1).round().astype(int).tolist()
+    return list(pairwise(edges))
+
+
+def brightness(pictures: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and spread of each channel (1 where all pixels are alike), from how often each of the
+    256 levels occurs. pictures: (rows, channels, height, width)."""
+    counts = [np.bincount(channel.ravel(), minlength=256) for channel in pictures.swapaxes(0, 1)]
+    share = np.stack(counts) / max(pictures[:, 0].size, 1)
+    mean = share @ LEVELS
+    variance = (share * (LEVELS - mean[:, None]) ** 2).sum(1)
+    return mean, np.where(variance > 0, np.sqrt(variance), 1.0)
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Data augmentation: pictures moved, turned and stretched a little, each in another way, so
+    that what is learned does not depend on where exactly a thing is. Everything is drawn from
+    torch's generator.
+
+    shift: at most, as a share of height and width; rotate: degrees at most; zoom: so much larger
+    or smaller at most; flip: left and right exchanged, half of the time."""
+
+    shift: float = 0.0
+    rotate: float = 0.0
+    zoom: float = 0.0
+    flip: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.shift or self.rotate or self.zoom or self.flip)
+
+    def maps(self, rows: int, height: int, width: int) -> Tensor:
+        """(rows, 2, 3): where each picture looks in the old one, in halves of its width and
+        height from the centre."""
+        turn, zoom, across, down, side = (2 * torch.rand(5, rows) - 1).unbind()
+        turn, zoom = turn * math.radians(self.rotate), 1 + zoom * self.zoom
+        across, down = 2 * self.shift * across, 2 * self.shift * down
+        side = torch.where(side < 0, -1.0, 1.0) if self.flip else torch.ones(rows)
+        cos, sin = zoom * turn.cos(), zoom * turn.sin()
+        long = height / width  # a turn is one of pixels, not of halves
+        first = torch.stack([side * cos, -sin * long, across], 1)
+        second = torch.stack([side * sin / long, cos, down], 1)
+        return torch.stack([first, second], 1)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x (rows, channels, height, width); beyond the edge its last pixels go on."""
+        maps = self.maps(len(x), *x.shape[2:]).to(x)
+        grid = affine_grid(maps, list(x.shape), align_corners=False)
+        return grid_sample(x, grid, padding_mode="border", align_corners=False)
+
+
+class PictureReader(Reader):
+    """Convolutions and layers over (x − mean)/spread of pictures x in bytes, each channel by its
+    own mean and spread."""
+
+    mean: Tensor
+    spread: Tensor
+
+    def __init__(
+        self, shape: Shape, mean: Tensor, spread: Tensor, settings: PictureReaderSettings
+    ) -> None:
+        super().__init__()
+        channels, height, width = shape
+        self.dropout = settings.dropout_layers
+        self.disturbance = Disturbance(
+            settings.shift, settings.rotate, settings.zoom, settings.flip
+        )
+        self.blocks = ConvolutionBlocks(channels, settings.blocks, norm=settings.norm)
+        volume = math.prod(self.blocks.shape(height, width))
+        self.layers = HiddenLayers(
+            [volume, *settings.hidden, 1], init=START, dropout=settings.dropout_layers
+        )
+        self.width = self.layers.width
+        for name, values in (("mean", mean), ("spread", spread)):
+            self.register_buffer(name, values.float()[:, None, None], persistent=False)
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> Tensor:
+        x = (inputs[PICTURES].to(self.mean) - self.mean) / self.spread
+        if self.training and self.disturbance:
+            x = self.disturbance(x)
+        flat = dropout(self.blocks(x).flatten(1), self.dropout, self.training)
+        vectors: Tensor = self.layers(flat)
+        return vectors
+
+    def begin(self, output: nn.Linear) -> None:
+        begin_dense(output, START)
+
+
+# --- the input -----------------------------------------------------------------------------------
+
+
+class Picture(Input):
+    """A picture: an array of bytes, a file, one of a folder or of an idx file."""
+
+    name = "picture"
+
+    def files(
+        self,
+        task: Supervised[Any],
+        data: DataSettings,
+        model: Model[Any, Any, Any],
+        on_bad_row: Tell | None,
+        origin: Origin,
+    ) -> PictureFiles | NamedPictureParts:
+        shape = model.learned.input.shape if model.fitted else None
+        if not origin.files:
+            return NamedPictureParts(data, model.model, shape, origin)
+        return PictureFiles(data, model.model, shape, on_bad_row)
+
+    def given(
+        self,
+        task: Supervised[Any],
+        rows: Any,
+        model: Model[Any, Any, Any],
+        columns: Mapping[str, str],
+        before: PicturePart | None,
+    ) -> PicturePart:
+        """rows: pairs (picture, label)."""
+        examples = pictures_in_memory(rows)
+        if model.fitted:
+            return collect_pictures(examples, model.model, shape=model.learned.input.shape)
+        if before is None:
+            return collect_pictures(examples, model.model)
+        return collect_pictures(examples, model.model, before.numbers, before.shape)
+
+    def asked(
+        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
+    ) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        shape = model.learned.input.shape
+        return collect_pictures(pictures_asked(inputs), model.model, shape=shape)
+
+    def asked_lines(
+        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
+    ) -> PicturePart:
+        """Each line is the name of a file."""
+        return self.asked(task, list(lines), model, {})
+
+    def asked_files(
+        self,
+        task: Supervised[Any],
+        paths: Sequence[str],
+        data: DataSettings,
+        model: Model[Any, Any, Any],
+        on_bad_row: Tell | None,
+        origin: Origin,
+    ) -> Iterator[Questions[PicturePart]]:
+        shape = model.learned.input.shape
+        if not origin.files:
+            named = asked_rows(CONTENT, data, [*paths], None, origin)
+            for examples in together(named, READ_AT_ONCE):
+                part = collect_pictures(examples, model.model, shape=shape)
+                yield Questions(part, [str(example.place) for example in examples])
+            return
+        for rows in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
+            part = collect_pictures(picture_examples(rows), model.model, shape=shape)
+            yield Questions(part, [picture_name(row.place) for row in rows])
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return () if origin.files else ("text",)
+
+    def check(self, part: PicturePart, name: str) -> None:
+        if not len(part) or part.labels is None:
+            where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
+            raise DataError(
+                f"the {name} part: expected pictures with labels, got {len(part)}"
+                + (" with some of them missing" + where) * bool(len(part))
+            )
+
+    def learn(self, train: PicturePart, model: Model[Any, Any, Any]) -> LearnedPictures:
+        mean, spread = brightness(train.pixels)
+        learned = LearnedPictures(train.shape, mean, spread)
+        with torch.device("meta"):  # an error about sizes comes before any long work
+            learned.reader(model)
+        return learned
+
+    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedPictures:
+        return unpacked(LearnedPictures, saved)
+
+    def unpack_linear(
+        self, saved: Saved, learned: LearnedPictures, target: Target, model: Model[Any, Any, Any]
+    ) -> PixelLinear:
+        return unpacked(PixelLinear, saved, input=learned, target=target)
+
+    def share(self, settings: PictureInputSettings, target: Target) -> Share:
+        return settings.linear_share or None
+
+    def budget(self, settings: PictureInputSettings) -> Budget:
+        return Budget(settings.batch_rows)
+
+    def answer_budget(self, settings: PictureInputSettings) -> int:
+        return AT_ONCE
+
+    def describe(self, settings: PictureInputSettings) -> str:
+        return "".join([settings.blocks, *(f" → {units}" for units in settings.hidden)])

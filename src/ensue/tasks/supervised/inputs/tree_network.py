@@ -1,0 +1,188 @@
+"""The network of trees in brackets, and one node of it for export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.engine.eager import one_step
+from ensue.layers.recursive import Recursive
+from ensue.settings import Rate, Table, Width
+from ensue.tasks.blocks.layer_settings import CellName, Initialisation
+from ensue.tasks.rows.batch import PADDING
+from ensue.tasks.supervised.network import Reader, SupervisedNetwork, in_batches
+from ensue.tasks.trees.content import (
+    Forest,
+    TreeBatch,
+)
+
+if TYPE_CHECKING:
+    pass
+
+WORDS, LABELS, CHILDREN = "words", "labels", "children"  # inputs of an exported node
+NODE = "node"  # the graph of one
+
+
+class TreeReaderSettings(Table):
+    """The cell that goes up a tree, and how it takes the states of a node's children."""
+
+    combine: Literal["ordered", "sum", "mean"] = Field(
+        "ordered",
+        description="How children are combined: first, last and those between by a matrix each, "
+        "or summed or averaged, whatever their order.",
+    )
+    cell: CellName = Field("LSTM", description="Cell that goes from the leaves to the root.")
+    hidden_size: Width = Field(128, description="Size of a cell's state.")
+    embedding_size: Width = Field(64, description="Size of the vectors of words.")
+    label_size: Width = Field(
+        16, description="Size of the vectors of inner labels, where these are inputs."
+    )
+    init: Initialisation = Field("standard", description="Initial weights of the cells.")
+    dropout_input: Rate = Field(0.1, description="Dropout of the vectors of words.")
+    dropout_output: Rate = Field(0.1, description="Dropout before the output layer.")
+
+
+class TreeReader(Reader):
+    """h_n = cell([e(word_n); a(inner label_n)], states of the children of n), as `Recursive`
+    combines them; the vector of a tree is that of its root. A node without a word has e = 0.
+
+    inner_labels: how many labels of nodes there are among the inputs, 0 for none; units: whether
+    all nodes have a vector of their own."""
+
+    def __init__(
+        self, words: int, settings: TreeReaderSettings, inner_labels: int = 0, units: bool = False
+    ) -> None:
+        super().__init__()
+        self.units = units
+        self.dropout_input, self.dropout_output = settings.dropout_input, settings.dropout_output
+        self.words = nn.Embedding(words, settings.embedding_size, padding_idx=PADDING)
+        self.inner: nn.Embedding | None = None
+        width = settings.embedding_size
+        if inner_labels:
+            self.inner = nn.Embedding(inner_labels, settings.label_size, padding_idx=PADDING)
+            width += settings.label_size
+        self.recursive = Recursive(
+            settings.cell,
+            width,
+            settings.hidden_size,
+            combine=settings.combine,
+            init=settings.init,
+        )
+        self.width = self.recursive.output_size
+
+    def entering(self, inputs: TreeBatch) -> Tensor:
+        """x (nodes, width)."""
+        x: Tensor = self.words(inputs.words)
+        if self.inner is not None:
+            x = torch.cat([x, self.inner(inputs.labels)], -1)
+        return x
+
+    def states(self, inputs: TreeBatch) -> Tensor:
+        """(nodes, features): what stands at each node."""
+        x = dropout(self.entering(inputs), self.dropout_input, self.training)
+        y: Tensor = self.recursive(x, inputs.parents)[0]
+        return y
+
+    def forward(self, inputs: TreeBatch) -> Tensor:
+        y = self.states(inputs)
+        y = y if self.units else y[inputs.roots]
+        return dropout(y, self.dropout_output, self.training)
+
+    def rows_of(self, values: Tensor, inputs: TreeBatch) -> Tensor:
+        return values[inputs.roots] if self.units else values
+
+
+@torch.no_grad()
+def node_outputs(network: nn.Module, forest: Forest, tokens: int) -> Tensor:
+    """z (nodes, outputs)."""
+    assert isinstance(network, SupervisedNetwork)
+    z = torch.zeros(int(forest.starts[-1]), network.head.classes)
+    for rows, batch in in_batches(forest, network, tokens):
+        places = [np.arange(forest.starts[row], forest.starts[row + 1]) for row in rows]
+        if places:
+            z[torch.from_numpy(np.concatenate(places))] = network.scores(batch).cpu()
+    return z
+
+
+def tree_readers(modules: Iterable[nn.Module]) -> list[TreeReader]:
+    """Those of them that read trees."""
+    return [own for own in modules if isinstance(own, TreeReader)]
+
+
+def state_sizes(readers: Sequence[TreeReader]) -> dict[str, int]:
+    """Of the parts of each reader's state, by the names of what stands below a node."""
+    return {
+        f"below_{number}_{k}": size
+        for number, reader in enumerate(readers)
+        for k, size in enumerate(reader.recursive.inner.state_sizes)
+    }
+
+
+class NodeStep(nn.Module):
+    """What the target makes of z of each member, for all nodes, and the state parts of each.
+
+    below (nodes, places, features): of each part of a state the sums over the children that are
+    first, between and last; children (nodes, 1): how many there are, where they are averaged."""
+
+    def __init__(
+        self,
+        members: Sequence[SupervisedNetwork],
+        names: Sequence[str],
+        temperature: float,
+        answers: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.nodes = NodeStates(tree_readers([network.reader for network in members]), names)
+        self.temperature, self.answers = temperature, answers
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        found = self.nodes(*values)
+        vectors, states = found[: len(self.members)], found[len(self.members) :]
+        each = [
+            network.output(y) / self.temperature  # type: ignore[operator]
+            for network, y in zip(self.members, vectors, strict=True)
+        ]
+        answers = self.answers(each)
+        return (*(answers if isinstance(answers, tuple) else (answers,)), *states)
+
+
+class NodeStates(nn.Module):
+    """The vector of each reader and the parts of its state, for all nodes."""
+
+    def __init__(self, readers: Sequence[TreeReader], names: Sequence[str]) -> None:
+        super().__init__()
+        self.readers, self.names = nn.ModuleList(readers), list(names)
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        named = dict(zip(self.names, values, strict=True))
+        vectors, states = list[Tensor](), list[Tensor]()
+        for number, reader in enumerate(self.readers):
+            assert isinstance(reader, TreeReader)
+            x = reader.words(named[WORDS])
+            if reader.inner is not None:
+                x = torch.cat([x, reader.inner(named[LABELS])], -1)
+            cell, parameters = reader.recursive.inner.way()
+            parts = [
+                _combined(reader, named[f"below_{number}_{k}"], k, named.get(CHILDREN))
+                for k in range(len(reader.recursive.inner.state_sizes))
+            ]
+            y, new = one_step(cell.on_tensors(parameters), x, parts, reader.width)
+            vectors.append(y)
+            states += new
+        return (*vectors, *states)
+
+
+def _combined(reader: TreeReader, below: Tensor, part: int, children: Tensor | None) -> Tensor:
+    """(nodes, features): one part of the children's states, as `Recursive` combines them."""
+    if reader.recursive.combine == "ordered" and part == 0:
+        places = enumerate(reader.recursive.places)
+        return torch.stack([below[:, k] @ matrix.t() for k, matrix in places]).sum(0)
+    total = below.sum(1)
+    return total if children is None else total / children.clamp(min=1)

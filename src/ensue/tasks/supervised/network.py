@@ -1,0 +1,312 @@
+"""The network of every supervised task: a reader makes a vector of a row, a layer scores of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.cells.initialise import SCHEMES
+from ensue.data.batches import batches, evaluation_batches
+from ensue.data.fingerprint import fingerprint
+from ensue.data.ragged import Ragged
+from ensue.tasks.blocks.heads import OutputHead
+from ensue.training.processes import device_of_weights, moved
+
+if TYPE_CHECKING:
+    from ensue.tasks.explaining.methods import Sides
+
+Whole = NDArray[np.int64]
+NO_TARGET = -1  # of a unit inside a row that has no label
+SAMPLE = 4  # rows of a trial evaluation
+
+
+class RowNames(Protocol):
+    """Where each row comes from."""
+
+    def __getitem__(self, row: int) -> str: ...
+
+
+class Encoded(Protocol):
+    """Rows as a network reads them. lengths (rows,): what each costs in a batch."""
+
+    @property
+    def lengths(self) -> Whole: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Whole) -> Self: ...
+
+    def arrays(self) -> Mapping[str, Any]:
+        """All of it by name, for a fingerprint."""
+        ...
+
+    def batch(self, rows: Sequence[int] | Whole) -> Any:
+        """These rows as tensors."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedWidth:
+    """Rows that all have the same shape: arrays whose first axis are the rows. A batch is a
+    tensor of each, by name."""
+
+    values: Mapping[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values())))
+
+    @property
+    def lengths(self) -> Whole:
+        return np.ones(len(self), np.int64)
+
+    def take(self, rows: Whole) -> FixedWidth:
+        return FixedWidth({name: array[rows] for name, array in self.values.items()})
+
+    def arrays(self) -> Mapping[str, Any]:
+        return self.values
+
+    def batch(self, rows: Sequence[int] | Whole) -> dict[str, Tensor]:
+        numbers = np.asarray(rows, np.int64)
+        return {
+            name: torch.from_numpy(np.ascontiguousarray(array[numbers]))
+            for name, array in self.values.items()
+        }
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """inputs: as the reader takes them; targets: (rows,) classes or (rows, n) numbers; units: one
+    for each unit inside the rows instead, NO_TARGET where it has none."""
+
+    inputs: Any
+    targets: Tensor
+    rows: int
+    units: bool = False
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Encoded rows with the target of each; of rows with labelled units, of each unit."""
+
+    inputs: Any  # Encoded
+    targets: NDArray[Any] | Ragged
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def lengths(self) -> Whole:
+        lengths: Whole = self.inputs.lengths
+        return lengths
+
+    def take(self, rows: Whole) -> LabelledRows:
+        targets = self.targets
+        chosen = targets.take(rows) if isinstance(targets, Ragged) else targets[rows]
+        return LabelledRows(self.inputs.take(rows), chosen)
+
+    def arrays(self) -> dict[str, Any]:
+        return {**self.inputs.arrays(), "targets": self.targets}
+
+    def batch(self, rows: Sequence[int] | Whole) -> LabelledBatch:
+        numbers = np.asarray(rows, np.int64)
+        targets = self.targets
+        chosen = targets.take(numbers).values if isinstance(targets, Ragged) else targets[numbers]
+        tensor = torch.from_numpy(np.ascontiguousarray(chosen))
+        if tensor.is_floating_point():
+            tensor = tensor.to(torch.get_default_dtype())
+        units = isinstance(targets, Ragged)
+        return LabelledBatch(self.inputs.batch(numbers), tensor, len(numbers), units)
+
+    @property
+    def row_targets(self) -> Tensor:
+        """(rows,) or (rows, n): of rows with units, that of the first unit, the row's own."""
+        targets = self.targets
+        if isinstance(targets, Ragged):
+            targets = targets.values[targets.starts[:-1]]
+        return torch.as_tensor(targets)
+
+    def target_count(self, rows: Sequence[int]) -> float:
+        """Labels among these rows: units where each has one, rows elsewhere."""
+        if not isinstance(self.targets, Ragged):
+            return float(len(rows))
+        values = self.targets.take(np.asarray(rows, np.int64)).values
+        return float((values != NO_TARGET).sum())
+
+
+class Budget(NamedTuple):
+    """How many rows make a batch: rows × longest ≤ tokens, and at most so many rows."""
+
+    tokens: int
+    rows: int | None = None
+
+
+class LabelledSource:
+    """Rows in batches of a budget; their order follows from the seed and the epoch."""
+
+    def __init__(self, rows: LabelledRows, names: RowNames, budget: Budget, seed: int) -> None:
+        self.rows, self.names, self.budget, self.seed = rows, names, budget, seed
+        self.fingerprint = fingerprint(rows.arrays())
+
+    def batches(self, epoch: int) -> Sequence[Any]:
+        tokens, most = self.budget
+        return batches(self.rows.lengths, tokens, self.seed, epoch, most_rows=most)
+
+    def batch(self, rows: Sequence[int]) -> LabelledBatch:
+        return self.rows.batch(rows)
+
+    def targets(self, rows: Sequence[int]) -> float:
+        return self.rows.target_count(rows)
+
+    def tokens(self, rows: Sequence[int]) -> float:
+        return float(self.rows.lengths[np.asarray(rows)].sum())
+
+    def name(self, row: int) -> str:
+        return self.names[row]
+
+
+class RowScores:
+    """A validation: a score function over all rows, or over a few long ones."""
+
+    def __init__(
+        self, score: Callable[[LabelledRows], Mapping[str, float]], rows: LabelledRows
+    ) -> None:
+        self._score, self._rows = score, rows
+        self._sample = rows.take(np.argsort(rows.lengths, kind="stable")[-SAMPLE:])
+        self.fingerprint = fingerprint(rows.arrays())
+
+    def __call__(self) -> Mapping[str, float]:
+        return self._score(self._rows)
+
+    def sample(self) -> Mapping[str, float]:
+        return self._score(self._sample)
+
+
+def in_batches(inputs: Encoded, network: nn.Module, tokens: int) -> Iterator[tuple[Whole, Any]]:
+    """Row numbers and their batch, rows of like length together, where the network's weights
+    are."""
+    device = device_of_weights(network)
+    for rows in evaluation_batches(inputs.lengths, tokens):
+        yield rows, moved(inputs.batch(rows), device)
+
+
+Cost = Callable[[Tensor], Tensor]  # of vectors: the cost of the batch
+
+
+class Reader(nn.Module, ABC):
+    """A batch of an input → vectors (rows, width); of an input whose units are labelled, those of
+    all units, the row's own first."""
+
+    width: int
+
+    @abstractmethod
+    def forward(self, inputs: Any) -> Tensor: ...
+
+    def rows_of(self, values: Tensor, inputs: Any) -> Tensor:
+        """Of values for all units, those of the rows; of rows alone, the values."""
+        return values
+
+    def begin(self, output: nn.Linear) -> None:
+        """Draws the first weights of the output layer."""
+        output.reset_parameters()
+
+    def penalty(self, inputs: Any, cost: Cost) -> Tensor | None:
+        """A regulariser of the reader in training, None for none."""
+        return None
+
+
+class StepReader(Reader):
+    """A reader of steps that are embedded first: explanations begin between the two."""
+
+    @abstractmethod
+    def embedded(self, inputs: Any) -> Sides:
+        """The steps as vectors (time, batch, width), of each side."""
+
+    @abstractmethod
+    def read_steps(self, sides: Sides, inputs: Any) -> Tensor:
+        """The vectors of rows whose steps are embedded already."""
+
+    def forward(self, inputs: Any) -> Tensor:
+        return self.read_steps(self.embedded(inputs), inputs)
+
+
+@torch.no_grad()
+def begin_dense(output: nn.Linear, init: str) -> None:
+    """First weights of an output layer as a `Dense` layer has them."""
+    SCHEMES[init](output.weight, False, output.in_features)
+    output.bias.zero_()
+    if init == "torch":
+        SCHEMES[init](output.bias, False, output.in_features)
+
+
+class SideScores(nn.Module, ABC):
+    """Scores that are added to those of the output layer: z' = z + side(inputs)."""
+
+    @abstractmethod
+    def forward(self, inputs: Any) -> Tensor: ...
+
+    @abstractmethod
+    def penalty(self) -> Tensor | None:
+        """Of a row in training; None for none."""
+
+
+class SupervisedNetwork(nn.Module):
+    """z = V·read(inputs) + b (+ side scores); the head makes a distribution of z, and the cost is
+    its negative log-likelihood, summed over the rows or units that have a target."""
+
+    def __init__(self, reader: Reader, head: OutputHead, side: SideScores | None = None) -> None:
+        super().__init__()
+        self.reader, self.head, self.side = reader, head, side
+        with torch.random.fork_rng(devices=[]):  # the reader draws its first weights
+            self.output = nn.Linear(reader.width, head.classes)
+        reader.begin(self.output)
+
+    def scores(self, inputs: Any) -> Tensor:
+        """z (rows or units, outputs)."""
+        return self.scores_of(self.reader(inputs), inputs)
+
+    def scores_of(self, vectors: Tensor, inputs: Any) -> Tensor:
+        """The same of vectors that the reader made."""
+        z: Tensor = self.output(vectors.to(self.output.weight.dtype))
+        return z if self.side is None else z + self.side(inputs)
+
+    def forward(
+        self, batch: LabelledBatch, carried: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The cost of the batch; nothing is carried on."""
+
+        def cost(vectors: Tensor) -> Tensor:
+            z, targets = self.scores_of(vectors, batch.inputs), batch.targets
+            if batch.units:
+                labelled = targets != NO_TARGET
+                z, targets = z[labelled], targets[labelled]
+            return self.head.cost(z, targets).sum()
+
+        total = cost(self.reader(batch.inputs))
+        if self.training:
+            side = None if self.side is None else self.side.penalty()
+            total = total if side is None else total + len(batch) * side
+            penalty = self.reader.penalty(batch.inputs, cost)
+            total = total if penalty is None else total + penalty
+        return total, {}
+
+
+@torch.no_grad()
+def network_outputs(network: nn.Module, inputs: Encoded, tokens: int) -> Tensor:
+    """z (rows, outputs). tokens: of a batch, at most."""
+    assert isinstance(network, SupervisedNetwork)
+    weight = network.output.weight
+    z = torch.zeros(len(inputs), network.head.classes, dtype=weight.dtype)
+    for rows, batch in in_batches(inputs, network, tokens):
+        scores = network.reader.rows_of(network.scores(batch), batch)
+        z[torch.from_numpy(rows)] = scores.cpu()
+    return z

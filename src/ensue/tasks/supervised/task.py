@@ -1,0 +1,558 @@
+"""`Supervised`: every task with one input in and one target out, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, TypeGuard
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ensue.data.frames.origin import FILES, Origin
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.metrics.classes import class_counts, macro_f1
+from ensue.settings import Table
+from ensue.tasks.abilities import Outputs
+from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
+from ensue.tasks.baselines.regression import Regression
+from ensue.tasks.codec import Packed, unpacked
+from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported, Graph, Rounding, refuse
+from ensue.tasks.model import Model
+from ensue.tasks.rows.collect import Content, Example
+from ensue.tasks.rows.labels import known_rows, learned_labels
+from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.saved import Saved
+from ensue.tasks.search.ranges import Space
+from ensue.tasks.search.usual import text_space
+from ensue.tasks.supervised.input import Input
+from ensue.tasks.supervised.learned import InputQuestion, Learned, LinearQuestion
+from ensue.tasks.supervised.network import (
+    LabelledRows,
+    LabelledSource,
+    RowScores,
+    SupervisedNetwork,
+    network_outputs,
+)
+from ensue.tasks.targets.classes import ClassTarget
+from ensue.tasks.targets.exported import answering
+from ensue.tasks.targets.kinds import TARGETS, target_kind
+from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.target import Mixture, Target, TargetOutputs
+from ensue.tasks.task import NOTHING, Asked, Questions, Recipe, S, Task
+
+FEWEST = 8  # rows of the rarer class, without which nothing is fitted
+ENOUGH = 20  # rows of the rarer class in the validation part, from which it alone decides
+FOLDS = 5
+RIDGE = 1e-3  # of the linear model
+TRIED_THRESHOLDS = np.arange(2, 51) / 100
+WORTH = 0.01  # macro-F1 that leaving 0.5 must bring
+
+
+def is_tuned(target: object, setting: object) -> TypeGuard[ClassTarget]:
+    """Whether the rarer of two classes is answered from a probability that is fitted."""
+    return setting == "auto" and isinstance(target, ClassTarget) and len(target.labels) == 2
+
+
+def fitted_threshold(p: NDArray[np.float64], gold: NDArray[np.int64], rare: int) -> float | None:
+    """Of the highest macro-F1 on rows that were not learned from, each threshold counted with its
+    neighbours; None where too few rows are of that class, or nothing is won. p (rows, 2)."""
+    if p.shape[1] != 2 or (gold == rare).sum() < FEWEST:
+        return None
+
+    def score(threshold: float) -> float:
+        guess = np.where(p[:, rare] >= threshold, rare, 1 - rare)
+        return float(macro_f1(class_counts(gold, guess, 2)))
+
+    scores = np.array([score(threshold) for threshold in TRIED_THRESHOLDS])
+    smooth = np.convolve(np.pad(scores, 2, mode="edge"), np.ones(5) / 5, "valid")
+    best = int(np.argmax(smooth))
+    return float(TRIED_THRESHOLDS[best]) if smooth[best] > score(0.5) + WORTH else None
+
+
+def cross_fitted_threshold(x: Tensor, y: Tensor, rare: int, ridge: float = RIDGE) -> float | None:
+    """Of a linear model's probabilities for training rows, each from the folds it is not in. The
+    validation part of a small table has a handful of rows of the rarer class, which say next to
+    nothing of a threshold; the training part has eight times as many. x (rows, n), y (rows,)."""
+    if (y == rare).sum() < FEWEST:
+        return None
+    folds = torch.empty_like(y)
+    for label in range(2):
+        own = y == label
+        folds[own] = torch.arange(int(own.sum())) % FOLDS  # each class in equal shares
+    p = torch.zeros(len(y), 2, dtype=torch.float64)
+    for fold in range(FOLDS):
+        held = folds == fold
+        linear = Regression(x.shape[1], 2, "softmax").double()
+        p[held] = linear.solve(x[~held], y[~held], ridge).answers(x[held]).detach()
+    return fitted_threshold(p.numpy(), y.numpy(), rare)
+
+
+class SupervisedGraph(nn.Module):
+    """z of each network, mixed with that of the linear model or tempered, and what the target
+    makes of all of them."""
+
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        learned: Learned,
+        read: InputQuestion,
+        linear: LinearQuestion | None,
+        answers: nn.Module,
+    ) -> None:
+        super().__init__()
+        self.members, self.answers = nn.ModuleList(members), answers
+        self.learned, self.read = learned, read
+        self.linear = None if linear is None else linear.scores
+        inputs = (*read.inputs, *(() if linear is None else linear.inputs))
+        self.names = [graph_input.name for graph_input in inputs]
+
+    def forward(self, *values: Tensor) -> Any:
+        named = dict(zip(self.names, values, strict=True))
+        batch = self.read.batch(named)
+        outputs = [network.scores(batch) for network in self.members]  # type: ignore[operator]
+        linear = None if self.linear is None else self.linear(named)
+        return self.answers(self.learned.combined(outputs, linear))
+
+
+def exported(task: Supervised[Any], model: Model[Any, Any, Learned]) -> Exported:
+    learned = model.learned
+    whole: Exported | None = learned.input.exported(model)
+    if whole is not None:
+        return whole
+    read = learned.input.question(model)
+    linear = None
+    if learned.mixed_linear is not None:
+        linear = learned.mixed_linear.question(model)
+        if linear is None:
+            raise refuse("ngrams", task.name)
+    target = answering(learned.target)
+    members, graphs = learned.input.members(model)
+    network = SupervisedGraph(members, learned, read, linear, target.answers)
+    inputs = (*read.inputs, *(() if linear is None else linear.inputs))
+    steps = (*read.steps, *(() if linear is None else linear.steps))
+    graph = Graph("model", network, inputs, target.outputs)
+    return Exported(task.name, (graph, *graphs), steps, target.after, read.piecewise)
+
+
+TRIED = np.exp(np.linspace(-1.5, 1.5, 121))
+DOUBT = 2.0  # what (log T)² counts for
+
+
+@torch.no_grad()
+def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
+    """T for which p = softmax(z/T), the mean over members, has the lowest cost Σ −log p_y on rows
+    that were not trained on, with 2·(log T)² beside it, so that few rows move it little.
+
+    outputs: z (rows, classes) of each member; targets (rows,): class numbers."""
+    costs = []
+    for own in TRIED:
+        p = torch.stack([(z.double() / own).softmax(-1) for z in outputs]).mean(0)
+        right = p.gather(1, targets[:, None]).clamp(min=torch.finfo(p.dtype).tiny)
+        costs.append(float(-right.log().sum()) + DOUBT * np.log(own) ** 2)
+    return float(TRIED[int(np.argmin(costs))])
+
+
+AUTO = "auto"
+NETWORK_ALONE = "network alone"  # a baseline of answers that a linear model takes part in
+
+AnyModel = Model[Any, Any, Learned]
+
+
+class Averages:
+    """The mean answer of several networks, of one model or of several. Outputs are z (rows, width)
+    of each network, mixed with the linear model where that answers too."""
+
+    def alone(self, model: AnyModel) -> bool:
+        return len(model.networks) == 1 and model.learned.mixture is None
+
+    def outputs(self, part: Any, model: AnyModel) -> list[NDArray[Any]]:
+        return _arrays(combined_outputs(part, model))
+
+    def gold_outputs(self, part: Any, model: AnyModel) -> list[NDArray[Any]]:
+        return self.outputs(part, model)
+
+    def held(self, validation: Any, model: AnyModel) -> list[NDArray[Any]]:
+        """With linear scores of models that did not learn from these rows."""
+        learned = model.learned
+        if learned.held is None:
+            return self.outputs(validation, model)
+        return _arrays(learned.combined(outputs_of(validation, model), learned.held))
+
+    def scores(self, outputs: Outputs, validation: Any, model: AnyModel) -> dict[str, float]:
+        target = model.learned.target
+        y = torch.as_tensor(target.encode(model.learned.input.labelled(validation)))
+        return target.mean_score(_tensors(outputs), y, model.train.watch)
+
+    def answers(self, outputs: Outputs, part: Any, model: AnyModel, asked: Asked) -> list[Any]:
+        return model.learned.target.answers(_tensors(outputs), asked)
+
+    def evaluate(self, outputs: Outputs, part: Any, model: AnyModel, asked: Asked) -> Evaluation:
+        return evaluated(_tensors(outputs), part, model, asked)
+
+
+class Joins(Protocol):
+    """Several inputs of a row read together: an ability of some tasks."""
+
+    def input_of(self, roles: Mapping[str, Any]) -> Input | None:
+        """What columns by the keys of [data] are read as; None of one input."""
+        ...
+
+    def tables(
+        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> Mapping[str, Table]:
+        """As `Task.input_tables`."""
+        ...
+
+    def space(self, model: AnyModel) -> Space:
+        """As `Task.search_space`."""
+        ...
+
+
+class Supervised(RowTask[S, Learned]):
+    """A row in, a class, several labels or a number out. input: what is read; target_kinds: what
+    may be predicted, the first where the settings do not say; joins: what reads several inputs
+    together, where it can."""
+
+    input: Input
+    target_kinds: ClassVar[tuple[str, ...]]
+    joins: ClassVar[Joins | None] = None
+    averages: ClassVar[Averages] = Averages()
+
+    def input_of(self, model: AnyModel) -> Input:
+        """What a model reads."""
+        several = None if self.joins is None else self.joins.input_of(model.roles)
+        return self.input if several is None else several
+
+    def input_tables(
+        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> Mapping[str, Table]:
+        if self.joins is None or not data.joins:
+            return Task.input_tables(self, data, given, shared)
+        return self.joins.tables(data, given, shared)
+
+    def target_kind(self, train: Any, settings: S) -> str:
+        """What is predicted: as the settings say, or as the labels look."""
+        kind = str(getattr(settings, "target", self.target_kinds[0]))
+        return target_kind(train) if kind == AUTO else kind
+
+    # ------------------------------------------------------------- read
+    @property
+    def content(self) -> Content:  # type: ignore[override]
+        return self.input.content
+
+    def files(
+        self,
+        data: DataSettings,
+        model: AnyModel,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Any:
+        return self.input_of(model).files(self, data, model, on_bad_row, origin)
+
+    def given(
+        self, rows: Any, model: AnyModel, columns: Mapping[str, str], before: Any = None
+    ) -> Any:
+        return self.input_of(model).given(self, rows, model, columns, before)
+
+    def asked(self, inputs: Any, model: AnyModel, asked: Asked = NOTHING) -> Any:
+        return self.input_of(model).asked(self, inputs, model, asked)
+
+    def asked_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        model: AnyModel,
+        asked: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[Questions[Any]]:
+        return self.input_of(model).asked_files(self, paths, data, model, on_bad_row, origin)
+
+    def asked_lines(self, lines: Sequence[str], model: AnyModel) -> Any:
+        return self.input_of(model).asked_lines(self, lines, model)
+
+    def asked_content(self, data: DataSettings, model: AnyModel) -> Content:
+        return self.input_of(model).asked_content(data, model)
+
+    def examples(self, rows: Any) -> Iterable[Example]:
+        return self.input.examples(rows)
+
+    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
+        return self.input.questions(inputs)
+
+    def tokenisers(self, rows: Rows, model: AnyModel) -> Tokenisers:
+        return self.input_of(model).tokenisers(self, rows, model)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return self.input.question_keys(origin)
+
+    def shown_input(self, example: Example) -> Any:
+        return self.input.shown_input(example)
+
+    def shown_line(self, line: str) -> Any:
+        return self.input.shown_line(line)
+
+    def collected(self, rows: Rows, model: AnyModel, like: Any = None) -> Any:
+        return self.input_of(model).collected(self, rows, model, like)
+
+    def questions_about(self, rows: list[Example], model: AnyModel) -> Questions[Any]:
+        reads = self.input_of(model)
+        part = self.collected(lambda: rows, model)
+        return Questions(part, [reads.shown_input(row) for row in rows])
+
+    def is_label(self, text: str, model: AnyModel) -> bool:
+        return model.learned.target.is_label(text)
+
+    def known_rows(self, train: Any, held: Any, model: AnyModel) -> NDArray[np.int64] | None:
+        """A number can be any; a class must be one of training."""
+        number = self.target_kind(train, model.model) == NumberTarget.kind
+        return None if number else known_rows(held, train)
+
+    def check(self, part: Any, name: str) -> None:
+        self.input.check(part, name)
+        if self.classes and name == "training":
+            learned_labels(part)
+
+    def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
+        """A score to watch that the target has, where the usual one is of another target."""
+        kind = self.target_kind(train, model.model)
+        names = [metric.name for metric in TARGETS[kind].metrics]
+        watched = model.train.watch in names
+        return Recipe() if watched else Recipe({"train": {"watch": names[0]}})
+
+    def search_space(self, train: Any, model: AnyModel) -> Space:
+        if self.joins is not None and model.inputs:
+            return self.joins.space(model)
+        space = Task.search_space(self, train, model)
+        return text_space(space, train) if isinstance(train, Part) else space
+
+    # ------------------------------------------------------------- learned
+    def learn(self, train: Any, validation: Any, model: AnyModel) -> Learned:
+        settings = model.model
+        reads = self.input_of(model)
+        read = reads.learn(train, model)
+        target = TARGETS[self.target_kind(train, settings)].learn(train, settings)
+        linear = read.linear(train, validation, target, model)
+        learned = Learned(read, target)
+        if linear is not None:
+            share = reads.share(settings, target)
+            if share is not None and isinstance(target, NumberTarget):
+                target.refuse_unless_gaussian()
+            mixture = None if share is None else target.first_mixture(share)
+            learned = replace(learned, linear=linear.model, held=linear.held, mixture=mixture)
+        return replace(learned, target=_with_threshold(learned, train, validation, model))
+
+    def remarks(self, train: Any, validation: Any, model: AnyModel) -> list[str]:
+        return model.learned.input.remarks(train, model.learned.target, model)  # type: ignore[no-any-return]
+
+    def build(self, model: AnyModel) -> nn.Module:
+        learned = model.learned
+        head = learned.target.head(model.model)
+        side = learned.input.side(model, head.classes)
+        return SupervisedNetwork(learned.input.reader(model), head, side)
+
+    def labelled_rows(self, part: Any, model: AnyModel) -> LabelledRows:
+        """A part as the training loop takes it."""
+        read, target = model.learned.input, model.learned.target
+        units = read.unit_targets(part, target)
+        targets = target.encode(read.labelled(part)) if units is None else units
+        return LabelledRows(read.encode(part, model), targets)
+
+    def source(self, train: Any, model: AnyModel, seed: int) -> LabelledSource:
+        rows = self.labelled_rows(train, model)
+        budget = self.input_of(model).budget(model.model)
+        if not budget.tokens:  # all rows at once
+            budget = budget._replace(tokens=max(int(rows.lengths.sum()), 1))
+        return LabelledSource(rows, train.names, budget, seed)
+
+    def validation(self, network: nn.Module, part: Any, model: AnyModel) -> RowScores:
+        def score(rows: LabelledRows) -> dict[str, float]:
+            z = network_outputs(network, rows.inputs, self._at_once(model))
+            return model.learned.target.score(z, rows.row_targets, model.train.watch)
+
+        return RowScores(score, self.labelled_rows(part, model))
+
+    def _at_once(self, model: AnyModel) -> int:
+        return self.input_of(model).answer_budget(model.model)
+
+    @torch.no_grad()
+    def calibrate(self, validation: Any, model: AnyModel) -> Learned:
+        """With the weights of the mixture, or a temperature, that suit the validation part."""
+        learned, target = model.learned, model.learned.target
+        y = torch.as_tensor(target.encode(learned.input.labelled(validation)))
+        outputs, linear = outputs_of(validation, model), None
+        if learned.mixture is None:
+            if isinstance(target, ClassTarget):
+                learned = replace(learned, temperature=temperature(outputs, y))
+        else:
+            assert learned.linear is not None
+            linear, guess = learned.held, FEW_TEXTS
+            if linear is None:
+                linear, guess = learned.linear.scores(validation), FIRST
+            if self.input_of(model).share(model.model, target) == "fitted":
+                mixture = target.fitted_mixture(outputs, linear, y, guess)
+                learned = replace(learned, mixture=mixture)
+        if is_tuned(target, threshold_setting(model)) and (y == target.rare).sum() >= ENOUGH:
+            p = target.probabilities(learned.combined(outputs, linear))
+            threshold = fitted_threshold(p, y.numpy(), target.rare)
+            learned = replace(learned, target=replace(target, threshold=threshold))
+        return learned
+
+    # ------------------------------------------------------------- asked
+    def decision_lines(self, asked: Asked, model: AnyModel) -> list[str]:
+        return model.learned.target.decision_lines(asked)
+
+    def answer_names(self, model: AnyModel) -> tuple[str, ...]:
+        return model.learned.target.answer_names
+
+    def answers(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> list[Any]:
+        if not len(part):
+            return []
+        return self.averages.answers(self.averages.outputs(part, model), part, model, asked)
+
+    def learned_from_validation(self, model: AnyModel) -> str:
+        linear = model.learned.linear
+        return "the linear model" if linear is not None and linear.knows_validation else ""
+
+    def evaluate(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
+        alone = outputs_of(part, model)
+        linear = linear_scores(part, model)
+        combined = model.learned.combined(alone, linear)
+        others = {NETWORK_ALONE: alone} if model.learned.mixture is not None else {}
+        return evaluated(combined, part, model, asked, others)
+
+    # ------------------------------------------------------------- kept, looked at
+    def exported(self, model: AnyModel) -> Exported:
+        return exported(self, model)
+
+    def rounded(self, learned: Learned, rounding: Rounding) -> Learned:
+        if learned.mixed_linear is None:
+            return learned
+        return replace(learned, linear=learned.mixed_linear.rounded(rounding))
+
+    def pack(self, learned: Learned) -> Packed:
+        return learned.pack()
+
+    def unpack(self, saved: Saved, model: AnyModel) -> Learned:
+        reads = self.input_of(model)
+        read = reads.unpack(saved, model)
+
+        def mixture_of(own: Learned) -> type[Mixture] | None:
+            mixed = own.linear is not None and reads.share(model.model, own.target) is not None
+            return own.target.mixture if mixed else None
+
+        return unpacked(
+            Learned,
+            saved,
+            settings=model.model,
+            input=read,
+            targets=TARGETS,
+            linear_of=lambda target: reads.unpack_linear(saved, read, target, model),
+            mixture_of=mixture_of,
+        )
+
+    def describe(self, model: AnyModel) -> str:
+        network = self.input_of(model).describe(model.model)
+        if not model.fitted or model.learned.mixture is None:
+            return network
+        return f"{network}, together with a linear model: {model.learned.mixture}"
+
+    def facts(self, model: AnyModel) -> list[str]:
+        read, target = model.learned.input, model.learned.target.describe()
+        lines = [f"{fact} → {target}" if (fact := read.fact()) else target]
+        for number, network in enumerate(model.networks, 1):
+            which = f" by network {number}" if len(model.networks) > 1 else ""
+            lines += [f"{line}{which}" for line in read.reader_facts(network.reader)]
+        return lines
+
+
+def threshold_setting(model: AnyModel) -> Any:
+    return getattr(model.model, "threshold", None)
+
+
+def _with_threshold(learned: Learned, train: Any, validation: Any, model: AnyModel) -> Target:
+    """The target with the threshold of the settings; where it is to be fitted and the validation
+    part has too few rows of the rarer class, with one of the training part."""
+    target, setting = learned.target, threshold_setting(model)
+    if isinstance(target, ClassTarget) and isinstance(setting, float):
+        return replace(target, threshold=setting)
+    if not is_tuned(target, setting):
+        return target
+    if (target.encode(learned.input.labelled(validation)) == target.rare).sum() >= ENOUGH:
+        return target
+    features = learned.input.features(train, model)
+    if features is None:
+        return target
+    y = torch.from_numpy(target.encode(train))
+    return replace(target, threshold=cross_fitted_threshold(features, y, target.rare))
+
+
+def run_network(network: nn.Module, part: Any, model: AnyModel) -> Tensor:
+    """A network over the rows of a part."""
+    task = model.task
+    assert isinstance(task, Supervised)
+    inputs = model.learned.input.encode(part, model)
+    return network_outputs(network, inputs, task.input_of(model).answer_budget(model.model))
+
+
+# --- outputs --------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def outputs_of(part: Any, model: AnyModel) -> list[Tensor]:
+    """z (rows, width) of each network alone."""
+    task = model.task
+    assert isinstance(task, Supervised)
+    reads = task.input_of(model)
+    networks = model.networks
+    if reads.exact:
+        networks = [deepcopy(network).double() for network in networks]
+    inputs, tokens = model.learned.input.encode(part, model), reads.answer_budget(model.model)
+    return [network_outputs(network, inputs, tokens) for network in networks]
+
+
+@torch.no_grad()
+def linear_scores(part: Any, model: AnyModel) -> Tensor | None:
+    """z of the linear model, where it answers with the networks."""
+    linear = model.learned.mixed_linear
+    return None if linear is None else linear.scores(part)
+
+
+def combined_outputs(part: Any, model: AnyModel) -> list[Tensor]:
+    """z of each network, mixed with the linear model or tempered."""
+    return model.learned.combined(outputs_of(part, model), linear_scores(part, model))
+
+
+@torch.no_grad()
+def evaluated(
+    outputs: Sequence[Tensor],
+    part: Any,
+    model: AnyModel,
+    asked: Asked,
+    others: Mapping[str, Sequence[Tensor]] | None = None,
+) -> Evaluation:
+    """outputs: of what answers; others: z of further networks by name, to compare with."""
+    learned = model.learned
+    baselines = {} if learned.linear is None else {learned.linear.name: learned.linear.scores(part)}
+    for name, several in (others or {}).items():
+        baselines[name] = learned.target.mean_of(several)
+    shown: Callable[[int], tuple[str, str]] = learned.input.shown(part)
+    rows = learned.input.labelled(part)
+    return learned.target.evaluate(
+        TargetOutputs(outputs, baselines, rows, shown, model.train.seed, asked)
+    )
+
+
+def _arrays(outputs: Iterable[Tensor]) -> list[NDArray[Any]]:
+    return [z.numpy() for z in outputs]
+
+
+def _tensors(outputs: Outputs) -> list[Tensor]:
+    return [torch.from_numpy(np.asarray(z)) for z in outputs]

@@ -1,1 +1,0 @@
-"""A column of a table from the others."""

@@ -1,5 +1,0 @@
-"""The words of tables on the command line."""
-
-from ensue.tasks.options import DECISIONS, Option
-
-OPTIONS: tuple[Option, ...] = DECISIONS

@@ -1,1 +1,0 @@
-"""The class of a tree, and of each of its nodes."""

@@ -1,0 +1,203 @@
+"""Rows that are trees, as tokens: brackets, words, and where the labels stand.
+
+    (+    a node whose label is to be learned      (=NP  a node whose label NP is an input
+    (     a node without a label                   )     its end
+    (-    a word without brackets of its own, which has no label
+
+Words have no brackets in them. What is to be learned are the labels of the nodes, that of the root
+first; or, where a row has a label beside its tree, that one, and the labels of the nodes are
+inputs, but for the root's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ensue.data.ragged import Ragged
+from ensue.data.rows import Row
+from ensue.data.settings import DataSettings
+from ensue.data.trees.tree import Node, read_tree
+from ensue.data.values import Unfit
+from ensue.drawing.inline import bar
+from ensue.tasks.answers import Answer, Columns, tabbed
+from ensue.tasks.rows.collect import Content, Example, label_of, named, shown
+
+
+@dataclass(frozen=True)
+class TreeAnswer(Answer):
+    """label, probability: of the whole tree; tree: in brackets, with the answered label at each
+    node; labels, node_probabilities: of the nodes, each before those below it, "" at words without
+    brackets of their own; empty where only whole trees are learned. probabilities: of the whole
+    tree by class, the most probable first.
+
+    >>> TreeAnswer("4", 0.75, "(4 good)", ("4",), (0.75,), {"4": 0.75, "3": 0.25}).as_line("")
+    '4\\t0.7500\\t(4 good)'
+    """
+
+    label: str
+    probability: float
+    tree: str
+    labels: tuple[str, ...]
+    node_probabilities: tuple[float, ...]
+    probabilities: Mapping[str, float]
+
+    def as_line(self, shown: object) -> str:
+        return tabbed(self.label, f"{self.probability:.4f}", self.tree)
+
+    def as_row(self) -> dict[str, Any]:
+        return {"label": self.label, "probability": self.probability, "tree": self.tree}
+
+    def shows_input(self) -> bool:
+        return True
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        return {
+            "tree": [own.tree for own in answers],
+            "label": [own.label for own in answers],
+            "probability": [own.probability for own in answers],
+            "": [bar(own.probability, 1.0) for own in answers],
+        }
+
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TreeBatch:
+    """words, labels (nodes,): what stands at a node, 0 nothing; parents (nodes,): −1 for a root;
+    roots (trees,)."""
+
+    words: Tensor
+    labels: Tensor
+    parents: Tensor
+    roots: Tensor
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees behind one another, each node before those below it. starts (trees + 1,): the first
+    node of each; parents: the number of a node in its own tree."""
+
+    starts: Numbers
+    words: Numbers
+    labels: Numbers
+    parents: Numbers
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> Numbers:
+        """Nodes of each tree."""
+        return np.diff(self.starts)
+
+    @property
+    def roots(self) -> Numbers:
+        return self.starts[:-1]
+
+    def take(self, rows: Sequence[int] | Numbers) -> Forest:
+        numbers = np.asarray(rows, np.int64)
+        found = {
+            name: Ragged(values, self.starts).take(numbers)
+            for name, values in vars(self).items()
+            if name != "starts"
+        }
+        starts = found["words"].starts
+        return Forest(starts, **{name: own.values for name, own in found.items()})
+
+    def batch(self, rows: Sequence[int] | Numbers) -> TreeBatch:
+        own = self.take(rows)
+        parents = own.parents + np.repeat(own.roots, own.lengths) * (own.parents >= 0)
+        arrays = (own.words, own.labels, parents, own.roots)
+        return TreeBatch(*(torch.from_numpy(np.ascontiguousarray(a, np.int64)) for a in arrays))
+
+    def arrays(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+LEARNED, INPUT, BARE, PLAIN, END = "(+", "(=", "(-", "(", ")"
+
+
+def tokens_of(tree: Node, whole: bool) -> list[str]:
+    """whole: what is learned is a label of the whole tree."""
+    found: list[str] = []
+    waiting: list[Node | str] = [tree]
+    while waiting:
+        own = waiting.pop()
+        if isinstance(own, str):
+            found.append(own)
+            continue
+        inner = INPUT + own.label if own is not tree else PLAIN
+        without = BARE if own.bare else PLAIN
+        found.append((inner if whole else LEARNED) if own.label else without)
+        found += [own.word] if own.word else []
+        waiting += [END, *reversed(own.children)]
+    return found
+
+
+def labels_of(tree: Node) -> list[str] | None:
+    """The labels of the nodes, the root's first; None of a tree without labels."""
+    labels = [node.label for node in tree.nodes() if node.label]
+    if labels and not tree.label:
+        raise Unfit(f"expected a label at the root of the tree too, got {tree.as_text()[:60]}")
+    return labels or None
+
+
+def tree_of(tokens: Sequence[str], labels: Sequence[str] = ()) -> Node:
+    """The tree that tokens stand for; labels: of all nodes, in their order, in place of its own."""
+    given, open_nodes, root = iter(labels), list[Node](), Node()
+    for token in tokens:
+        if token == END:
+            open_nodes.pop()
+        elif token.startswith(PLAIN):
+            inner = token.removeprefix(INPUT) if token.startswith(INPUT) else ""
+            node = Node(next(given, "") or inner, bare=token == BARE)
+            if open_nodes:
+                open_nodes[-1].children.append(node)
+            else:
+                root = node
+            open_nodes.append(node)
+        else:
+            open_nodes[-1].word = token
+    return root
+
+
+class TreeContent(Content):
+    """A tree in brackets. whole: its inner labels are inputs, also where its label is not known."""
+
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
+
+    def example(self, row: Row, data: DataSettings) -> Example:
+        tree = named(data.text_column, self.tree, row, data)
+        beside = data.label if data.label != data.text_column else ""
+        if beside or self.whole:
+            label = named(beside, self.label, row, data, tree) if beside else None
+            return Example(tokens_of(tree, True), label, row.place)
+        return Example(
+            tokens_of(tree, False), named(data.text_column, _labels, row, tree), row.place
+        )
+
+    def tree(self, row: Row, data: DataSettings) -> Node:
+        given = row.fields.get(data.text_column)
+        if not isinstance(given, str):
+            raise Unfit(f"expected a tree in brackets, (…), got {shown(given)}")
+        return read_tree(given)
+
+    def label(self, row: Row, data: DataSettings, value: Any) -> Any:
+        return label_of(row.fields.get(data.label), "")
+
+
+def _labels(row: Row, tree: Node) -> list[str] | None:
+    return labels_of(tree)

@@ -1,0 +1,26 @@
+"""What loading a model does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from toy_runs import CASES, toy_run
+
+LOADED = """
+import sys
+from pathlib import Path
+import ensue
+for folder in sys.argv[1:]:
+    ensue.load(Path(folder, "run"))
+    assert "torch._dynamo" not in sys.modules, folder
+"""
+
+
+def test_no_model_needs_torchs_compiler_to_be_loaded() -> None:
+    """It takes a second to import, and was, for every answer that a command gave."""
+    folders = [str(toy_run(name)) for name in CASES]
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED, *folders], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
