@@ -16,7 +16,7 @@ from ensue import TableModel
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.tasks import TASKS
 from ensue.tasks.columns.features import TableFeatures, feature_of_text
-from ensue.tasks.supervised.inputs.columns import ColumnsReader
+from ensue.tasks.supervised.inputs.columns import ColumnsEncoder
 from ensue.tasks.supervised.network import SupervisedNetwork
 
 Rows = list[dict[str, Any]]
@@ -65,7 +65,7 @@ def fitted() -> TableModel:
 def layer_of(model: TableModel) -> TableFeatures:
     network = model.networks[0]
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, ColumnsReader)
+    assert isinstance(network.reader, ColumnsEncoder)
     assert network.reader.features is not None
     return network.reader.features
 

@@ -18,7 +18,7 @@ from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.options import Option
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
-from ensue.tasks.supervised.network import StepReader, SupervisedNetwork
+from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
 from ensue.tasks.targets.classes import LabelTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.task import NOTHING, Asked
@@ -64,12 +64,12 @@ class StepExplainer(RowExplainer):
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:
         assert isinstance(network, SupervisedNetwork)
-        assert isinstance(network.reader, StepReader)
+        assert isinstance(network.reader, StepEncoder)
         return network.reader.embedded(self._batch(part))
 
     def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
         assert isinstance(network, SupervisedNetwork)
-        assert isinstance(network.reader, StepReader)
+        assert isinstance(network.reader, StepEncoder)
         batch = self._batch(self.part, sides[0].shape[1])
         z = network.scores_of(network.reader.read_steps(sides, batch), batch)
         if self.learned.mixture is None:  # the network answers alone: tempered, as it answers

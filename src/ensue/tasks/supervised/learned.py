@@ -19,7 +19,7 @@ from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.supervised.network import Encoded, Reader, SideScores
+from ensue.tasks.supervised.network import Encoded, InputEncoder, SideScores
 from ensue.tasks.targets.target import Mixture, Target
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class FittedLinear(NamedTuple):
 
 class InputQuestion(NamedTuple):
     """How an exported graph reads an input: its inputs, the steps from a question to their values,
-    and the reader's batch of all inputs by name. piecewise: where it can be fed in pieces."""
+    and the encoder's batch of all inputs by name. piecewise: where it can be fed in pieces."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -116,7 +116,7 @@ class LearnedInput(ABC):
         """A part as the networks read it."""
 
     @abstractmethod
-    def reader(self, model: Model[Any, Any, Any]) -> Reader:
+    def encoder(self, model: Model[Any, Any, Any]) -> InputEncoder:
         """With fresh weights."""
 
     def side(self, model: Model[Any, Any, Any], outputs: int) -> SideScores | None:
@@ -169,8 +169,8 @@ class LearnedInput(ABC):
         """What was learned, in a line; "" where there is nothing to say."""
         return ""
 
-    def reader_facts(self, reader: Any) -> list[str]:
-        """What a trained reader has learned that a person can read."""
+    def encoder_facts(self, encoder: Any) -> list[str]:
+        """What a trained encoder has learned that a person can read."""
         return []
 
     def occlusions(self, part: Any, model: Model[Any, Any, Any]) -> Occlusions | None:

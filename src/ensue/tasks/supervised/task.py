@@ -356,7 +356,7 @@ class Supervised(RowTask[S, Learned]):
         learned = model.learned
         head = learned.target.head(model.model)
         side = learned.input.side(model, head.classes)
-        return SupervisedNetwork(learned.input.reader(model), head, side)
+        return SupervisedNetwork(learned.input.encoder(model), head, side)
 
     def labelled_rows(self, part: Any, model: AnyModel) -> LabelledRows:
         """A part as the training loop takes it."""
@@ -469,7 +469,7 @@ class Supervised(RowTask[S, Learned]):
         lines = [f"{fact} → {target}" if (fact := read.fact()) else target]
         for number, network in enumerate(model.networks, 1):
             which = f" by network {number}" if len(model.networks) > 1 else ""
-            lines += [f"{line}{which}" for line in read.reader_facts(network.reader)]
+            lines += [f"{line}{which}" for line in read.encoder_facts(network.reader)]
         return lines
 
 

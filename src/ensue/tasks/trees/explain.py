@@ -13,7 +13,7 @@ from ensue.drawing.svg import FAINT, GREY, INK, QUIET, Drawing, text_width
 from ensue.errors import OptionError
 from ensue.tasks.answers import Answer
 from ensue.tasks.rows.part import Part
-from ensue.tasks.supervised.inputs.tree_network import TreeReader
+from ensue.tasks.supervised.inputs.tree_network import TreeEncoder
 from ensue.tasks.supervised.network import SupervisedNetwork
 from ensue.tasks.supervised.options import EXPLAINED_TREE
 from ensue.tasks.supervised.task import AnyModel
@@ -64,7 +64,7 @@ def state_tree(model: AnyModel, part: Part, row: int) -> StateTree:
     answer = model.task.answers(only, model)[0]
     network = model.networks[0]
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, TreeReader)
+    assert isinstance(network.reader, TreeEncoder)
     forest = model.learned.input.forest(only)
     batch = moved(forest.batch([0]), device_of_weights(network))
     states = network.reader.states(batch).cpu()

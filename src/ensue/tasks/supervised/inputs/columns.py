@@ -65,7 +65,7 @@ from ensue.tasks.supervised.learned import (
     Share,
     saved_regression,
 )
-from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
@@ -224,10 +224,10 @@ class LearnedColumns(LearnedInput):
     def encode(self, part: Part, model: Model[Any, Any, Any]) -> FixedWidth:
         return FixedWidth(self.columns.encode(Grid.of(part), model.model))
 
-    def reader(self, model: Model[Any, Any, Any]) -> ColumnsReader:
+    def encoder(self, model: Model[Any, Any, Any]) -> ColumnsEncoder:
         counts = [len(column.categories) for column in self.columns.categories]
         features = self.columns.features.layer()
-        return ColumnsReader(self.columns.width, counts, model.model, features)
+        return ColumnsEncoder(self.columns.width, counts, model.model, features)
 
     def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
         texts = part.numbers.token_names
@@ -298,8 +298,8 @@ class LearnedColumns(LearnedInput):
         features = columns.features.texts
         return f"{line}; {len(features)} made: {', '.join(features)}" if features else line
 
-    def reader_facts(self, reader: ColumnsReader) -> list[str]:
-        months = {} if reader.features is None else reader.features.learned_months()
+    def encoder_facts(self, encoder: ColumnsEncoder) -> list[str]:
+        months = {} if encoder.features is None else encoder.features.learned_months()
         return [f"{text}: α = {alpha:.2f}" for text, alpha in months.items()]
 
 
@@ -359,7 +359,7 @@ def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
     return torch.from_numpy(columns.dense(arrays, LINEAR_CATEGORIES))
 
 
-class ColumnsReader(Reader):
+class ColumnsEncoder(InputEncoder):
     """numbers (rows, n), categories (rows, c) and what features read (rows, f), where there are
     features → hidden layers (rows, width)."""
 

@@ -34,7 +34,7 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     joined_pack,
 )
-from ensue.tasks.supervised.network import Cost, Encoded, Reader, SupervisedNetwork, Whole
+from ensue.tasks.supervised.network import Cost, Encoded, InputEncoder, SupervisedNetwork, Whole
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
@@ -158,10 +158,10 @@ class InputView:
         return {}
 
     @property
-    def readers(self) -> list[nn.Module]:
+    def encoders(self) -> list[nn.Module]:
         """What reads this input, of each member."""
         place = list(self.of.learned.input.inputs).index(self.name)
-        return [readers_of(network)[place] for network in self.of.networks]
+        return [encoders_of(network)[place] for network in self.of.networks]
 
     @property
     def learned(self) -> Learned:
@@ -203,8 +203,8 @@ class LearnedJoined(LearnedInput):
             [view.unit for _, _, view in each],
         )
 
-    def reader(self, model: Model[Any, Any, Any]) -> JoinedReader:
-        return JoinedReader([own.reader(view) for _, own, view in self._each(model)])
+    def encoder(self, model: Model[Any, Any, Any]) -> JoinedEncoder:
+        return JoinedEncoder([own.encoder(view) for _, own, view in self._each(model)])
 
     def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
         each = [own.shown(part.parts[name]) for name, own in self.inputs.items()]
@@ -251,11 +251,11 @@ class LearnedJoined(LearnedInput):
     def _named(self) -> list[tuple[str, LearnedInput]]:
         return list(self.inputs.items())
 
-    def reader_facts(self, reader: JoinedReader) -> list[str]:
+    def encoder_facts(self, encoder: JoinedEncoder) -> list[str]:
         return [
             f"{name}: {line}"
-            for (name, own), one in zip(self._named, reader.readers, strict=True)
-            for line in own.reader_facts(one)
+            for (name, own), one in zip(self._named, encoder.readers, strict=True)
+            for line in own.encoder_facts(one)
         ]
 
     def occlusions(self, part: JoinedPart, model: Model[Any, Any, Any]) -> Occlusions:
@@ -301,10 +301,10 @@ class LearnedJoined(LearnedInput):
             graphs = (*graphs, graph)
             members = [deepcopy(network) for network in members]
             for number, network in enumerate(members):
-                readers = readers_of(network)
-                width = readers[place].width
+                encoders = encoders_of(network)
+                width = encoders[place].width
                 assert isinstance(width, int)
-                readers[place] = GivenVector(number, width)
+                encoders[place] = GivenVector(number, width)
         return members, graphs
 
     def pack(self) -> Packed:
@@ -339,20 +339,20 @@ def saved_of(saved: Saved, name: str) -> Saved:
 # --- the network ---------------------------------------------------------------------------------
 
 
-class JoinedReader(Reader):
+class JoinedEncoder(InputEncoder):
     """The vectors of all inputs, one after another: (rows, Σ width)."""
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, encoders: Sequence[InputEncoder]) -> None:
         super().__init__()
-        self.readers = nn.ModuleList(readers)
-        self.width = sum(reader.width for reader in readers)
+        self.readers = nn.ModuleList(encoders)
+        self.width = sum(encoder.width for encoder in encoders)
 
     def forward(self, inputs: Sequence[Any]) -> Tensor:
         return torch.cat(self._vectors(inputs), -1)
 
     def _vectors(self, inputs: Sequence[Any]) -> list[Tensor]:
         dtype = torch.get_default_dtype()
-        found = [reader(own) for reader, own in zip(self.readers, inputs, strict=True)]
+        found = [encoder(own) for encoder, own in zip(self.readers, inputs, strict=True)]
         return [vectors.to(dtype) for vectors in found]
 
     def begin(self, output: nn.Linear) -> None:
@@ -364,28 +364,28 @@ class JoinedReader(Reader):
     def penalty(self, inputs: Sequence[Any], cost: Cost) -> Tensor | None:
         """The regularisers of all inputs; for each, the vectors of the others stay as they are."""
         total: Tensor | None = None
-        for k, (reader, own) in enumerate(zip(self.readers, inputs, strict=True)):
+        for k, (encoder, own) in enumerate(zip(self.readers, inputs, strict=True)):
 
             def beside(vectors: Tensor, k: int = k) -> Tensor:
                 with torch.no_grad():
                     others = self._vectors(inputs)
                 return cost(torch.cat([*others[:k], vectors, *others[k + 1 :]], -1))
 
-            assert isinstance(reader, Reader)
-            found = reader.penalty(own, beside)
+            assert isinstance(encoder, InputEncoder)
+            found = encoder.penalty(own, beside)
             if found is not None:
                 total = found if total is None else total + found
         return total
 
 
-def readers_of(network: nn.Module) -> nn.ModuleList:
+def encoders_of(network: nn.Module) -> nn.ModuleList:
     """What reads each input in a network of several."""
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, JoinedReader)
+    assert isinstance(network.reader, JoinedEncoder)
     return network.reader.readers
 
 
-class GivenVector(Reader):
+class GivenVector(InputEncoder):
     """The vector of an input that a graph of its own has made, of one member of several."""
 
     def __init__(self, member: int, width: int) -> None:

@@ -54,7 +54,7 @@ from ensue.tasks.supervised.learned import (
     Named,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, StepReader
+from ensue.tasks.supervised.network import Budget, StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
@@ -216,11 +216,11 @@ class LearnedPair(LearnedInput):
         columns = self.encode(part, model)
         return PairBatch(batch_of(columns.first, rows), batch_of(columns.second, rows))
 
-    def reader(self, model: Model[Any, Any, Any]) -> PairReader:
+    def encoder(self, model: Model[Any, Any, Any]) -> PairEncoder:
         settings = model.model
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
-        return PairReader(
+        return PairEncoder(
             embed,
             encoder,
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
@@ -312,7 +312,7 @@ class Attended(nn.Module):
         return found
 
 
-class PairReader(StepReader):
+class PairEncoder(StepEncoder):
     """ReLU(W·[u; v; |u − v|; u * v] + d), with u and v the two sides embedded, encoded and pooled
     by the same layers.
 

@@ -64,7 +64,7 @@ from ensue.tasks.supervised.learned import (
     Share,
     saved_regression,
 )
-from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked, Questions
 
@@ -166,9 +166,9 @@ class LearnedPictures(LearnedInput):
     def encode(self, part: PicturePart, model: Model[Any, Any, Any]) -> FixedWidth:
         return FixedWidth({PICTURES: part.pixels})
 
-    def reader(self, model: Model[Any, Any, Any]) -> PictureReader:
+    def encoder(self, model: Model[Any, Any, Any]) -> PictureEncoder:
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
-        return PictureReader(self.shape, mean, spread, model.model)
+        return PictureEncoder(self.shape, mean, spread, model.model)
 
     def shown(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
         return lambda row: (part.names[row], "")
@@ -303,7 +303,7 @@ class Disturbance:
         return grid_sample(x, grid, padding_mode="border", align_corners=False)
 
 
-class PictureReader(Reader):
+class PictureEncoder(InputEncoder):
     """Convolutions and layers over (x − mean)/spread of pictures x in bytes, each channel by its
     own mean and spread."""
 
@@ -427,7 +427,7 @@ class Picture(Input):
         mean, spread = brightness(train.pixels)
         learned = LearnedPictures(train.shape, mean, spread)
         with torch.device("meta"):  # an error about sizes comes before any long work
-            learned.reader(model)
+            learned.encoder(model)
         return learned
 
     def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedPictures:

@@ -57,7 +57,7 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepReader, SupervisedNetwork
+from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepEncoder, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import MixedText, NgramText, VectorLinear, vector_features
 from ensue.tasks.targets.classes import LabelTarget
 from ensue.tasks.targets.numbers import NumberTarget
@@ -141,11 +141,11 @@ class LearnedText(LearnedInput):
         """The only row of a part, so many times, its real numbers in float64."""
         return batch_of(self.encode(part, model), rows)
 
-    def reader(self, model: Model[Any, Any, Any]) -> TextReader:
+    def encoder(self, model: Model[Any, Any, Any]) -> TextEncoder:
         settings = model.model
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
-        return TextReader(
+        return TextEncoder(
             embed,
             encoder,
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
@@ -292,7 +292,7 @@ class LearnedText(LearnedInput):
 # --- the network ---------------------------------------------------------------------------------
 
 
-class TextReader(StepReader):
+class TextEncoder(StepEncoder):
     """[dropout(pool(encode(embed(steps)))), c], with c the columns next to the steps, where there
     are any.
 

@@ -45,10 +45,10 @@ from ensue.tasks.supervised.inputs.tree_network import (
     WORDS,
     NodeStates,
     NodeStep,
-    TreeReader,
+    TreeEncoder,
     TreeReaderSettings,
     state_sizes,
-    tree_readers,
+    tree_encoders,
 )
 from ensue.tasks.supervised.learned import (
     FittedLinear,
@@ -200,9 +200,9 @@ class LearnedTree(LearnedInput):
         return DataError(f"{part.names[0]}: expected {expected}, as in training, got {got}")
 
     # ------------------------------------------------------------- network and linear model
-    def reader(self, model: Model[Any, Any, Any]) -> TreeReader:
+    def encoder(self, model: Model[Any, Any, Any]) -> TreeEncoder:
         inner = 0 if self.inner is None else len(self.inner)
-        return TreeReader(len(self.words), model.model, inner, units=not self.whole)
+        return TreeEncoder(len(self.words), model.model, inner, units=not self.whole)
 
     def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
         names = part.numbers.token_names
@@ -247,26 +247,26 @@ class LearnedTree(LearnedInput):
     def question(self, model: Any) -> InputQuestion:
         """Of one input of several: the vectors of the root, which `climb` makes by the graph of
         `vectors_graph`."""
-        readers = tree_readers(model.readers)
-        names = [f"vector_{number}" for number in range(len(readers))]
+        encoders = tree_encoders(model.encoders)
+        names = [f"vector_{number}" for number in range(len(encoders))]
         inputs = tuple(
-            GraphInput(name, (BATCH, reader.width))
-            for name, reader in zip(names, readers, strict=True)
+            GraphInput(name, (BATCH, encoder.width))
+            for name, encoder in zip(names, encoders, strict=True)
         )
         climb = {"step": "climb", "graph": NODE, "vectors": names, "words": LEAVES}
-        return InputQuestion(inputs, (self._brackets(readers), climb), lambda named: named)
+        return InputQuestion(inputs, (self._brackets(encoders), climb), lambda named: named)
 
     def vectors_graph(self, model: Any) -> Graph:
         """One node at a time, from its word and the states of its children to its vector and its
         own state."""
-        readers = tree_readers(model.readers)
-        inputs, states = self._node_inputs(readers, model.model.combine)
-        outputs = [f"vector_{number}" for number in range(len(readers))]
-        nodes = NodeStates(readers, [one.name for one in inputs])
+        encoders = tree_encoders(model.encoders)
+        inputs, states = self._node_inputs(encoders, model.model.combine)
+        outputs = [f"vector_{number}" for number in range(len(encoders))]
+        nodes = NodeStates(encoders, [one.name for one in inputs])
         return Graph(NODE, nodes, inputs, (*outputs, *states))
 
     def _node_inputs(
-        self, readers: Sequence[TreeReader], combine: str
+        self, encoders: Sequence[TreeEncoder], combine: str
     ) -> tuple[tuple[GraphInput, ...], tuple[str, ...]]:
         """Of the graph of a node, and the names of the states that it gives."""
         inputs = [GraphInput(WORDS, (BATCH,), len(self.words))]
@@ -274,18 +274,18 @@ class LearnedTree(LearnedInput):
             inputs.append(GraphInput(LABELS, (BATCH,), len(self.inner)))
         if combine == "mean":
             inputs.append(GraphInput(CHILDREN, (BATCH, 1)))
-        below = state_sizes(readers)
+        below = state_sizes(encoders)
         inputs += [GraphInput(name, (BATCH, len(PLACES), size)) for name, size in below.items()]
         return tuple(inputs), tuple(name.replace("below", "state") for name in below)
 
-    def _brackets(self, readers: Sequence[TreeReader]) -> Step:
+    def _brackets(self, encoders: Sequence[TreeEncoder]) -> Step:
         return {
             "step": "brackets",
             "from": "question",
             "words": list(self.words.tokens),
             "lower": self.lower,
             "inner": None if self.inner is None else list(self.inner.tokens),
-            "states": state_sizes(readers),
+            "states": state_sizes(encoders),
             "longest": TREE_LENGTH,
             "deepest": TREE_DEPTH,
         }
@@ -298,12 +298,12 @@ class LearnedTree(LearnedInput):
             raise refuse("linear of trees", "tree")
         answers = answering(target)
         members = [net for net in model.networks if isinstance(net, SupervisedNetwork)]
-        readers = tree_readers([network.reader for network in members])
-        inputs, states = self._node_inputs(readers, model.model.combine)
+        encoders = tree_encoders([network.reader for network in members])
+        inputs, states = self._node_inputs(encoders, model.model.combine)
         outputs = (*answers.outputs, *states)
         names = [one.name for one in inputs]
         node = NodeStep(members, names, model.learned.temperature, answers.answers)
-        step = self._brackets(readers)
+        step = self._brackets(encoders)
         graph = Graph(NODE, node, inputs, outputs)
         if isinstance(target, ClassTarget):
             classes = {"step": "nodes", "labels": list(target.labels.tokens)}
