@@ -484,13 +484,14 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
     digest = sha256(mine.read_bytes()).hexdigest()
     for arguments, file in (
         (["train", "--run", "stopped"], "mine.py"),
+        (["train", "--run", "stopped", "--trust-cell"], "keeps no copy of its own"),
         (["evaluate", "run"], "run/model/cell.py"),
         (["predict", "run", asked], "run/model/cell.py"),
     ):
         err = refused(tmp_path, *arguments)
         assert all(told in err for told in (file, digest, "--trust-cell", "Nothing was run"))
         assert not canary.exists()
-    done(tmp_path, "train", "--run", "stopped", "--trust-cell")
+    done(tmp_path, "train", "--run", "stopped", f"--trust-cell={digest}")
     assert canary.exists()
     one, other = (ensue.load(tmp_path / name, trust=True) for name in ("run", "stopped"))
     assert_same(one, other)
