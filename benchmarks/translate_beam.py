@@ -154,7 +154,7 @@ def main() -> None:
     model = load_run(RunFolder(options.run))[1]
     assert isinstance(model, Translator)
     network, how = network_of(model), Search(width=options.beam, alpha=model.model.alpha)
-    part = model.task.asked(sentences_of(options.source, options.sentences), model)
+    part = model.reader.questions(sentences_of(options.source, options.sentences))
     rows = model.learned.sources(part)
     plain = Plain(network).eval()
     batches = evaluation_batches(

@@ -71,7 +71,7 @@ def layer_of(model: TableModel) -> TableFeatures:
 
 
 def read(model: TableModel, rows: Rows) -> torch.Tensor:
-    part = model.task.asked(rows, model)
+    part = model.reader.questions(rows)
     encoded = model.learned.input.encode(part, model)
     return torch.from_numpy(encoded.values["features"]).double()
 
@@ -106,7 +106,7 @@ def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
 
 def test_the_gradient_of_alpha_is_that_of_finite_differences(fitted: TableModel) -> None:
     network = fitted.networks[0].double()
-    part = fitted.task.given(HELD, fitted, {})
+    part = fitted.reader.labelled(HELD)
     batch = TASKS["table"].labelled_rows(part, fitted).batch(range(len(part)))
     moved = dict(network.named_parameters())["reader.features.parts.4.moved"]
 

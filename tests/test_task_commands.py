@@ -122,7 +122,7 @@ def test_a_test_part_that_is_split_off_stays_sealed(row: Row, tmp_path: Path) ->
     assert altered is not None
     config = split_off(tmp_path, row, rows, "run")
     model = ensue.load(tmp_path / "run")
-    files = model.task.files(config.data, model)
+    files = model.reader.files(config.data)
     lines = {name: [int(own.names[k].rpartition(":")[2]) - 2 for k in range(len(own))]
              for name in ("train", "test") for own in [files.part(name)]}  # fmt: skip
     assert min(map(len, lines.values())) > 2

@@ -164,7 +164,7 @@ class ExplainCaption:
         model.must_be_fitted()
         task = model.task
         picture = picture_from(given, Place(IN_MEMORY, 1))
-        part, target = task.asked([picture], model), model.learned.target
+        part, target = model.reader.questions([picture]), model.learned.target
         best, probabilities = task.explained(task.sources(part, model), model)
         assert best.watched is not None
         found = Gaze(

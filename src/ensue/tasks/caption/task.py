@@ -18,6 +18,7 @@ from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.caption.answer import Captioned, Gaze
 from ensue.tasks.caption.explain import ExplainCaption
 from ensue.tasks.caption.files import CaptionFiles, Rows, asked_pictures, picture_name
@@ -28,8 +29,10 @@ from ensue.tasks.exported import BATCH, Exported, Graph, Input
 from ensue.tasks.model import Model
 from ensue.tasks.pictures.files import pictures_asked, pictures_in_memory
 from ensue.tasks.pictures.part import PicturePart, collect_pictures, picture_step, shape_text
+from ensue.tasks.reader import NO_COLUMNS, DatasetReader, Questions
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.task import AT_ONCE, together, tokeniser_of
+from ensue.tasks.rows.reader import tokeniser_of
+from ensue.tasks.rows.reading import AT_ONCE, together
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring, evaluate_pairs
@@ -39,7 +42,8 @@ from ensue.tasks.seq2seq.search import Search
 from ensue.tasks.seq2seq.source import PairSource, Taught
 from ensue.tasks.seq2seq.target import targets_of
 from ensue.tasks.seq2seq.task import Seq2SeqTask, alternatives, pair_networks, scoring
-from ensue.tasks.task import NOTHING, Asked, Questions
+from ensue.tasks.splits import HashSplit
+from ensue.tasks.task import NOTHING, Asked
 
 
 def evaluate_captions(
@@ -79,7 +83,7 @@ class EncodePictures(nn.Module):
         return self.encode(lines, torch.zeros(1, dtype=torch.int64))
 
 
-def exported(model: Model[Any, Any, Any], how: Search) -> Exported:
+def exported(model: AnyModel, how: Search) -> Exported:
     shape = channels, height, width = model.learned.shape
     members = cast(list[CaptionNetwork], pair_networks(model))
     tall, wide = members[0].grid
@@ -98,6 +102,58 @@ def exported(model: Model[Any, Any, Any], how: Search) -> Exported:
 
 
 CaptionerModel = Model[CaptionSettings, PicturePart, LearnedCaptions]
+
+
+class CaptionReader(DatasetReader[PicturePart]):
+    def files(
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+    ) -> CaptionFiles:
+        return CaptionFiles(data, self.collected, on_bad_row, origin)
+
+    def labelled(
+        self,
+        rows: Any,
+        columns: Mapping[str, str] = NO_COLUMNS,
+        before: PicturePart | None = None,
+    ) -> PicturePart:
+        """rows: pairs (picture, caption); a picture is an array of bytes, or the name of a file."""
+        examples = list(pictures_in_memory(rows))
+        return self.collected(lambda: examples, before)
+
+    def check(self, part: PicturePart, name: str) -> None:
+        check_captions(part, name)
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        return self.collected(lambda: pictures_asked(inputs))
+
+    def question_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        options: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[Questions[PicturePart]]:
+        for batch in together(asked_pictures(paths, data, on_bad_row, origin), AT_ONCE):
+            part = self.collected(lambda batch=batch: batch)  # type: ignore[misc]
+            yield Questions(part, [picture_name(example.place) for example in batch])
+
+    def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
+        """The rows as a part: pictures of the shape, and captions cut by the tokeniser, of a
+        fitted model or of the part that they are like; else as the settings say."""
+        model = self.model
+        if model.fitted:
+            learned = model.learned
+            shape, cut = learned.shape, learned.tokenisers
+            return collect_pictures(rows(), model.model, None, shape, cut)
+        if like is not None:
+            return collect_pictures(rows(), model.model, like.numbers, like.shape, like.tokenisers)
+        captions = (row.label for row in rows() if row.label is not None)
+        tokeniser = tokeniser_of(model.text, captions)
+        return collect_pictures(rows(), model.model, tokenisers=Tokenisers(tokeniser, tokeniser))
 
 
 class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
@@ -124,7 +180,7 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         "target": "data.label",
     }
     explains = ExplainCaption()
-    unit = "each source"
+    split = HashSplit("each source")
     no_attention = (
         "this model has no attention, so that nothing shows where its words look; train one with "
         "--set model.attention=additive (dot, general, concat)"
@@ -138,49 +194,8 @@ class Caption(Seq2SeqTask[CaptionSettings, PicturePart, LearnedCaptions]):
         return captions_guess(sample)
 
     # ------------------------------------------------------------- read
-    def files(
-        self,
-        data: DataSettings,
-        model: CaptionerModel,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> CaptionFiles:
-        return CaptionFiles(
-            data, lambda rows, like: _collected(rows, model, like), on_bad_row, origin
-        )
-
-    def given(
-        self,
-        rows: Any,
-        model: CaptionerModel,
-        columns: Mapping[str, str],
-        before: PicturePart | None = None,
-    ) -> PicturePart:
-        """rows: pairs (picture, caption); a picture is an array of bytes, or the name of a file."""
-        examples = list(pictures_in_memory(rows))
-        return _collected(lambda: examples, model, before)
-
-    def asked(self, inputs: Any, model: CaptionerModel, asked: Asked = NOTHING) -> PicturePart:
-        """inputs: arrays of bytes, or names of files."""
-        if isinstance(inputs, str | Path):
-            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
-        return _collected(lambda: pictures_asked(inputs), model)
-
-    def asked_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        model: CaptionerModel,
-        asked: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[Questions[PicturePart]]:
-        for some in together(asked_pictures(paths, data, on_bad_row, origin), AT_ONCE):
-            part = _collected(lambda some=some: some, model)  # type: ignore[misc]
-            yield Questions(part, [picture_name(example.place) for example in some])
-
-    def check(self, part: PicturePart, name: str) -> None:
-        check_captions(part, name)
+    def reader(self, model: AnyModel) -> CaptionReader:
+        return CaptionReader(model)
 
     # ------------------------------------------------------------- learned
     def learn(
@@ -265,20 +280,6 @@ class Captioner(Model[CaptionSettings, PicturePart, LearnedCaptions, Captioned])
     def explain(self, picture: Any) -> Gaze:  # type: ignore[override]
         """The best caption, with the probability of each word and where it looked."""
         return TASK.explains.explain(self, picture).found
-
-
-def _collected(rows: Rows, model: CaptionerModel, like: PicturePart | None = None) -> PicturePart:
-    """The rows as a part: pictures of the shape, and captions cut by the tokeniser, of a fitted
-    model or of the part that they are like; else as the settings say."""
-    if model.fitted:
-        learned = model.learned
-        shape, cut = learned.shape, learned.tokenisers
-        return collect_pictures(rows(), model.model, None, shape, cut)
-    if like is not None:
-        return collect_pictures(rows(), model.model, like.numbers, like.shape, like.tokenisers)
-    captions = (row.label for row in rows() if row.label is not None)
-    tokeniser = tokeniser_of(model.text, captions)
-    return collect_pictures(rows(), model.model, tokenisers=Tokenisers(tokeniser, tokeniser))
 
 
 def _answer(found: list[Hypothesis], how: Search, model: CaptionerModel) -> Captioned:

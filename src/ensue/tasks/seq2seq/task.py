@@ -19,6 +19,7 @@ from ensue.decoding import Hypothesis
 from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import LabelledPart
@@ -29,7 +30,7 @@ from ensue.tasks.seq2seq.search import Search, SearchEnsemble, searched
 from ensue.tasks.seq2seq.source import PairColumns, Taught, in_batches
 from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
 from ensue.tasks.settings import SearchSettings
-from ensue.tasks.task import NOTHING, Asked, Task
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, Task
 
 TOKENS, ROWS = 8_000, 256  # of a batch
 FEW = 4  # rows of a trial evaluation
@@ -196,8 +197,8 @@ class Seq2SeqTask(Task[S, P, L]):
             bool(asked.get("alignment")),
         )
 
-    def answer_names(self, model: Model[S, P, L]) -> tuple[str, ...]:
-        return ("text", "score")
+    def answer_shape(self, model: Model[S, P, L]) -> AnswerShape:
+        return AnswerShape(("text", "score"))
 
     def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> list[Any]:
         how = self.search(model, asked)
@@ -248,7 +249,7 @@ class Seq2SeqTask(Task[S, P, L]):
         )
 
 
-def pair_networks(model: Model[Any, Any, Any]) -> list[PairNetwork]:
+def pair_networks(model: AnyModel) -> list[PairNetwork]:
     return [cast(Taught, network).pairs for network in model.networks]
 
 

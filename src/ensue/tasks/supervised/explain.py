@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
 from ensue.tasks.explaining.measures import MEASURES, Measure, Wanted
@@ -24,13 +25,13 @@ from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.supervised.task import AnyModel, Supervised
+    from ensue.tasks.supervised.task import Supervised, SupervisedModel
 
 
 class StepExplainer(RowExplainer):
     """A row of steps: words, letters or vectors; of a pair those of both sides."""
 
-    def __init__(self, model: AnyModel, part: Part, label: str | None) -> None:
+    def __init__(self, model: SupervisedModel, part: Part, label: str | None) -> None:
         super().__init__(model, part)
         self.learned, target = model.learned, model.learned.target
         self._measure: Measure = MEASURES[target.kind](target)
@@ -102,7 +103,7 @@ class ExplainUnits:
 
         model.must_be_fitted()
         row = row_of_line(given) if isinstance(given, str) and given.lstrip()[:1] == "{" else given
-        learned, part = model.learned, model.task.asked([row], model)
+        learned, part = model.learned, model.reader.questions([row])
         measure: Measure = MEASURES[learned.target.kind](learned.target)
         outputs = combined_outputs(part, model)
         wanted = measure.wanted(outputs, asked.get("label"))
@@ -147,7 +148,7 @@ class ExplainSteps(ExplainRows):
                 )
         return ExplainUnits(self.option).explain(model, given, asked)
 
-    def explainer(self, model: AnyModel, part: Part, asked: Asked) -> RowExplainer:
+    def explainer(self, model: SupervisedModel, part: Part, asked: Asked) -> RowExplainer:
         return StepExplainer(model, part, asked.get("label"))
 
     def question(self, given: Any, asked: Asked) -> Any:

@@ -1,4 +1,4 @@
-"""The network of every supervised task: an encoder makes a vector of a row, a layer scores of it."""
+"""The network of supervised tasks: an encoder makes a vector of a row, a layer scores of it."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _named(stack: str, layer: str) -> Callable[[str], bool]:
 def _source(model: Translator, given: str) -> Part:
     """The text as a part; an error where it has no tokens."""
     model.must_be_fitted()
-    part = model.task.asked([given], model)
+    part: Part = model.reader.questions([given])
     if not len(part.inputs.values):
         raise OptionError("explain: expected a text with at least one token, got none")
     return part

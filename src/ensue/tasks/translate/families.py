@@ -16,6 +16,7 @@ from ensue.engine.rows import check_lengths, reverse_time
 from ensue.errors import OptionError
 from ensue.layers.lengths import step_mask
 from ensue.layers.transformer import Decoded, DecoderBlocks, Design, EncoderBlocks, placed
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState, embedding_table
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.blocks.softmax_output import Output
@@ -64,7 +65,7 @@ class VectorTable(nn.Module):
         return found
 
 
-def exported(model: Model[Any, Any, Any], how: Search) -> Exported:
+def exported(model: AnyModel, how: Search) -> Exported:
     learned: LearnedPairs = model.learned
     before: tuple[Step, ...]
     if learned.scale is not None:
@@ -91,10 +92,10 @@ class TranslateTransfers(Refuses):
     """The words and layers that read a source; the decoder is learned anew. The text settings of a
     translator are those of its targets then: sources are cut as the texts of the base were."""
 
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
         return replace(super().taken(own, model), text={})
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         settings = model.model
         misfits = {
             f"it has {_kind(own)}; expected recurrent layers over words": not _fits(own),
@@ -110,15 +111,13 @@ class TranslateTransfers(Refuses):
         found = encoder_settings(own, model.base)
         return {key: value for key, value in found.items() if key not in NOT_KEYS}
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
         return replace(own, words=model.learned.source_words, table=model.learned.start)
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("network.table.weight", {"recurrent.": "network.encoder."})
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
         return first_weights(own, taken_layers(own, model.base), self.names(network), network)
 

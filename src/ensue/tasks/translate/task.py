@@ -17,7 +17,8 @@ from ensue.tasks.exported import Exported
 from ensue.tasks.model import Model
 from ensue.tasks.rows.collect import PairContent
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.task import Rows, RowTask, tokeniser_of
+from ensue.tasks.rows.reader import RowReader, Rows, tokeniser_of
+from ensue.tasks.rows.task import LineSplit, RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Between, Searched, Space
@@ -42,6 +43,32 @@ from ensue.tasks.translate.settings import PairSettings
 TranslatorModel = Model[PairSettings, Part, LearnedPairs]
 
 
+class PairReader(RowReader[Part]):
+    content = PairContent()
+    new_labels = True
+
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        """One for each side, that of the source as in a base; subwords that are shared are learned
+        from both."""
+        model = self.model
+        sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
+        targets = (row.label for row in rows() if row.label is not None)
+        if model.model.shared:
+            both = tokeniser_of(model.text, chain(sources, targets))
+            return Tokenisers(both, both)
+        target = tokeniser_of(model.text, targets)
+        if model.pretrained is not None and model.pretrained.tokeniser is not None:
+            return Tokenisers(model.pretrained.tokeniser, target)
+        return Tokenisers(tokeniser_of(model.text, sources), target)
+
+    def check(self, part: Part, name: str) -> None:
+        check_sides(part, name)
+
+    def remarks(self, train: Part, validation: Part) -> list[str]:
+        line = long_pairs_line(train, self.model.text.max_length)
+        return [line] if line else []
+
+
 class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSettings, LearnedPairs]):
     """Words or vectors become words: translation, transcription, captions, normal forms."""
 
@@ -64,10 +91,9 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     }
     explains = ExplainTranslation()
     heads = TranslationHeads()
-    content = PairContent()
+    reader_class = PairReader
     transfers = TranslateTransfers("the layers that read its sources answer to its decoder alone")
-    unit = "each source"
-    new_labels = True
+    split = LineSplit("each source")
     no_attention = (
         "this model has no attention, so that nothing shows where its words come from; train one "
         "with --set model.attention=additive (dot, general, concat), or with "
@@ -81,31 +107,10 @@ class Translate(Seq2SeqTask[PairSettings, Part, LearnedPairs], RowTask[PairSetti
     def infer(self, sample: Sample) -> Guess:
         return pairs_guess(sample)
 
-    # ------------------------------------------------------------- read
-    def tokenisers(self, rows: Rows, model: TranslatorModel) -> Tokenisers:
-        """One for each side, that of the source as in a base; subwords that are shared are learned
-        from both."""
-        sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
-        targets = (row.label for row in rows() if row.label is not None)
-        if model.model.shared:
-            both = tokeniser_of(model.text, chain(sources, targets))
-            return Tokenisers(both, both)
-        target = tokeniser_of(model.text, targets)
-        if model.pretrained is not None and model.pretrained.tokeniser is not None:
-            return Tokenisers(model.pretrained.tokeniser, target)
-        return Tokenisers(tokeniser_of(model.text, sources), target)
-
-    def check(self, part: Part, name: str) -> None:
-        check_sides(part, name)
-
     # ------------------------------------------------------------- learned
     def learn(self, train: Part, validation: Part, model: TranslatorModel) -> LearnedPairs:
         short = short_pairs(train, model.text.max_length)
         return LearnedPairs.learn(short, model.text, model.model.shared, model.beginning)
-
-    def remarks(self, train: Part, validation: Part, model: TranslatorModel) -> list[str]:
-        line = long_pairs_line(train, model.text.max_length)
-        return [line] if line else []
 
     def source(self, train: Part, model: TranslatorModel, seed: int) -> PairSource:
         short, settings = short_pairs(train, model.text.max_length), model.model

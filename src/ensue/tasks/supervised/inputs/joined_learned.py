@@ -38,7 +38,7 @@ from ensue.tasks.supervised.network import Cost, Encoded, InputEncoder, Supervis
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import ModelView
 
 PREFIX = "inputs"  # begins the names of what belongs to one of them
 SEVERAL = "linear model"  # as an evaluation calls the views together
@@ -130,7 +130,7 @@ class InputView:
     """A model as one of its inputs sees it: with the settings of this input, and what was learned
     of it. unit: what a row costs in a batch for each of its steps."""
 
-    of: Model[Any, Any, Any]
+    of: ModelView
     name: str
     kind: str
     column: str
@@ -158,6 +158,10 @@ class InputView:
         return {}
 
     @property
+    def inputs(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
     def encoders(self) -> list[nn.Module]:
         """What reads this input, of each member."""
         place = list(self.of.learned.input.inputs).index(self.name)
@@ -171,7 +175,7 @@ class InputView:
 
 
 Views = Mapping[str, InputView]
-ViewsOf = Callable[["Model[Any, Any, Any]"], Views]
+ViewsOf = Callable[["ModelView"], Views]
 
 
 # --- learned -------------------------------------------------------------------------------------
@@ -191,19 +195,19 @@ class LearnedJoined(LearnedInput):
     def tokenisers(self) -> Tokenisers:
         raise AssertionError("each of several inputs has tokenisers of its own")
 
-    def _each(self, model: Model[Any, Any, Any]) -> list[tuple[str, Any, Any]]:
+    def _each(self, model: ModelView) -> list[tuple[str, Any, Any]]:
         """Name, what was learned, and the model as the input sees it."""
         views = self.views(model)
         return [(name, own, views[name]) for name, own in self.inputs.items()]
 
-    def encode(self, part: JoinedPart, model: Model[Any, Any, Any]) -> JoinedRows:
+    def encode(self, part: JoinedPart, model: ModelView) -> JoinedRows:
         each = self._each(model)
         return JoinedRows(
             [own.encode(part.parts[name], view) for name, own, view in each],
             [view.unit for _, _, view in each],
         )
 
-    def encoder(self, model: Model[Any, Any, Any]) -> JoinedEncoder:
+    def encoder(self, model: ModelView) -> JoinedEncoder:
         return JoinedEncoder([own.encoder(view) for _, own, view in self._each(model)])
 
     def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
@@ -216,7 +220,7 @@ class LearnedJoined(LearnedInput):
         return shown
 
     def linear(
-        self, train: JoinedPart, validation: JoinedPart, target: Target, model: Model[Any, Any, Any]
+        self, train: JoinedPart, validation: JoinedPart, target: Target, model: ModelView
     ) -> FittedLinear | None:
         """Each view is scaled and penalised as it is alone; their scores are weighted on rows that
         they did not learn from."""
@@ -236,7 +240,7 @@ class LearnedJoined(LearnedInput):
         weights, bias = view_weights(held, y, target.regression)
         return FittedLinear(JoinedLinear(views, weights, bias), crossed(held, y, target.regression))
 
-    def remarks(self, train: JoinedPart, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+    def remarks(self, train: JoinedPart, target: Target, model: ModelView) -> list[str]:
         return [
             f"{name}: {line}"
             for name, own, view in self._each(model)
@@ -258,7 +262,7 @@ class LearnedJoined(LearnedInput):
             for line in own.encoder_facts(one)
         ]
 
-    def occlusions(self, part: JoinedPart, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: JoinedPart, model: ModelView) -> Occlusions:
         """Each input taken apart in its way, the others as they are."""
         each = self._each(model)
         found = {name: own.occlusions(part.parts[name], view) for name, own, view in each}
@@ -277,7 +281,7 @@ class LearnedJoined(LearnedInput):
         return Occlusions(units, how, replace(again, parts=parts, labels=None))
 
     # ------------------------------------------------------------- exported, kept
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         """A question is a row by column name: each input is read from its column."""
         each = self._each(model)
         found = [(view, own.question(view)) for _, own, view in each]
@@ -289,7 +293,7 @@ class LearnedJoined(LearnedInput):
 
         return InputQuestion(inputs, steps, batch)
 
-    def members(self, model: Model[Any, Any, Any]) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
+    def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
         """What goes up a tree is a graph of its own, which is run before: the network takes its
         vectors."""
         graphs: tuple[Graph, ...] = ()
@@ -488,7 +492,7 @@ class JoinedLinear(Linear):
         views = {name: view.rounded(rounding) for name, view in self.views.items()}
         return replace(self, views=views)
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion | None:
+    def question(self, model: ModelView) -> LinearQuestion | None:
         views = model.learned.input.views(model)
         asked = {name: own.question(views[name]) for name, own in self.views.items()}
         known = {name: own for name, own in asked.items() if own is not None}

@@ -23,6 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
+from ensue.tasks.abilities import NOTHING
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -35,9 +36,9 @@ from ensue.tasks.rows.exported import linear_steps
 from ensue.tasks.rows.inputs import vocabulary_of
 from ensue.tasks.rows.labels import label_numbers
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
-from ensue.tasks.rows.task import Rows
+from ensue.tasks.rows.reader import Rows
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.inputs.tree_network import (
     CHILDREN,
     LABELS,
@@ -53,7 +54,6 @@ from ensue.tasks.supervised.inputs.tree_network import (
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
-    Learned,
     LearnedInput,
     Linear,
     LinearQuestion,
@@ -80,8 +80,7 @@ from ensue.tasks.trees.content import (
 )
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 CLOSES, OPENS, OPENS_LEARNED = -1, -2, -3  # kinds of tokens; of a word 0
 LEAVES = "leaves"  # the words of a tree, among the values of an exported one
@@ -121,7 +120,7 @@ class LearnedTree(LearnedInput):
         """Whether one label of the whole tree is learned, not those of its nodes."""
         return self.inner is not None
 
-    def encode(self, part: Part, model: Model[Any, Any, Any]) -> Forest:
+    def encode(self, part: Part, model: ModelView) -> Forest:
         return self.forest(part)
 
     def forest(self, part: Part) -> Forest:
@@ -200,7 +199,7 @@ class LearnedTree(LearnedInput):
         return DataError(f"{part.names[0]}: expected {expected}, as in training, got {got}")
 
     # ------------------------------------------------------------- network and linear model
-    def encoder(self, model: Model[Any, Any, Any]) -> TreeEncoder:
+    def encoder(self, model: ModelView) -> TreeEncoder:
         inner = 0 if self.inner is None else len(self.inner)
         return TreeEncoder(len(self.words), model.model, inner, units=not self.whole)
 
@@ -214,7 +213,7 @@ class LearnedTree(LearnedInput):
         return shown
 
     def linear(
-        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+        self, train: Part, validation: Part, target: Target, model: ModelView
     ) -> FittedLinear:
         first, second = tree_texts(train), tree_texts(validation)
         words = first.words if len(first.words) > len(second.words) else second.words
@@ -228,7 +227,7 @@ class LearnedTree(LearnedInput):
         return FittedLinear(TreeLinear(fitted.model), fitted.held)
 
     # ------------------------------------------------------------- explained
-    def occlusions(self, part: Part, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: Part, model: ModelView) -> Occlusions:
         """The word of each node replaced by one that training never saw."""
         tokens, names = part.inputs.row(0), part.numbers.token_names
         places = [k for k, token in enumerate(tokens) if not names[token].startswith((PLAIN, END))]
@@ -290,7 +289,7 @@ class LearnedTree(LearnedInput):
             "deepest": TREE_DEPTH,
         }
 
-    def exported(self, model: Model[Any, Any, Learned]) -> Exported:
+    def exported(self, model: ModelView) -> Exported:
         """One node at a time, from its word and the states of its children to its answer and its
         own state. The walk from the leaves to the root is a step after it."""
         target = model.learned.target
@@ -329,7 +328,7 @@ class TreeLinear(Linear):
     def scores(self, part: Part) -> Tensor:
         return self.model.scores(tree_texts(part))
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+    def question(self, model: ModelView) -> LinearQuestion:
         """Of one input of several: the words that `climb` leaves."""
         read = linear_steps(self.model.features, model.learned.tokenisers.input)
         steps = tuple({**step, "from": LEAVES} for step in read.steps)
@@ -364,48 +363,46 @@ def _parents(kind: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.int64]
 # --- the input -----------------------------------------------------------------------------------
 
 
-class Tree(Input):
-    """A tree in brackets, with a label beside it or labels at its nodes."""
-
-    name = "tree"
+class TreeReader(InputReader[Part]):
     content = TreeContent()
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: trees with labels at their nodes, or pairs of a tree and its label."""
         return [_example(row, line) for line, row in enumerate(rows, 1)]
 
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> Part:
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        """Words are what stands between brackets and spaces."""
+        return Tokenisers(Tokeniser("spaces"))
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of trees, got one text; write [text]")
-        whole = model.learned.input.whole
+        whole = self.model.learned.input.whole
         trees = [_tree(value, line) for line, value in enumerate(inputs, 1)]
         rows = [
             Example(tokens_of(tree, whole), None, Place(IN_MEMORY, line))
             for line, tree in enumerate(trees, 1)
         ]
-        part: Part = task.collected(lambda: rows, model)
+        part: Part = self.collected(lambda: rows)
         return part
 
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> Part:
-        return self.asked(task, list(lines), model, {})
+    def question_lines(self, lines: Sequence[str]) -> Part:
+        return self.questions(list(lines))
 
-    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
-        return TreeContent(model.learned.input.whole)
-
-    def tokenisers(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any]
-    ) -> Tokenisers:
-        """Words are what stands between brackets and spaces."""
-        return Tokenisers(Tokeniser("spaces"))
+    def question_content(self, data: DataSettings) -> Content:
+        return TreeContent(self.model.learned.input.whole)
 
     def shown_input(self, example: Example) -> Any:
         return tree_of(example.value).as_text()
 
-    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedTree:
+
+class Tree(Input):
+    """A tree in brackets, with a label beside it or labels at its nodes."""
+
+    name = "tree"
+    reader_class = TreeReader
+
+    def learn(self, train: Part, model: ModelView) -> LearnedTree:
         text, words, inner = model.text, dict[str, int](), dict[str, int]()
         counts = counts_of(train.inputs, train.numbers.tokens)
         for token, count in counts.items():
@@ -421,11 +418,11 @@ class Tree(Input):
             )
         return LearnedTree(train.tokenisers, vocabulary_of(words, text), labels, text.lower)
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedTree:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedTree:
         return unpacked(LearnedTree, saved)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedTree, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedTree, target: Target, model: ModelView
     ) -> TreeLinear:
         return unpacked(TreeLinear, saved, target=target)
 
