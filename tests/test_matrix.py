@@ -6,8 +6,11 @@ test-slow` the whole matrix."""
 
 from __future__ import annotations
 
+import csv
+import json
 import random
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from itertools import product
@@ -17,10 +20,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from commands import commands_in
 
 import ensue
-from ensue.export.model import TracedModel
+from ensue.export.model import TracedModel, write_traced
 from ensue.tasks.model import Model
+from ensue.training import Stopped, Update
 
 ROWS, HELD_OUT = 48, 24
 WORDS = {True: ("fine", "lovely"), False: ("dull", "grim")}
@@ -43,11 +48,13 @@ class InputRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """label: of a fact; fields: of an answer; scores: what an evaluation states."""
+    """label: of a fact; fields: of an answer; scores: what an evaluation states; written: what an
+    answer has as JSON, where it is not these fields."""
 
     label: Callable[[random.Random, bool], Any]
     fields: tuple[str, ...]
     scores: tuple[str, ...]
+    written: tuple[str, ...] = ()
 
 
 def _sentence(draw: random.Random, fact: bool) -> str:
@@ -120,6 +127,7 @@ TARGETS = {
         lambda _, fact: "yes" if fact else "no",
         ("label", "probability"),
         ("accuracy", "Brier", "AUC", "log loss", "calibration error"),
+        ("label", "probabilities"),
     ),
     "several": TargetRow(
         lambda _, fact: ["yes", "sure"] if fact else ["no"], ("labels",), ("accuracy",)
@@ -159,7 +167,8 @@ def _questions(reads: str) -> list[Any]:
     return [INPUTS[reads].question(draw, bool(k % 2)) for k in range(6)]
 
 
-def _fitted(reads: str, predicts: str) -> Model[Any, Any, Any, Any]:
+def _fitted(reads: str, predicts: str, **how: Any) -> Model[Any, Any, Any, Any]:
+    """how: folder and watchers of `fit`."""
     row = INPUTS[reads]
     settings, more = dict(row.settings), {"inputs": row.inputs} if row.inputs else {}
     if reads == "text" or reads in JOINS:
@@ -167,12 +176,14 @@ def _fitted(reads: str, predicts: str) -> Model[Any, Any, Any, Any]:
     else:
         settings["target"] = predicts
     model = row.models(predicts)(
-        model=settings, train={"epochs": 2, "rate": 0.02, "device": "cpu", "seed": 3}, **more
+        model=settings,
+        train={"epochs": 2, "rate": 0.02, "device": "cpu", "seed": 3, "checkpoint_updates": 1},
+        **more,
     )
     columns = {"target": "answer"} if reads == "columns" else {}
     columns = {**row.roles, "label": "answer"} if row.roles else columns
     return model.fit(
-        _rows(reads, predicts, ROWS, 1), _rows(reads, predicts, HELD_OUT, 2), **columns
+        _rows(reads, predicts, ROWS, 1), _rows(reads, predicts, HELD_OUT, 2), **how, **columns
     )
 
 
@@ -246,7 +257,148 @@ def test_an_answer_is_explained(reads: str, predicts: str) -> None:
     assert explanation.as_svg().startswith("<svg")
 
 
+class Stop:
+    """A watcher that stops its own process, as a signal would, after so many updates."""
+
+    def __init__(self, updates: int) -> None:
+        self.left = updates
+
+    def __call__(self, row: object) -> None:
+        self.left -= isinstance(row, Update)
+        if not self.left:
+            signal.raise_signal(signal.SIGTERM)
+
+
 @pytest.mark.parametrize(("reads", "predicts"), MATRIX)
-def test_the_exported_network_is_traced(reads: str, predicts: str) -> None:
-    model = once(reads, predicts)
-    assert TracedModel(model.task.exported(model)) is not None
+def test_a_stopped_training_resumes_to_the_same_bits(
+    reads: str, predicts: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Stopped):
+        _fitted(reads, predicts, folder=tmp_path / "run", watchers=[Stop(2)])
+    resumed = _fitted(reads, predicts, folder=tmp_path / "run", watchers=[])
+    for one, other in zip(_weights(once(reads, predicts)), _weights(resumed), strict=True):
+        assert torch.equal(one, other)
+    questions = _questions(reads)
+    assert resumed.predict(questions) == once(reads, predicts).predict(questions)
+
+
+@pytest.mark.parametrize(("reads", "predicts"), MATRIX)
+def test_exports_answer_as_the_model(reads: str, predicts: str, tmp_path: Path) -> None:
+    """Each is compared with the model as it is written, over a grid of sizes."""
+    pytest.importorskip("onnxruntime")
+    traced = TracedModel(once(reads, predicts).exported())
+    for name in ("model.onnx", "page.html"):
+        written = write_traced(traced, tmp_path / name)
+        assert (tmp_path / name).stat().st_size
+        assert written.difference < 1e-4
+
+
+@pytest.mark.parametrize(("reads", "predicts"), MATRIX)
+def test_settings_are_selected_and_the_winner_answers(
+    reads: str,
+    predicts: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = commands_in(tmp_path, capsys, monkeypatch)
+    words = _as_files(reads, predicts, tmp_path)
+    quick = ("--trials", "2", "--epochs", "1", "--set", "train.device=cpu")
+    code, _, err = command("select", *words, *quick, "--run", "found")
+    assert code == 0, err
+    rows = json.loads((tmp_path / "found" / "selection.json").read_text())["rows"]
+    assert len(rows) == 2
+    winner = ensue.load(tmp_path / "found" / rows[0]["folder"])
+    question = _questions(reads)[0]  # a table that names pictures has columns
+    (answer,) = winner.predict([_cells(reads, question) if reads == "picture" else question])
+    assert all(hasattr(answer, name) for name in TARGETS[predicts].fields)
+
+
+def _as_files(reads: str, predicts: str, folder: Path) -> list[str]:
+    """A table of the rows, and the words of a command that reads them; pictures are files."""
+    row = INPUTS[reads]
+    for part, count, seed in (("rows", ROWS, 1), ("held", HELD_OUT, 2)):
+        _write_rows(folder, part, _table(reads, predicts, count, seed, folder))
+    words = ["rows.csv", "--validation", "held.csv", "--label", "answer"]
+    words += WORDS_OF.get(reads, ()) or _words_of(row.roles)
+    words += ["--separator", "|"] * (predicts == "several")
+    task = {"pair": "match", "columns": "table", "tree": "tree"}.get(reads)
+    if task is None:
+        return [*words, "--task", "regress" if predicts == "number" else "classify"]
+    return [*words, "--task", task, "--set", f"model.target={predicts}"]
+
+
+def _write_rows(folder: Path, part: str, table: list[dict[str, Any]]) -> None:
+    with (folder / f"{part}.csv").open("w", newline="") as file:
+        out = csv.DictWriter(file, list(table[0]))
+        out.writeheader()
+        out.writerows(table)
+
+
+def _table(reads: str, predicts: str, count: int, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """Rows as cells; pictures are files of their folder."""
+    table, draw = [], random.Random(seed)
+    for k in range(count):
+        question = INPUTS[reads].question(draw, bool(k % 2))
+        label = TARGETS[predicts].label(draw, bool(k % 2))
+        cells = _cells(reads, question)
+        for name in ("photo", "image"):
+            if name in cells:
+                height, width = cells[name].shape
+                head = f"P5 {width} {height} 255\n".encode()
+                (folder / f"{seed}-{k}.pgm").write_bytes(head + cells[name].tobytes())
+                cells[name] = f"{seed}-{k}.pgm"
+        cells["answer"] = "|".join(label) if isinstance(label, list) else str(label)
+        table.append(cells)
+    return table
+
+
+WORDS_OF = {
+    "text": ("--text", "text"),
+    "pair": ("--text", "first", "--second", "second"),
+    "columns": (),
+    "picture": ("--image", "image"),
+    "tree": ("--text", "tree"),
+}
+
+
+def _words_of(roles: Mapping[str, Any]) -> list[str]:
+    """The roles of joined inputs as a command has them."""
+    words: list[str] = []
+    for name in listed(roles.get("text", [])):
+        words += ["--text", name]
+    for key in ("image", "tree"):
+        if key in roles:
+            words += [f"--{key}", roles[key]]
+    return [*words, "--columns", ",".join(roles["columns"])] if "columns" in roles else words
+
+
+def _cells(reads: str, question: Any) -> dict[str, Any]:
+    """A question as the cells of a row."""
+    if reads == "pair":
+        return dict(zip(("first", "second"), question, strict=True))
+    if isinstance(question, dict):
+        return dict(question)
+    return {{"text": "text", "picture": "image", "tree": "tree"}[reads]: question}
+
+
+@pytest.mark.parametrize(("reads", "predicts"), MATRIX)
+def test_rows_of_a_file_are_answered_as_in_memory(
+    reads: str,
+    predicts: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """train, evaluate and predict by commands, over the same rows as a table."""
+    command = commands_in(tmp_path, capsys, monkeypatch)
+    words = _as_files(reads, predicts, tmp_path)
+    code, _, err = command("train", *words, "--epochs", "1", "--run", "run", "--quiet")
+    assert code == 0, err
+    code, out, err = command("evaluate", "run", "--validation", "--json")
+    assert code == 0, err
+    assert {*TARGETS[predicts].scores} & {*json.loads(out)["scores"]}
+    code, out, err = command("predict", "run", words[0], "--json")
+    assert (code, len(out.splitlines())) == (0, ROWS), err
+    row = TARGETS[predicts]
+    assert {*(row.written or row.fields)} <= {*json.loads(out.splitlines()[0])}

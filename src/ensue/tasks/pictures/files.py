@@ -222,5 +222,6 @@ def refuse_columns(data: DataSettings) -> None:
     if given:
         raise OptionError(
             f"{', '.join(given)}: pictures have no columns: a picture's class is its folder, or "
-            "stands in the file of labels beside an idx file. Leave the option out"
+            "stands in the file of labels beside an idx file. Leave the option out; a table that "
+            "names pictures, with any label, is read with --image COLUMN --label COLUMN"
         )
