@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import commands_in
 
 from ensue.data import show as show_module
 from ensue.data.check import Report, check
@@ -488,3 +489,23 @@ def test_problems_that_are_alike_are_told_together() -> None:
         "  a.csv:9: expected 2 columns, found 3 (unquoted comma?)",
         "    and 26 more like it",
     ]
+
+
+def test_several_inputs_are_checked_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.pgm").write_bytes(b"P5 1 1 255\n0")
+    rows = ["title,story,price,photo,sold", "bike,red,3,a.pgm,yes", "bike,blue,4,a.pgm,no"]
+    rows += ["bike,red,3,a.pgm,yes", "car,old,9,b.pgm,no"]
+    (tmp_path / "ads.csv").write_text("\n".join(rows) + "\n")
+    ensue = commands_in(tmp_path, capsys, monkeypatch)
+    words = ("--text", "title", "--text", "story", "--columns", "price", "--image", "photo")
+    code, out, _ = ensue("data", "check", "ads.csv", *words, "--label", "sold")
+    assert code == 2
+    assert "inputs: title + story + price + photo, label: sold" in out
+    assert "ads.csv:5: photo: no such file, b.pgm" in out
+    assert "1 of 3 rows of train are the same as another row" in out.replace("\n", " ")
+    code, out, _ = ensue("data", "check", "ads.csv", *words, "--label", "sold", "--json")
+    assert json.loads(out)["inputs"] == ["title", "story", "price", "photo"]
+    code, _, err = ensue("data", "check", "ads.csv", "--text", "title", "--columns", "prize")
+    assert (code, "unknown column 'prize': did you mean 'price'" in err) == (2, True)

@@ -93,6 +93,33 @@ Texts = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Columns = Annotated[
+    str,
+    typer.Option(
+        "--columns",
+        metavar="A,B",
+        help="Columns of numbers and categories that are read together with the other inputs.",
+        rich_help_panel=DATA,
+    ),
+]
+Image = Annotated[
+    str,
+    typer.Option(
+        "--image",
+        metavar="COLUMN",
+        help="Column with the names of pictures, read together with the other inputs.",
+        rich_help_panel=DATA,
+    ),
+]
+Tree = Annotated[
+    str,
+    typer.Option(
+        "--tree",
+        metavar="COLUMN",
+        help="Column of trees in brackets, read together with the other inputs.",
+        rich_help_panel=DATA,
+    ),
+]
 Label = Annotated[
     str,
     typer.Option(
@@ -164,7 +191,10 @@ class CheckOptions(ReadingOptions):
             metavar="FILES", help="Training files; two parallel files as source,target."
         ),
     ]
-    text: Text = ""
+    text: Texts = None
+    columns: Columns = ""
+    image: Image = ""
+    tree: Tree = ""
     label: Label = ""
     validation: Annotated[
         list[str] | None,
@@ -205,7 +235,17 @@ def check_data(options: CheckOptions) -> None:
     if parallel(path for paths in parts.values() for path in paths):
         found = check_parallel(parts, reading)
     else:
-        found = check(parts, reading, text=options.text or None, label=options.label or None)
+        texts, columns = options.text or [], names_of(options.columns)
+        joins = len(texts) > 1 or columns or options.image or options.tree
+        beside = [name for name in (*columns, options.image, options.tree) if name]
+        found = check(
+            parts,
+            reading,
+            text=texts[0] if texts else None,
+            label=options.label or None,
+            inputs=[*texts, *beside] if joins else (),
+            image=options.image,
+        )
     as_json = options.as_json
     answer(as_json_text(found.as_json()) if as_json else found.as_text())
     if not found.ok:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ensue.cli.app import grouped, names_of
-from ensue.cli.data import Label, Test, Texts, TolerantOptions, Validation
+from ensue.cli.data import Image, Label, Test, Texts, TolerantOptions, Tree, Validation
 from ensue.cli.help import DATA, FILLED_IN, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
 from ensue.cli.trusting import trusted
@@ -122,24 +122,8 @@ class Request(TolerantOptions):
         ),
     ] = ""
     text: Texts = None
-    image: Annotated[
-        str,
-        typer.Option(
-            "--image",
-            metavar="COLUMN",
-            help="Column with the names of pictures, read together with the other inputs.",
-            rich_help_panel=DATA,
-        ),
-    ] = ""
-    tree: Annotated[
-        str,
-        typer.Option(
-            "--tree",
-            metavar="COLUMN",
-            help="Column of trees in brackets, read together with the other inputs.",
-            rich_help_panel=DATA,
-        ),
-    ] = ""
+    image: Image = ""
+    tree: Tree = ""
     label: Label = ""
     validation: Validation = None
     test: Test = None

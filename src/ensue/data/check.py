@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ensue.data.formats import format_named
-from ensue.data.options import ReadOptions
+from ensue.data.options import ReadOptions, require
 from ensue.data.parallel import PAIR, read_any
 from ensue.data.read import read
 from ensue.data.recognise.columns import column_of
@@ -143,6 +143,7 @@ class Report:
         return {
             "ok": self.ok,
             "text": (self.roles.text or None) if self.roles else None,
+            "inputs": [*self.roles.inputs] if self.roles else [],
             "label": self.roles.label if self.roles else None,
             "guessed": bool(self.roles and self.roles.guessed),
             "columns": dict(self.columns),
@@ -185,19 +186,25 @@ def check(
     *,
     text: str | None = None,
     label: str | None = None,
+    inputs: Sequence[str] = (),
+    image: str = "",
 ) -> Report:
     """Reads every part ({"train": files, "test": files}; the first one is what is learned from)
-    and tells all there is to know before training. Digests are kept, not texts."""
+    and tells all there is to know before training. Digests are kept, not texts. inputs: the
+    columns of several inputs that are read together; image: the one that names pictures."""
     report = Report()
     vocabulary: set[str] = set()
     hints: list[Finding] = []
-    named = tuple(name for name in (text, label) if name is not None)
+    named = tuple(name for name in (*inputs, text, label) if name)
     look = replace(options, used=named, others=True)
     for name, paths in parts.items():
         rejected = _Rejected(report)
         if report.roles is None and (sample := _first(paths, look)):
             report.roles = _roles(sample, options, text, label)
-            if not report.roles.text:
+            if inputs:
+                report.roles = Roles("", label, label is None, inputs=tuple(inputs), image=image)
+                require(report.roles.columns, columns_of(sample), sample[0].place)
+            if not report.roles.text and not inputs:
                 names = columns_of(sample)
                 report.columns = {name: column_of(sample, name).seen for name in names}
             hints = list(_header_hints(sample, options))
@@ -207,7 +214,9 @@ def check(
         )
         part = Survey(name, report.roles or Roles("", None, False), vocabulary, not report.parts)
         for row in rows:
-            if _unlabelled(row, part.roles):
+            if missing := _missing_picture(row, part.roles.image):
+                rejected.add(Problem(row.place, missing))
+            elif _unlabelled(row, part.roles):
                 rejected.add(Problem(row.place, f"{part.roles.label}: {NO_LABEL}"))
             else:
                 part.add(row, report.parts)
@@ -247,6 +256,15 @@ def _unlabelled(row: Row, roles: Roles) -> bool:
         return False
     value = row.fields.get(roles.label)
     return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _missing_picture(row: Row, column: str) -> str:
+    """Why the picture that a row names cannot be read; "" where it can, or none is named."""
+    name = row.fields.get(column)
+    if not column or not isinstance(name, str):
+        return ""
+    place = Path(row.place.file).parent / name
+    return "" if place.is_file() else f"{column}: no such file, {place}"
 
 
 def _header_hints(rows: Sequence[Row], options: ReadOptions) -> Iterator[Finding]:
@@ -390,10 +408,12 @@ def _part_facts(part: Survey) -> dict[str, Any]:
 
 
 def _roles_line(roles: Roles | None) -> list[str]:
-    if roles is None or not roles.text:
+    if roles is None or not (roles.text or roles.inputs):
         return []
     label = f", label: {roles.label}" if roles.label is not None else ", no label"
     guess = " (guessed; --text and --label choose others)" if roles.guessed else ""
+    if roles.inputs:
+        return [f"inputs: {' + '.join(roles.inputs)}{label}"]
     return [f"text: {roles.text}{label}{guess}"]
 
 
@@ -405,7 +425,7 @@ def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
         shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
-        if not part.roles.text:
+        if not part.roles.read:
             shown = [*shown[:2], "–", shown[3], *["–"] * 3]
         table.append([part.name, *shown, unseen])
     return table

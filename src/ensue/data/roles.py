@@ -25,17 +25,25 @@ FAR_LONGER = 2.0  # times the words of every other text: this is the one that is
 
 class Roles(NamedTuple):
     """texts, labels: the columns that may be meant, the likeliest first; several are equally
-    plausible."""
+    plausible. inputs: the columns of several inputs that are read together, texts first; image:
+    the one of them that names pictures."""
 
     text: str
     label: str | None
     guessed: bool
     texts: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    image: str = ""
+
+    @property
+    def read(self) -> bool:
+        """Whether rows have texts, or inputs that are read with them: their words are counted."""
+        return bool(self.text or self.inputs)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.text, self.label) if name)
+        return tuple(name for name in (*(self.inputs or (self.text,)), self.label) if name)
 
 
 def guess_roles(rows: Sequence[Row], text: str | None, label: str | None) -> Roles:

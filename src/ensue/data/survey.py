@@ -77,11 +77,15 @@ class Survey:
         return len(self.lengths)
 
     def add(self, row: Row, others: Sequence[Survey]) -> None:
-        if not self.roles.text:  # a series, whose rows are steps, or a table
+        if self.roles.inputs:
+            value: Any = "\n".join(str(row.fields.get(name, "")) for name in self.roles.inputs)
+        elif self.roles.text:
+            value = row.fields.get(self.roles.text, "")
+        else:  # a series, whose rows are steps, or a table
             self._lengthen(row.place, 1, 1)
             self._label(row)
             return
-        value, label = row.fields.get(self.roles.text, ""), self._label(row)
+        label = self._label(row)
         content = self._measure(row.place, value)
         if not content:
             self.empty += 1
