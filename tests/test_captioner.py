@@ -20,14 +20,12 @@ from ensue.data.vocabulary import START_NUMBER
 from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
-from ensue.tasks.caption.network import CaptionNetwork, Regions, lines_of
-from ensue.tasks.caption.settings import CaptionSettings
-from ensue.tasks.caption.task import evaluate_captions
 from ensue.tasks.rows.part import Names
-from ensue.tasks.seq2seq.evaluation import Compared, Scoring
+from ensue.tasks.seq2seq.evaluation import Compared, Scoring, evaluate_pairs
+from ensue.tasks.seq2seq.pairs import PairColumns, pair_networks
+from ensue.tasks.seq2seq.picture import PicturePairs, Regions, lines_of
 from ensue.tasks.seq2seq.search import SearchEnsemble
-from ensue.tasks.seq2seq.source import PairColumns
-from ensue.tasks.seq2seq.task import pair_networks
+from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.training import Stopped, Update
 
 SIDE = 12
@@ -267,7 +265,7 @@ def test_lines_of_another_shape_are_refused() -> None:
 
 def test_every_parameter_learns() -> None:
     own = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
-    network = CaptionNetwork(9, (3, 12, 12), own)
+    network = PicturePairs(9, (3, 12, 12), own)
     lines = lines_of(np.stack(PICTURES))
     targets = Ragged.of([[5, 6, 7]] * len(PICTURES), np.int32)
     network(PairColumns(lines, targets).batch(range(len(PICTURES)))).backward()
@@ -331,7 +329,7 @@ def test_attributes_are_right_where_their_words_are() -> None:
     )
     how = Scoring("13a", False, True, 1)
     asked = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
-    found = evaluate_captions(rows, "a red circle", how, asked)
+    found = evaluate_pairs(rows, {"frequent caption": ["a red circle"] * 4}, how, asked)
     assert found.others["colour right"] == 0.75
     assert found.others["kind right"] == 0.75
     assert "size right" not in found.others  # no caption that was expected speaks of it

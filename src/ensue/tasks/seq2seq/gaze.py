@@ -1,30 +1,19 @@
-"""Where the words of a caption look."""
+"""Where the words of a caption look, as pictures."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ensue.data.pictures.images import Picture, encode_png
-from ensue.data.rows import Place
 from ensue.drawing.layout import cut, width_of
 from ensue.drawing.svg import INK, QUIET, Drawing, number
 from ensue.drawing.theme import shaded
 from ensue.escape import printable
-from ensue.tasks.caption.answer import Gaze
-from ensue.tasks.caption.network import CaptionNetwork
-from ensue.tasks.explaining.options import EXPLAINED_PICTURE
-from ensue.tasks.pictures.files import picture_from
-from ensue.tasks.rows.collect import IN_MEMORY
-from ensue.tasks.seq2seq.task import pair_networks
-from ensue.tasks.task import NOTHING, Asked
-
-if TYPE_CHECKING:
-    from ensue.tasks.caption.task import Captioner
+from ensue.tasks.seq2seq.answer import Gaze
 
 TILE, GAP, TOP, MARGIN = 120.0, 16.0, 66.0, 24.0  # pixels of the drawing
 LONGEST_NAME = 16  # cells of a word
@@ -152,26 +141,3 @@ class CaptionExplanation:
 
     def as_svg(self) -> str:
         return gaze_picture(self.found, self.picture)
-
-
-class ExplainCaption:
-    """The best caption of a picture, with the probability of each word and where it looked."""
-
-    option = EXPLAINED_PICTURE
-
-    def explain(self, model: Captioner, given: Any, asked: Asked = NOTHING) -> CaptionExplanation:
-        """given: an array of bytes, or the name of a file."""
-        model.must_be_fitted()
-        task = model.task
-        picture = picture_from(given, Place(IN_MEMORY, 1))
-        part, target = task.asked([picture], model), model.learned.target
-        best, probabilities = task.explained(task.sources(part, model), model)
-        assert best.watched is not None
-        found = Gaze(
-            target.text_of(best.content),
-            tuple(target.words.tokens_of(best.tokens)),
-            probabilities,
-            cast(CaptionNetwork, pair_networks(model)[0]).grid,
-            tuple(tuple(row) for row in best.watched.tolist()),
-        )
-        return CaptionExplanation(found, picture)

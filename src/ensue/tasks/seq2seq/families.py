@@ -1,10 +1,9 @@
-"""The kinds of networks that translate, by `model.family`."""
+"""The networks that read words or vectors and answer in words, by `model.family`."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -19,28 +18,12 @@ from ensue.layers.transformer import Decoded, DecoderBlocks, Design, EncoderBloc
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState, embedding_table
 from ensue.tasks.blocks.recurrent_layers import layers_of
 from ensue.tasks.blocks.softmax_output import Output
-from ensue.tasks.exported import (
-    BATCH,
-    TIME,
-    Exported,
-    Input,
-    Step,
-    count_step,
-    look_up_step,
-    tokenise_step,
-)
 from ensue.tasks.model import Model
-from ensue.tasks.seq2seq.exported import generating_graphs, search_step
 from ensue.tasks.seq2seq.network import DecodedPairs, PairBatch, RandomStart, StateBridge
-from ensue.tasks.seq2seq.search import Search
-from ensue.tasks.seq2seq.source import Taught
-from ensue.tasks.seq2seq.task import pair_networks
+from ensue.tasks.seq2seq.pairs import Taught
+from ensue.tasks.seq2seq.settings import PairSettings
+from ensue.tasks.seq2seq.source import LearnedPairs
 from ensue.tasks.task import Family
-from ensue.tasks.transfer.ability import EncoderNames, Refuses
-from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
-from ensue.tasks.transfer.takeover import encoder_settings, first_weights
-from ensue.tasks.translate.learned import LearnedPairs
-from ensue.tasks.translate.settings import PairSettings
 
 
 @dataclass(frozen=True)
@@ -62,78 +45,6 @@ class VectorTable(nn.Module):
         """(time, batch, features) → (time, batch, width)."""
         found: Tensor = self.map(vectors)
         return found
-
-
-def exported(model: Model[Any, Any, Any], how: Search) -> Exported:
-    learned: LearnedPairs = model.learned
-    before: tuple[Step, ...]
-    if learned.scale is not None:
-        source = Input("source", (TIME, BATCH, learned.scale.width))
-        scale = {"mean": learned.scale.mean.tolist(), "spread": learned.scale.spread.tolist()}
-        before = ({"step": "scale", "from": "question", "to": "source", **scale},)
-    else:
-        assert learned.source_words is not None
-        source = Input("source", (TIME, BATCH), len(learned.source_words))
-        before = (
-            tokenise_step(learned.source_tokeniser),
-            look_up_step(learned.source_words.tokens, to="source"),
-        )
-    graphs = generating_graphs(pair_networks(model), source, len(learned.target.words))
-    steps = (*before, count_step("source"))
-    return Exported("translate", graphs, steps, (search_step(how, learned.target, "lengths"),))
-
-
-ENCODER = "recurrent"
-NOT_KEYS = ("encoder", "directions")  # a translator has one kind, whose directions are joined
-
-
-class TranslateTransfers(Refuses):
-    """The words and layers that read a source; the decoder is learned anew. The text settings of a
-    translator are those of its targets then: sources are cut as the texts of the base were."""
-
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        return replace(super().taken(own, model), text={})
-
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
-        settings = model.model
-        misfits = {
-            f"it has {_kind(own)}; expected recurrent layers over words": not _fits(own),
-            "model.family: expected recurrent, got transformer": settings.family != ENCODER,
-            "model.shared: expected false, a base has the words of one side": settings.shared,
-            "model.reverse_source: expected false, as the base reads": settings.reverse_source,
-        }
-        wrong = [told for told, misfit in misfits.items() if misfit]
-        if wrong:
-            raise OptionError(
-                f"base: a translate model cannot begin from {own.called}: {'; '.join(wrong)}"
-            )
-        found = encoder_settings(own, model.base)
-        return {key: value for key, value in found.items() if key not in NOT_KEYS}
-
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
-        return replace(own, words=model.learned.source_words, table=model.learned.start)
-
-    def names(self, network: nn.Module) -> EncoderNames:
-        return EncoderNames("network.table.weight", {"recurrent.": "network.encoder."})
-
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
-        """Those of the layers; the vectors of words are there already."""
-        return first_weights(own, taken_layers(own, model.base), self.names(network), network)
-
-
-def _fits(own: Pretrained) -> bool:
-    apart = own.settings.get("directions") == "apart"
-    return own.encoder == ENCODER and own.words is not None and not apart
-
-
-def _kind(own: Pretrained) -> str:
-    if own.settings.get("directions") == "apart":
-        return "two directions that are apart"
-    if own.encoder and own.words is None:
-        return "layers of vectors"
-    return f"{own.encoder} layers" if own.encoder else "no layers"
 
 
 class RecurrentPairs(DecodedPairs):
@@ -327,18 +238,13 @@ def _table(words: int, width: int) -> nn.Embedding:
     return table
 
 
-class PairFamily(Family[PairSettings]):
-    @abstractmethod
-    def attends(self, settings: PairSettings) -> bool:
-        """Whether the words of a translation look at those of the source."""
-
-
-class RecurrentTranslation(PairFamily):
-    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+class RecurrentFamily(Family[PairSettings]):
+    def build(self, model: Model[PairSettings, Any, LearnedPairs]) -> Taught:
         network = RecurrentPairs(*_sizes(model.learned), model.model)
-        if model.learned.start is not None:
+        start = model.learned.source.start
+        if start is not None:
             with torch.no_grad():
-                cast(nn.Embedding, network.table).weight.copy_(model.learned.start)
+                cast(nn.Embedding, network.table).weight.copy_(start)
         return Taught(network)
 
     def describe(self, settings: PairSettings) -> str:
@@ -347,31 +253,25 @@ class RecurrentTranslation(PairFamily):
         layers = f"{settings.layers} × {ways}{settings.cell} of {settings.hidden_size}"
         return f"{layers}, {looks} attention"
 
-    def attends(self, settings: PairSettings) -> bool:
-        return settings.attention != "none"
 
-
-class TransformerFamily(PairFamily):
-    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+class TransformerFamily(Family[PairSettings]):
+    def build(self, model: Model[PairSettings, Any, LearnedPairs]) -> Taught:
         return Taught(TransformerPairs(*_sizes(model.learned), model.model))
 
     def describe(self, settings: PairSettings) -> str:
         layers = settings.layers
         return f"transformer, {layers} + {layers} layers of {settings.hidden_size}"
 
-    def attends(self, settings: PairSettings) -> bool:
-        return True
 
-
-FAMILIES: dict[str, PairFamily] = {
-    "recurrent": RecurrentTranslation(),
+FAMILIES: dict[str, Family[PairSettings]] = {
+    "recurrent": RecurrentFamily(),
     "transformer": TransformerFamily(),
 }
 
 
 def _sizes(learned: LearnedPairs) -> tuple[SourceSize, int]:
     """What sources are made of, and how many words the target has."""
-    if learned.scale is not None:
-        return SourceSize(features=learned.scale.width), len(learned.target.words)
-    assert learned.source_words is not None
-    return SourceSize(words=len(learned.source_words)), len(learned.target.words)
+    source, words = learned.source, len(learned.target.words)
+    if source.scale is not None:
+        return SourceSize(features=source.scale.width), words
+    return SourceSize(words=len(source.words)), words
