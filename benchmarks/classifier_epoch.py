@@ -36,7 +36,7 @@ from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.batch import Columns, SequenceBatch, collate
 from ensue.tasks.rows.part import shortened
 from ensue.tasks.rows.source import SequenceSource
-from ensue.tasks.supervised.inputs.text import TextReader
+from ensue.tasks.supervised.inputs.text import TextEncoder
 from ensue.tasks.supervised.network import LabelledBatch, SupervisedNetwork
 
 HIDDEN, EMBEDDING, LONGEST, ROWS = 128, 100, 400, 32
@@ -69,7 +69,7 @@ def ours(words: int) -> nn.Module:
     embed = Embed([Words(words, EMBEDDING)])
     encoder = RecurrentEncoder(EMBEDDING, cell="LSTM", hidden_size=HIDDEN, bidirectional=True)
     pooling = Pooling("max", encoder.output_size, encoder.final_size)
-    return SupervisedNetwork(TextReader(embed, encoder, pooling), CategoricalHead(2))
+    return SupervisedNetwork(TextEncoder(embed, encoder, pooling), CategoricalHead(2))
 
 
 def stepper(model: nn.Module) -> Callable[[Columns, np.ndarray], None]:

@@ -28,7 +28,7 @@ from ensue.data.batches import evaluation_batches
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.runs.load import load_run
-from ensue.tasks.seq2seq.families import RecurrentPairs
+from ensue.tasks.seq2seq.network import RecurrentPairs
 from ensue.tasks.seq2seq.pairs import pair_networks
 from ensue.tasks.seq2seq.search import HYPOTHESES, NEVER, SOURCE_TOKENS, Search, searched
 from ensue.training import RunFolder
@@ -154,7 +154,7 @@ def main() -> None:
     model = load_run(RunFolder(options.run))[1]
     assert isinstance(model, Translator)
     network, how = network_of(model), Search(width=options.beam, alpha=model.model.alpha)
-    part = model.task.asked(sentences_of(options.source, options.sentences), model)
+    part = model.reader.questions(sentences_of(options.source, options.sentences))
     rows = model.learned.sources(part)
     plain = Plain(network).eval()
     batches = evaluation_batches(

@@ -54,9 +54,8 @@ from ensue.tasks.explaining.attribution import (
 )
 from ensue.tasks.explaining.heads import HeadMap, HeadMaps
 from ensue.tasks.forecast.task import Forecaster
-from ensue.tasks.seq2seq.alignment import alignment_picture
 from ensue.tasks.seq2seq.answer import Explained, Gaze
-from ensue.tasks.seq2seq.gaze import gaze_picture
+from ensue.tasks.seq2seq.drawing import alignment_picture, gaze_picture
 
 CELLS = ("SimpleRNN", "GRU", "LSTM")
 OPPONENTS = {

@@ -11,7 +11,7 @@ from ensue.tasks.blocks.encoders import Encoder
 from ensue.tasks.blocks.heads import Head
 from ensue.tasks.blocks.pooling import Pooling
 from ensue.tasks.rows.batch import SequenceBatch, targets_of
-from ensue.tasks.supervised.inputs.text import NgramScores, TextReader
+from ensue.tasks.supervised.inputs.text import NgramScores, TextEncoder
 from ensue.tasks.supervised.network import LabelledBatch, SupervisedNetwork
 
 
@@ -27,7 +27,7 @@ class PooledNetwork(SupervisedNetwork):
         ngrams: NgramScores | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(TextReader(embed, encoder, pooling, **options), head, ngrams)
+        super().__init__(TextEncoder(embed, encoder, pooling, **options), head, ngrams)
 
     def forward(  # type: ignore[override]
         self, batch: SequenceBatch, carried: dict[str, Tensor]

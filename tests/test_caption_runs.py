@@ -13,7 +13,7 @@ from commands import Ensue, commands_in
 
 from ensue import Captioner, Gaze, cli
 from ensue.data.tasks import Scene, shapes
-from ensue.tasks.seq2seq.gaze import gaze_picture, gaze_text
+from ensue.tasks.seq2seq.drawing import gaze_picture, gaze_text
 
 SMALL = [
     "model.blocks=4x5/3 6x5/3",

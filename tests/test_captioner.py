@@ -158,7 +158,7 @@ def test_interrupted_and_continued_is_never_stopped(
 @every_case
 def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Captioner]) -> None:
     model = fitted(name)
-    part = model.task.given(blocks(5, 4), model, {})
+    part = model.reader.labelled(blocks(5, 4))
     batch = model.task.pair_columns(part, model).batch(range(5))
     ensemble = SearchEnsemble(pair_networks(model))
     at_once = ensemble.log_probabilities(batch)
@@ -173,7 +173,7 @@ def test_the_n_best_fall_and_their_scores_are_those_of_their_words(
     name: str, fitted: Callable[[str], Captioner]
 ) -> None:
     model = fitted(name)
-    lines = lines_of(model.task.asked(PICTURES, model).pixels)
+    lines = lines_of(model.reader.questions(PICTURES).pixels)
     for row, own in enumerate(model.predict(PICTURES, n_best=2)):
         first, second = own.alternatives
         assert (first.text, first.score) == (own.text, own.score)

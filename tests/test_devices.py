@@ -160,7 +160,7 @@ def test_rates_are_tried_on_the_gpu() -> None:
     row = row_of("tally recurrent")
     with stand_in_gpu() as mode:
         model = row.new(device="cuda")
-        part = model.task.given(row.parts()[0], model, row.data.columns)
+        part = model.reader.labelled(row.parts()[0], row.data.columns)
         assert model.find_rate(part).suggestion > 0
         assert mode.counts["gpu"]
 
@@ -169,7 +169,7 @@ def test_the_layer_whose_output_is_not_finite_is_found_on_the_gpu() -> None:
     row = row_of("tally recurrent")
     with stand_in_gpu():
         model = row.fitted(model=row.new(device="cuda", **QUICK))
-        part = model.task.given(row.parts()[0], model, row.data.columns)
+        part = model.reader.labelled(row.parts()[0], row.data.columns)
         network = model.networks[0]
         layer = network.recurrent
         assert isinstance(layer, Recurrent)

@@ -558,7 +558,7 @@ def test_labellers_together_give_the_best_label_of_their_mean(
     with torch.no_grad():
         for network in both.networks:  # surer of themselves, so that they disagree
             network.output.scores.weight *= 20  # type: ignore[union-attr, operator]
-    part = both.task.asked([value for value, _ in spans(12, 3)], both)
+    part = both.reader.questions([value for value, _ in spans(12, 3)])
     columns = both.learned.columns(part, both.text, both.model)
     members = [network.label(collate(columns, range(12))) for network in both.networks]  # type: ignore[operator]
     means = sum(member.probabilities for member in members) / 2
@@ -568,7 +568,7 @@ def test_labellers_together_give_the_best_label_of_their_mean(
         assert answer.labels == tuple(both.learned.labels.tokens[k] for k in best)
         assert answer.probabilities == pytest.approx(mean.tolist(), abs=1e-6)
     alone = fitted("previous label")
-    part = alone.task.asked([value for value, _ in sentences(12, 3)], alone)
+    part = alone.reader.questions([value for value, _ in sentences(12, 3)])
     batch = collate(alone.learned.columns(part, alone.text, alone.model), range(12))
     found = alone.networks[0].label(batch, "beam", 8).labels  # type: ignore[operator]
     for row, answer in enumerate(alone.task.answers(part, alone)):

@@ -96,7 +96,7 @@ def question(name: str) -> Any:
     """The first input of a run that has more than two steps: tokens, or vectors."""
     config, model = model_of(name)
     (file,) = toy_run(name).glob("input.*")
-    for questions in model.task.asked_files([str(file)], config.data, model):
+    for questions in model.reader.question_files([str(file)], config.data):
         for row in range(len(questions.part)):
             steps = questions.part.inputs.row(row)
             if len(steps) > 2:
@@ -112,7 +112,7 @@ def doubled(network: nn.Module) -> nn.Module:
 
 
 def batch_of(model: Any, given: Any, rows: int) -> SequenceBatch:
-    part = model.task.asked([given], model)
+    part = model.reader.questions([given])
     if isinstance(model, Labeller):
         columns = model.learned.columns(part, model.text, model.model)
     else:
@@ -390,7 +390,7 @@ def test_occlusion_of_labels_replaces_each_word(name: str) -> None:
     names = model.learned.labels.tokens
 
     def marginals(tokens: list[str]) -> np.ndarray:
-        part = model.task.asked([tokens], model)
+        part = model.reader.questions([tokens])
         return answering_of(part, model).predicted(columns_of(part, model))[1]
 
     whole = marginals(given)
@@ -449,7 +449,7 @@ def test_the_linear_model_of_an_answer_is_told_exactly(mixed: Classifier) -> Non
     given = TEXTS[0][0].split()
     found = mixed.explain(given, method="gradient")
     (own,), (answer,) = found.linear, found.answers
-    part = mixed.task.asked([given], mixed)
+    part = mixed.reader.questions([given])
     scores = mixed.learned.linear.model.scores(texts_of(part))[0]
     number = labels_of(mixed).index(answer.answer)
     assert own.output == pytest.approx(float(scores[number] - scores[1 - number]), abs=1e-5)
@@ -463,7 +463,7 @@ def test_the_linear_chain_is_told_exactly() -> None:
     model = Labeller(model=small(), train={"epochs": 1}).fit(rows)
     given = TEXTS[0][0].split()
     found = model.explain(given, method="gradient")
-    part = model.task.asked([given], model)
+    part = model.reader.questions([given])
     linear = answering_of(part, model).linear
     chain = linear.chain(part.inputs)
     for own in found.linear:
@@ -487,7 +487,7 @@ def test_numbers_and_pairs_are_explained() -> None:
     found = model.explain(given, method="integrated")
     own = found.answers[0]
     assert own.error <= 0.02 * max(abs(own.output - own.reference), 0.1)
-    part = model.task.asked([given], model)
+    part = model.reader.questions([given])
     value = model.learned.linear.scores(part)
     target = model.learned.target
     assert found.linear[0].output == pytest.approx(float(value) * target.spread + target.mean, 1e-5)

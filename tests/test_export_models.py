@@ -34,7 +34,7 @@ from ensue.export.onnx.network import parameter_names, traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
 from ensue.tasks.classify import Classify
-from ensue.tasks.exported import REFUSED
+from ensue.tasks.exported import REFUSED, rounded
 from ensue.tasks.rows.exported import LinearScores
 from ensue.tasks.task import Task
 
@@ -358,10 +358,10 @@ def test_the_linear_model_is_rounded_too(name: str) -> None:
     """What `--weights int8` says of the scores is said of all that is stored with fewer bits."""
     model = ROWS[name].make() if ROWS[name].slow else made(name).model
     seen = []
-    rounded = model.task.rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
+    rounded_model = rounded(model.learned, lambda own: seen.append(own.shape) or 0 * own)
     assert len(seen) == 1
     asked = list(ROWS[name].questions)[:3]
-    other = changed(model, rounded, model.networks).predict(asked)
+    other = changed(model, rounded_model, model.networks).predict(asked)
     assert [str(own) for own in other] != [str(own) for own in model.predict(asked)]
 
 

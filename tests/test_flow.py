@@ -453,7 +453,7 @@ def test_a_models_cost_and_gradient_are_those_of_its_network() -> None:
     assert [own.name for own in found.tracks] == ["layer 1", "layer 2"]
     assert found.tracks[0].steps == 12, "pieces of a stream follow each other"
     network = model.networks[0].double()
-    part = model.task.given(text, model, {})
+    part = model.reader.labelled(text)
     source = model.task.source(part, model, model.train.seed)
     carried: Any = {}
     total = 0.0

@@ -300,8 +300,8 @@ def test_a_part_given_after_another_reads_it_as_its_history() -> None:
     table = {"t": days, "y": list(range(12))}
     before, after = ({k: v[a:b] for k, v in table.items()} for a, b in ((0, 8), (8, 12)))
     model = Forecaster(model=own)
-    train = model.task.given(before, model, {})
-    held = model.task.given(after, model, {}, before=train)
+    train = model.reader.labelled(before)
+    held = model.reader.labelled(after, {}, train)
     assert (len(train), train.begin, len(held), held.begin) == (8, 0, 4, 8)
     np.testing.assert_array_equal(held.values[:, 0], np.arange(12))
     assert held.series.times == tuple(days)

@@ -683,6 +683,6 @@ def test_vectors_are_translated_into_words(tmp_path: Path) -> None:
     data = {"train": [written(tmp_path, "v.jsonl", rows)], "text": "features", "label": "target"}
     config, _ = infer(data, "translate", [])
     model = config.new_model()
-    part = model.task.files(config.data, model).part("train")
-    model.task.check(part, "training")
+    part = model.reader.files(config.data).part("train")
+    model.reader.check(part, "training")
     assert part.inputs.values.shape[1] == 2

@@ -317,7 +317,7 @@ def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert told.startswith("run: best on validation: accuracy 0.")
     assert len(ensue("predict", "run", "train-images-idx3-ubyte").splitlines()) == 60
     data = DataSettings(train=["train-images-idx3-ubyte"])
-    assert TASK.split_line(data, ImageSettings()) == data.split_line("each picture")
+    assert TASK.split.line(data, ImageSettings()) == data.split_line("each picture")
     assert not TASK.moves_with_files(data)
 
 
@@ -427,9 +427,9 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
     seen = [{own.tobytes() for own in part.pixels} for part in (train, *others)]
     assert len(set.union(*seen)) == sum(map(len, seen)), "no picture is in two parts"
     assert all(part.numbers is train.numbers for part in others)
-    assert "by the hash of each picture" in TASK.split_line(data, model.model)
+    assert "by the hash of each picture" in TASK.split.line(data, model.model)
     write_image(tmp_path / "large.png", np.zeros((20, 30), np.uint8))
-    (questions,) = TASK.asked_files([str(tmp_path / "large.png")], data, fresh("grey"))
+    (questions,) = fresh("grey").reader.question_files([str(tmp_path / "large.png")], data)
     assert questions.part.shape == (1, 10, 10)
     assert questions.shown == [str(tmp_path / "large.png")]
 

@@ -169,7 +169,7 @@ def test_a_suggested_word_has_the_probability_that_it_is_written() -> None:
 
 
 def test_an_evaluation_says_what_it_counted(model: LanguageModel) -> None:
-    part = TASK.given([*LINES[:3], "the zebra sees"], model, {})
+    part = model.reader.labelled([*LINES[:3], "the zebra sees"])
     found = model.evaluate_part(part, {})
     assert found.rows == 4
     assert found.steps == 3 * 6 + 4
@@ -209,8 +209,8 @@ def test_interrupted_and_continued_is_never_stopped(family: str, tmp_path: Path)
 
 
 def _parts(model: LanguageModel) -> tuple[Part, Part]:
-    train = TASK.given(LINES[::2], model, {})
-    return train, TASK.given(LINES[1::2], model, {}, before=train)
+    train = model.reader.labelled(LINES[::2])
+    return train, model.reader.labelled(LINES[1::2], before=train)
 
 
 def test_ensembles_average() -> None:
@@ -279,7 +279,7 @@ def test_a_counted_model_has_no_network_and_no_learning_rate() -> None:
     with pytest.raises(OptionError, match=r"model\.family = ngram is counted and has no network"):
         model.fresh(1)
     with pytest.raises(OptionError) as told:
-        model.find_rate(TASK.given(LINES, model, {}))
+        model.find_rate(model.reader.labelled(LINES))
     assert str(told.value) == ("find-rate: model.family = ngram is solved and has no learning rate")
 
 

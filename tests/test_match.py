@@ -111,7 +111,7 @@ def test_the_order_of_the_sides_matters() -> None:
 def test_what_the_linear_model_reads() -> None:
     model = fitted(pairs(20, 1), pairs(6, 2), epochs=1)
     words = Vocabulary.build({"a": 3, "b": 2, "c": 1}, min_count=1)
-    part = model.task.given([(("a b", "b c"), "same")], model, {})
+    part = model.reader.labelled([(("a b", "b c"), "same")])
     count, a, b, c = len(words), *words.ids(["a", "b", "c"])
     border = 3 * count
     half = round(BINS / 2)
@@ -158,9 +158,9 @@ def test_what_is_no_pair_is_refused(given: Any) -> None:
 def test_a_line_needs_its_tab() -> None:
     model = fitted(pairs(20, 1), pairs(6, 2), epochs=1)
     with pytest.raises(DataError, match="standard input: expected two texts with a tab between"):
-        model.task.asked_lines(["no tab here"], model)
+        model.reader.question_lines(["no tab here"])
     with pytest.raises(DataError, match="standard input: expected two texts with a tab between"):
-        model.task.asked_lines(["one\ttwo\tthree"], model)
-    part = model.task.asked_lines(["a b\tb c"], model)
+        model.reader.question_lines(["one\ttwo\tthree"])
+    part = model.reader.question_lines(["a b\tb c"])
     assert len(part) == 1
-    assert model.task.shown_line("a b\tb c") == ("a b", "b c")
+    assert model.reader.shown_line("a b\tb c") == ("a b", "b c")

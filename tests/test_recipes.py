@@ -13,6 +13,7 @@ from ensue.errors import EnsueError
 from ensue.runs.config import RunConfig
 from ensue.runs.infer import infer
 from ensue.tasks import TASKS
+from ensue.tasks.recipes import recipes_of
 from ensue.training import TrainSettings
 
 TINY = {"most_updates": 2, "epochs": 1}
@@ -52,7 +53,7 @@ def test_a_recipe_stands_in_the_configuration(tmp_path: Path, ensue: Ensue) -> N
     (tmp_path / "r.csv").write_text(f"text,label\n{rows}")
     assert ensue("init", "r.csv", "--quick", "--run", "r")[0] == 0
     quick = RunConfig.read(tmp_path / "r" / "config.toml")
-    recipe = TASKS["classify"].recipes["quick"]
+    recipe = recipes_of(TASKS["classify"])["quick"]
     assert {key: quick.flat()[key] for key in recipe} == dict(recipe)
     said, messages = infer(
         {"train": [str(tmp_path / "r.csv")]}, None, ["train.epochs=7"], {"members": 2}, "best"

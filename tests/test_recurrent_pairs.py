@@ -17,8 +17,8 @@ from ensue.engine import engines_used
 from ensue.engine.rows import reverse_time
 from ensue.errors import ConfigError, OptionError, ShapeError
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder
-from ensue.tasks.seq2seq.families import RecurrentPairs
-from ensue.tasks.seq2seq.network import PairBatch, StateBridge, VectorBridge
+from ensue.tasks.seq2seq.network import RecurrentPairs, StateBridge, VectorBridge
+from ensue.tasks.seq2seq.pairs import PairBatch
 from ensue.tasks.seq2seq.settings import PairSettings
 from ensue.tasks.settings import DecoderSettings
 

@@ -86,7 +86,7 @@ def test_blank_texts_are_in_every_part(tmp_path: Path) -> None:
     said = {"train": [str(tmp_path / "r.csv")], "text": "review", "label": "good"}
     config, _ = infer(said, "classify", [])
     model = config.new_model()
-    files = model.task.files(config.data, model)
+    files = model.reader.files(config.data)
     blanks = {}
     for name, share in SHARES.items():
         part = files.part(name)

@@ -16,7 +16,7 @@ from ensue import TableModel
 from ensue.errors import ConfigError, DataError, OptionError
 from ensue.tasks import TASKS
 from ensue.tasks.columns.features import TableFeatures, feature_of_text
-from ensue.tasks.supervised.inputs.columns import ColumnsReader
+from ensue.tasks.supervised.inputs.columns import ColumnsEncoder
 from ensue.tasks.supervised.network import SupervisedNetwork
 
 Rows = list[dict[str, Any]]
@@ -65,13 +65,13 @@ def fitted() -> TableModel:
 def layer_of(model: TableModel) -> TableFeatures:
     network = model.networks[0]
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, ColumnsReader)
+    assert isinstance(network.reader, ColumnsEncoder)
     assert network.reader.features is not None
     return network.reader.features
 
 
 def read(model: TableModel, rows: Rows) -> torch.Tensor:
-    part = model.task.asked(rows, model)
+    part = model.reader.questions(rows)
     encoded = model.learned.input.encode(part, model)
     return torch.from_numpy(encoded.values["features"]).double()
 
@@ -106,7 +106,7 @@ def test_features_are_what_numpy_computes(fitted: TableModel) -> None:
 
 def test_the_gradient_of_alpha_is_that_of_finite_differences(fitted: TableModel) -> None:
     network = fitted.networks[0].double()
-    part = fitted.task.given(HELD, fitted, {})
+    part = fitted.reader.labelled(HELD)
     batch = TASKS["table"].labelled_rows(part, fitted).batch(range(len(part)))
     moved = dict(network.named_parameters())["reader.features.parts.4.moved"]
 

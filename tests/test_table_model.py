@@ -155,7 +155,7 @@ def moved_to_float64(batch: LabelledBatch) -> LabelledBatch:
 def test_the_cost_gradchecks(kind: str) -> None:
     model = fitted(kind)
     network = model.fresh(1).double().eval()
-    part = TASK.given(with_target(kind, houses(6, 3)), model, {})
+    part = model.reader.labelled(with_target(kind, houses(6, 3)))
     batch = moved_to_float64(TASK.labelled_rows(part, model).batch(range(len(part))))
     own = tuple(network.reader.layers.parameters())
     default = torch.get_default_dtype()
@@ -467,10 +467,10 @@ def test_an_unknown_kind_of_target_is_told() -> None:
 
 def test_lines_are_rows_as_json() -> None:
     model = fitted("number")
-    part = TASK.asked_lines(['{"area": 93, "age": 3, "town": "Delft"}'], model)
+    part = model.reader.question_lines(['{"area": 93, "age": 3, "town": "Delft"}'])
     assert TASK.answers(part, model) == model.predict([{"area": 93, "age": 3, "town": "Delft"}])
     with pytest.raises(DataError) as error:
-        TASK.asked_lines(["93,3,Delft"], model)
+        model.reader.question_lines(["93,3,Delft"])
     assert str(error.value) == (
         'standard input: expected a row as JSON, such as {"age": 39}, got '
         "'93,3,Delft'; or give a file with a header"
@@ -541,7 +541,7 @@ def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
     assert sum(map(len, parts)) == 60
     names = train.numbers.token_names
     assert {names[k].partition("\t")[0] for k in train.inputs.values} == {"area", "age"}
-    (questions,) = TASK.asked_files([str(file)], data, fitted("number"))
+    (questions,) = fitted("number").reader.question_files([str(file)], data)
     assert questions.shown is not None
     row = houses(1)[0]
     assert questions.shown[0] == {"area": f"{row['area']:.2f}", "age": str(row["age"])}

@@ -122,7 +122,7 @@ def test_a_test_part_that_is_split_off_stays_sealed(row: Row, tmp_path: Path) ->
     assert altered is not None
     config = split_off(tmp_path, row, rows, "run")
     model = ensue.load(tmp_path / "run")
-    files = model.task.files(config.data, model)
+    files = model.reader.files(config.data)
     lines = {name: [int(own.names[k].rpartition(":")[2]) - 2 for k in range(len(own))]
              for name in ("train", "test") for own in [files.part(name)]}  # fmt: skip
     assert min(map(len, lines.values())) > 2
@@ -484,13 +484,14 @@ def test_the_file_of_a_cell_never_runs_unasked(row: Row, tmp_path: Path, warm: W
     digest = sha256(mine.read_bytes()).hexdigest()
     for arguments, file in (
         (["train", "--run", "stopped"], "mine.py"),
+        (["train", "--run", "stopped", "--trust-cell"], "keeps no copy of its own"),
         (["evaluate", "run"], "run/model/cell.py"),
         (["predict", "run", asked], "run/model/cell.py"),
     ):
         err = refused(tmp_path, *arguments)
         assert all(told in err for told in (file, digest, "--trust-cell", "Nothing was run"))
         assert not canary.exists()
-    done(tmp_path, "train", "--run", "stopped", "--trust-cell")
+    done(tmp_path, "train", "--run", "stopped", f"--trust-cell={digest}")
     assert canary.exists()
     one, other = (ensue.load(tmp_path / name, trust=True) for name in ("run", "stopped"))
     assert_same(one, other)

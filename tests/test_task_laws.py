@@ -311,7 +311,8 @@ def frame_of(row: Row, rows: Rows, names: Sequence[str]) -> tuple[pd.DataFrame, 
     task, count = TASKS[row.task], len(names)
     frame = pd.DataFrame([tuple(row.data.cells(own))[:count] for own in rows], columns=names)
     roles = {key: role for role, key in reversed(task.columns.items())}
-    keys = [f"data.{key}" for key in task.question_keys(Origin(files=False))]
+    reader = task.reader(row.new())
+    keys = [f"data.{key}" for key in reader.question_keys(Origin(files=False))]
     told = {roles[key]: name for key, name in zip(keys, names, strict=False)}
     if "data.label" in roles and count == len(row.data.names):
         told[roles["data.label"]] = names[-1]
@@ -340,7 +341,7 @@ def test_a_data_frame_is_answered_as_its_rows_are(row: Row, fitted: Fitted) -> N
 @law()
 def test_the_order_of_rows_changes_no_score(row: Row, fitted: Fitted) -> None:
     model = fitted(row)[0]
-    part = model.task.given(row.parts()[2], model, row.data.columns)
+    part = model.reader.labelled(row.parts()[2], row.data.columns)
     order = np.random.default_rng(1).permutation(len(part))
     one, other = (model.evaluate_part(own, {}) for own in (part, part.take(order)))
     assert_close(

@@ -85,7 +85,7 @@ def test_explanations_leave_the_columns_as_they_are(model: Classifier) -> None:
         [odds(row["review"]) - odds(own) for own in left], abs=1e-5
     )
     (linear,) = model.explain(row, method="gradient", label="good").linear
-    part = model.task.asked([row], model)
+    part = model.reader.questions([row])
     scores = model.learned.linear.scores(part)[0]
     good = list(model.learned.target.labels.tokens).index("good")
     assert linear.output == pytest.approx(float(scores[good] - scores[1 - good]), rel=1e-5)

@@ -32,7 +32,7 @@ from ensue.tasks.baselines.sparse import SparseMatrix, side_by_side
 from ensue.tasks.baselines.text_features import LETTERS, WORDS, TextFeatures, Texts
 from ensue.tasks.baselines.text_linear import fit_text_linear, fit_text_ridge, most_telling
 from ensue.tasks.codec import packed, unpacked
-from ensue.tasks.rows.task import level_of
+from ensue.tasks.rows.reader import level_of
 
 
 def texts(rows: list[str]) -> Texts:

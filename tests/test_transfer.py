@@ -222,7 +222,7 @@ def updates_of(model: Classifier) -> list[tuple[Update, set[str], set[str]]]:
     """Each update of a training anew, with the groups that have moved, and those that have not."""
     network = model.fresh(1)
     rates = rates_of(network, model)
-    source = model.task.source(model.task.given(ROWS, model, {}), model, 1)
+    source = model.task.source(model.reader.labelled(ROWS), model, 1)
     at = Progress.begin(network, model.train, rates)
     before = {n: p.detach().clone() for n, p in network.named_parameters()}
     found = []

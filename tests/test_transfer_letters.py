@@ -70,7 +70,7 @@ def test_sentences_are_spelled_with_spaces_between_words() -> None:
 def test_a_word_has_the_states_of_the_language_models_around_it(
     letters: tuple[Path, Path], tagger: Labeller
 ) -> None:
-    part = tagger.task.asked([["The", "Dull", "Film"]], tagger)
+    part = tagger.reader.questions([["The", "Dull", "Film"]])
     batch = collate(columns_of(part, tagger), [0])
     found = feature_of(tagger.networks[0])(batch.inputs)[:, 0]
     ahead, back = (load(way) for way in letters)

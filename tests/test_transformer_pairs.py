@@ -25,8 +25,8 @@ from ensue.decoding import (
 )
 from ensue.errors import ConfigError, OptionError
 from ensue.layers.transformer import sinusoids
-from ensue.tasks.seq2seq.families import TransformerPairs
-from ensue.tasks.seq2seq.network import PairBatch
+from ensue.tasks.seq2seq.network import TransformerPairs
+from ensue.tasks.seq2seq.pairs import PairBatch
 from ensue.tasks.seq2seq.settings import PairSettings
 
 WORDS, START, END = 9, 1, 2

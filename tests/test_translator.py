@@ -186,7 +186,7 @@ def test_the_score_is_the_log_probability_of_the_words(
 @every_case
 def test_stepping_equals_all_at_once(name: str, fitted: Callable[[str], Translator]) -> None:
     model = fitted(name)
-    part = model.task.given(numerals(7, 8), model, {})
+    part = model.reader.labelled(numerals(7, 8))
     batch = model.task.pair_columns(part, model).batch(range(7))
     ensemble = SearchEnsemble(pair_networks(model))
     at_once = ensemble.log_probabilities(batch)
@@ -267,7 +267,7 @@ def test_an_ensemble_takes_the_mean_of_the_probabilities(
     fitted: Callable[[str], Translator],
 ) -> None:
     model = fitted("two members")
-    part = model.task.given(numerals(5, 3), model, {})
+    part = model.reader.labelled(numerals(5, 3))
     batch = model.task.pair_columns(part, model).batch(range(5))
     ensemble = SearchEnsemble(pair_networks(model))
     tokens = torch.full((5,), START_NUMBER)

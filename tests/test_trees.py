@@ -285,7 +285,7 @@ def test_batches_of_many_trees_are_the_trees_alone(model: TreeClassifier) -> Non
 
 
 def test_the_cost_is_that_of_each_node_by_hand(model: TreeClassifier) -> None:
-    part = model.task.given(rows_of(5, 3, "test"), model, {})
+    part = model.reader.labelled(rows_of(5, 3, "test"))
     rows = TASK.labelled_rows(part, model)
     forest, network, labelled = rows.inputs, model.networks[0], rows.batch(range(5))
     batch = labelled.inputs

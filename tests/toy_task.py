@@ -35,6 +35,7 @@ from ensue.tasks.rows.batch import Columns, SequenceBatch, targets_of
 from ensue.tasks.rows.collect import Content
 from ensue.tasks.rows.inputs import token_counts, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.reader import RowReader
 from ensue.tasks.rows.source import ColumnScores, SequenceSource, in_batches
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
@@ -157,6 +158,17 @@ class LinearFamily(Family[TallySettings]):
     def describe(self, settings: TallySettings) -> str:
         return "a weight for each letter"
 
+    def solve(self, train: Part, validation: Part, model: TallyModel) -> Solved:
+        network, columns = LinearRate(len(model.learned.letters)), model.learned.columns(train)
+        assert columns.words is not None
+        letters = len(network.weights)
+        rows = [columns.words.row(k) for k in range(len(columns))]
+        x = np.stack([np.bincount(row, minlength=letters) for row in rows]).astype(np.float64)
+        w = np.linalg.solve(x.T @ x + RIDGE * np.eye(letters), x.T @ label_values(train))
+        network.weights.data = torch.from_numpy(w).float()
+        scores = model.task.validation(network.eval(), validation, model)()
+        return Solved([network], "solved", scores)
+
 
 class TallyContent(Content):
     def label(self, row: Row, data: DataSettings, value: Any) -> Any:
@@ -164,6 +176,11 @@ class TallyContent(Content):
         if not (isinstance(label, str) and label.isdecimal()):
             raise Unfit(f"expected a count, got {label!r}")
         return label
+
+
+class TallyReader(RowReader[Part]):
+    content = TallyContent()
+    new_labels = True
 
 
 FAMILIES: dict[str, Family[TallySettings]] = {
@@ -182,8 +199,7 @@ class Tally(RowTask[TallySettings, LearnedTally]):
     metrics = (MAE, COST, WITHIN_ONE)
     families = FAMILIES
     options = OPTIONS
-    content = TallyContent()
-    new_labels = True
+    reader_class = TallyReader
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -210,18 +226,6 @@ class Tally(RowTask[TallySettings, LearnedTally]):
             return scores_of(self.metrics, answers, model.train.watch)
 
         return ColumnScores(score, model.learned.columns(part))
-
-    def solve(self, train: Part, validation: Part, model: TallyModel) -> Solved:
-        network, columns = self.build(model), model.learned.columns(train)
-        assert isinstance(network, LinearRate)
-        assert columns.words is not None
-        letters = len(network.weights)
-        rows = [columns.words.row(k) for k in range(len(columns))]
-        x = np.stack([np.bincount(row, minlength=letters) for row in rows]).astype(np.float64)
-        w = np.linalg.solve(x.T @ x + RIDGE * np.eye(letters), x.T @ label_values(train))
-        network.weights.data = torch.from_numpy(w).float()
-        scores = self.validation(network.eval(), validation, model)()
-        return Solved([network], "solved", scores)
 
     def calibrate(self, validation: Part, model: TallyModel) -> LearnedTally:
         rates = _rates(model.networks, model.learned.columns(validation))

@@ -32,8 +32,8 @@ from ensue.tasks.options import EXPLAIN, Option
 
 if TYPE_CHECKING:
     from ensue.data.settings import DataSettings
-    from ensue.tasks.model import Model
-    from ensue.tasks.task import Explains, Explanation
+    from ensue.tasks.abilities import Explains, Explanation
+    from ensue.tasks.any_model import AnyModel
 
 File = Annotated[
     str | None,
@@ -139,12 +139,12 @@ def _show(found: "Explanation", options: ExplainOptions) -> None:
         write_file(options.html, _page(found.as_svg(), str(options.run)))
 
 
-def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Explains":
-    task = model.task
-    explains = task.heads if attention else task.explains
+def _ability(run: Path, model: "AnyModel", attention: bool) -> "Explains":
+    task, abilities = model.task, model.abilities
+    explains = abilities.heads if attention else abilities.explains
     if explains is not None:
         return explains
-    if task.heads is not None:
+    if abilities.heads is not None:
         raise RunError(
             f"{run}: a run to {task.name} is explained by its attention alone; add --attention"
         )
@@ -157,10 +157,10 @@ def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Expl
     raise RunError(f"{run}: expected a run to {' or '.join(names)}, got one to {task.name}")
 
 
-def _row_of(file: str, row: int, data: "DataSettings", model: "Model[Any, Any, Any]") -> Any:
+def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any:
     """The input of a row of a file."""
     passed = 0
-    for questions in model.task.asked_files([file], data, model):
+    for questions in model.reader.question_files([file], data):
         if questions.shown is None:
             break
         if row <= passed + len(questions.shown):

@@ -69,5 +69,5 @@ def export(
         report(line)
     for name, (before, after) in changes.items():
         report(f"validation {name}: {before:.4f} → {after:.4f} with {weights} weights")
-    if changes and (what := model.task.learned_from_validation(model)):
+    if changes and (what := model.knows_validation()):
         report(f"At the end {what} learned from these rows, too: they are no test of the whole.")

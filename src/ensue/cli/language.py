@@ -19,26 +19,25 @@ from ensue.escape import in_shell, printable
 
 if TYPE_CHECKING:
     from ensue.tasks.abilities import Filled, Generates, Suggestion
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 MOST_TOKENS = 100  # of a line
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a language model.")]
 
 
-def load_generating(
-    run: Path, device: str, trust_cell: str
-) -> "tuple[Model[Any, Any, Any], Generates]":
+def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel, Generates]":
     """The model of a run, and how it goes on from a prompt."""
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 
     _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
-    if model.task.generates is None:
+    generates = model.abilities.generates
+    if generates is None:
         raise RunError(
             f"{run}: expected a language model, got a model to {model.task.name}; train one: "
             f"`ensue train FILE --task language --run {in_shell(f'{run}-language')}`"
         )
-    return model, model.task.generates
+    return model, generates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +192,7 @@ def fill(
     from ensue.training import RunFolder
 
     _, model = load_run(RunFolder(run), trusted(trust_cell), device, teller())
-    fills = model.task.fills
+    fills = model.abilities.fills
     if fills is None:
         raise RunError(
             f"{run}: expected a language model, got a model to {model.task.name}; train one: "

@@ -315,7 +315,7 @@ def predict(options: PredictOptions, given: Given) -> None:
     model, data = run.model, run.config.data.model_copy(update=options.as_data())
     if options.out is not None:
         refuse_read_files(options.out, [*(options.files or []), *run.config.data.all_files()])
-    if options.picture is not None and model.task.draws is None:
+    if options.picture is not None and model.abilities.draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     prediction, bad = Prediction(model, as_asked(given, PREDICT, model.task.name)), Tally()
     for line in prediction.lines_before():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ensue import __version__
 from ensue.drawing.chart import Axis, Panel, colour_of
@@ -17,7 +17,7 @@ from ensue.drawing.svg import Drawing
 
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 LENGTHS = (0, 10, 15, 20, 25, 30, 100)  # edges of the groups, in characters
 
@@ -40,7 +40,7 @@ class DemoTrial:
     said: Sequence[str]
 
     @classmethod
-    def of(cls, name: str, model: Model[Any, Any, Any], dates: Sequence[Date]) -> DemoTrial:
+    def of(cls, name: str, model: AnyModel, dates: Sequence[Date]) -> DemoTrial:
         answers = model.predict([one.text for one in dates])
         return cls(name, dates, [own.text for own in answers])
 
@@ -90,9 +90,7 @@ MISTAKES = 12
 WIDE, HIGH = 640.0, 280.0  # the learning curve, in pixels
 
 
-def report(
-    model: Model[Any, Any, Any], trials: Sequence[DemoTrial], beside: DemoTrial, run: Path
-) -> Document:
+def report(model: AnyModel, trials: Sequence[DemoTrial], beside: DemoTrial, run: Path) -> Document:
     """Scores, the learning curve, where it looks, every format, mistakes. run: of the model."""
     plain, explains = trials[0], model.task.explains
     assert explains is not None

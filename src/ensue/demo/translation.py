@@ -88,10 +88,8 @@ def mistyped(given: list[Date], seed: int) -> list[Date]:
 if TYPE_CHECKING:
     from ensue.data.tasks.dates import Date
     from ensue.runs.config import RunConfig
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
     from ensue.training import RunFolder
-
-    AnyModel = Model[Any, Any, Any]
 
 SEED = 1
 ROWS = {"train": 40_000, "validation": 1000, "test": 6000}

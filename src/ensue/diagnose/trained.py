@@ -23,8 +23,8 @@ from ensue.layers.dropin import DropIn
 from ensue.layers.recurrent import Recurrent, as_cell
 from ensue.runs.load import Loading, open_run
 from ensue.runs.messages import Say, nobody
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.given import part_to_evaluate
-from ensue.tasks.model import Model
 from ensue.training import RunFolder, Source
 
 CLASSES = 10
@@ -195,7 +195,6 @@ def _activations(track: Track) -> dict[str, tuple[float, ...]]:
     return found
 
 
-AnyModel = Model[Any, Any, Any]
 MOST_ROWS = 8  # of a batch
 
 
@@ -212,7 +211,7 @@ def flow_of_run(
     if files:
         data = data.model_copy(update={"validation": list(files)})
     refuse_without_cells(run.model, str(folder.path))
-    part = run.model.task.files(data, run.model).part("validation")
+    part = run.model.reader.files(data).part("validation")
     return flow_of_part(run.model, part, settings, str(folder.path))
 
 
@@ -232,8 +231,7 @@ def refuse_without_cells(model: AnyModel, where: str) -> None:
         keys = [key for key in ("encoder", "family") if hasattr(model.model, key)]
         hint = f"; --set model.{keys[0]}=recurrent trains one" if keys else ""
         raise OptionError(
-            f"{where}: expected a model with recurrent layers, got {model.task.describe(model)}"
-            + hint
+            f"{where}: expected a model with recurrent layers, got {model.describe()}" + hint
         )
 
 
@@ -246,7 +244,7 @@ def flow_of_part(model: AnyModel, part: Any, settings: FlowSettings | None, titl
     pieces = _batches(network, source, how.steps)
     targets = sum(source.targets(rows) for rows in pieces)
     batches = [as_float64(source.batch(rows)) for rows in pieces]
-    shown = f"{title}: {model.task.describe(model)}"
+    shown = f"{title}: {model.describe()}"
     cost = _cost(network, batches)
     return flow_of(network, cost, how, title=shown, targets=max(targets, 1.0))
 

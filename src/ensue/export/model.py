@@ -33,8 +33,8 @@ from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
 from ensue.export.writing import Written
 from ensue.files.disk import disk_errors, refuse_target, write_whole
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import Exported, Graph, Step
-from ensue.tasks.model import Model
 
 if TYPE_CHECKING:
     import onnx
@@ -197,7 +197,7 @@ class TracedModel:
 
 
 def write_model(
-    model: Model[Any, Any, Any],
+    model: AnyModel,
     path: Path,
     *,
     weights: str = "float32",
@@ -209,7 +209,7 @@ def write_model(
     path that ends in .c, a folder of C. streaming: a model that is fed piece by piece. title: of a
     page, the name of its file where there is none."""
     refuse_path(path)
-    found = model.task.exported(model)
+    found = model.exported()
     if streaming:
         from ensue.export.streaming import streamed
 

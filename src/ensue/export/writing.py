@@ -16,6 +16,7 @@ from ensue.export.stack import stack_of
 from ensue.files.disk import refuse_target, write_whole
 from ensue.layers.recurrent import Recurrent
 from ensue.layers.recursive import Recursive
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.model import Model
 
 
@@ -55,7 +56,7 @@ class Written:
 
 
 def write(
-    layer: nn.Module | Cell | Model[Any, Any, Any],
+    layer: nn.Module | Cell | AnyModel,
     path: str | os.PathLike[str],
     *,
     weights: str = "float32",
@@ -90,7 +91,7 @@ def write(
         raise OptionError(
             "Recursive: a network over trees cannot be exported; a chain is a Recurrent layer"
         )
-    own = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
+    own: Any = Recurrent(layer, input_size, hidden_size) if isinstance(layer, Cell) else layer
     if not isinstance(own, nn.Module):
         stack_of(own)  # which says what was expected
     plain = with_stored_weights(own, "float32")

@@ -24,9 +24,10 @@ from ensue.files.opening import read_plain
 from ensue.files.run_folder import RunFolder
 from ensue.settings import Table, problems
 from ensue.tasks import TASKS
+from ensue.tasks.abilities import input_tables
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references, named_cells, with_loaded_cells
 from ensue.tasks.kept_cells import CellFile, Trust, file_name
-from ensue.tasks.model import Model
 from ensue.tasks.model_settings import BASED_INPUTS, INPUTS, NO_INPUTS, InputTables, not_watched
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.task import Task
@@ -141,7 +142,7 @@ class RunConfig:
         elif {"data", "text", "model"} <= found.keys():
             shared = {k: getattr(found[t], k) for t in ("text", "model") for k in told[t]}
             try:
-                tables_of_inputs = task.input_tables(found["data"], inputs, shared)
+                tables_of_inputs = input_tables(task.joins, found["data"], inputs, shared)
             except ConfigError as error:
                 wrong.append(str(error))
             else:
@@ -228,7 +229,7 @@ class RunConfig:
         """Its tables, with the defaults that its task has otherwise."""
         return tables_of(self.description)
 
-    def new_model(self) -> Model[Any, Any, Any]:
+    def new_model(self) -> AnyModel:
         """Not fitted yet. Files of cells run, as far as they may."""
         kind, members = self.description.model_class, self.members
         settings = with_loaded_cells(self.model, self.permission)

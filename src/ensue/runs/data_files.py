@@ -41,7 +41,7 @@ def split_still_holds(folder: RunFolder, config: RunConfig) -> str:
     if not changed:
         return ""
     told = _told(folder, changed)
-    if config.description.moves_with_files(config.data):
+    if config.description.split.moves_with_files(config.data):
         raise DataError(
             f"{told}: parts are split by place, so that rows that were trained on may now be among "
             "those to test on. Put the file back, give others with --test, or train another run"

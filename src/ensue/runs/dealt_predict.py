@@ -38,12 +38,12 @@ class DealtPrediction:
 
     @property
     def _deals(self) -> Deals:
-        task = self.loaded.model.task
-        if task.deals is None:
+        model = self.loaded.model
+        if (deals := model.abilities.deals) is None:
             raise OptionError(
-                f"--workers: a run to {task.name} answers in one process; leave it out"
+                f"--workers: a run to {model.task.name} answers in one process; leave it out"
             )
-        return task.deals
+        return deals
 
     def files(
         self, paths: Sequence[str], data: DataSettings, form: str, on_bad_row: Tell | None = None
@@ -76,9 +76,10 @@ def answer_share(
 ) -> dict[str, Any]:
     """The answers to some rows."""
     found = _loaded(json.dumps(model)).model
-    assert found.task.deals is not None
+    deals = found.abilities.deals
+    assert deals is not None
     prediction = Prediction(found, asked)
-    answers = prediction.about(found.task.deals.questions(found, share))
+    answers = prediction.about(deals.questions(found, share))
     values = [own.value for own in replies(answers, form)]
     return {"values": values, "abstained": prediction.abstained}
 

@@ -26,10 +26,10 @@ from ensue.runs.evaluations import (
 from ensue.runs.load import LoadedRun, Loading, open_run
 from ensue.runs.messages import Message, Say, log, nobody, rejected_message
 from ensue.settings import one_of
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.evaluation.openings import record_opening
 from ensue.tasks.evaluation.report import Evaluation, TimesOpened
 from ensue.tasks.given import check_words
-from ensue.tasks.model import Model
 from ensue.tasks.options import DECISIONS, EVALUATE
 from ensue.training import RunFolder
 
@@ -74,18 +74,19 @@ def evaluate_run(folder: RunFolder, request: EvaluationRequest, say: Say = nobod
     data = config.data.model_copy(update={**request.reading, **({"test": test} if test else {})})
     if part_name == "test" and not data.has_test:
         raise DataError(f"{folder.path}: this run has no test part; give a file with --test")
-    if request.picture and model.task.draws is None:
+    draws = model.abilities.draws
+    if request.picture and draws is None:
         raise OptionError(f"--picture: a run to {model.task.name} has no picture")
     _refuse_missing(folder, data, request)
     _warn(folder, config, data, request, say)
     part = _part(folder, data, model, part_name, say)
     found = model.evaluate_part(part, request.asked)
     svg = ""
-    if part_name == "validation" and (what := model.task.learned_from_validation(model)):
+    if part_name == "validation" and (what := model.knows_validation()):
         note = f"At the end {what} learned from these rows, too: they are no test of the whole."
         found = replace(found, notes=(*found.notes, note))
-    if request.picture and model.task.draws is not None:
-        svg = model.task.draws.evaluated(model, part)
+    if request.picture and draws is not None:
+        svg = draws.evaluated(model, part)
     opening = None
     files = tuple(
         EvaluatedFile(key_of(path, folder), digest_of([path])) for path in data.files(part_name)
@@ -222,10 +223,8 @@ def _warn(
             say(Message(told, warning=True))
 
 
-def _part(
-    folder: RunFolder, data: DataSettings, model: Model[Any, Any, Any], name: str, say: Say
-) -> Any:
-    files = model.task.files(data, model)
+def _part(folder: RunFolder, data: DataSettings, model: AnyModel, name: str, say: Say) -> Any:
+    files = model.reader.files(data)
     part = files.part(name)
     for message in rejected_message(files.rejected):
         say(message)

@@ -80,7 +80,7 @@ def infer(
     base, data_there = with_base_paths(config.base, abspath), with_paths(config.data, abspath)
     cells = with_cell_paths(config.model, abspath)
     config = replace(config, data=data_there, model=cells, base=base)
-    split = config.description.split_line(config.data, config.model)
+    split = config.description.split.line(config.data, config.model)
     messages = [Message(hint, warning=True) for hint in [*sample.notes, *hints]]
     return Inferred(config, [*messages, *map(Message, lines), *[Message(split)] * bool(split)])
 
@@ -150,17 +150,21 @@ def _recognised(sample: Sample) -> tuple[str, Guess]:
     """The first task that is sure of the data, or the only reading that there is; an error with a
     command for each where there are several."""
     readings: list[tuple[str, Guess]] = []
+    problems: list[DataError] = []
     joins = sample.data.joins
     able = [name for name in TASKS if not joins or "data.image" in TASKS[name].columns.values()]
     for name in able:
         guess = sample.recognised_by(partial(TASKS.recognise, name))
         if guess is None:
             continue
+        if isinstance(guess, DataError):
+            problems.append(guess)
+            continue
         if guess.sure and not guess.others:
             return name, guess
         readings += [(name, reading) for reading in guess.readings]
     if not readings:
-        raise _nothing_recognised(sample)
+        raise problems[0] if problems else _nothing_recognised(sample)
     if len(readings) > 1:
         raise undecided(sample, [(TASKS[name], own) for name, own in readings])
     return readings[0]
@@ -169,9 +173,6 @@ def _recognised(sample: Sample) -> tuple[str, Guess]:
 def _nothing_recognised(sample: Sample) -> EnsueError:
     """Why no task fits, as far as the columns tell."""
     label, rows = sample.data.label, sample.rows
-    for task in TASKS.values():
-        if (problem := task.problem(sample)) is not None:
-            return problem
     try:
         roles_of(sample)
     except EnsueError as problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ensue.cells import Cell
 from ensue.errors import RunError
@@ -16,15 +15,13 @@ from ensue.files.seal import sealed_config
 from ensue.runs.config import RunConfig
 from ensue.runs.messages import Message, Say, log, nobody
 from ensue.tasks import TASKS, unfinished
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.given import openings_of
 from ensue.tasks.kept_cells import NO_TRUST, Trust
-from ensue.tasks.model import Model
 from ensue.tasks.saved import Saved, read_model
 from ensue.tasks.unfinished import BestSoFar
 from ensue.training import RunFolder
-
-AnyModel = Model[Any, Any, Any]
 
 
 @dataclass(frozen=True)

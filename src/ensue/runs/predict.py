@@ -10,14 +10,13 @@ from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError
 from ensue.tasks.answers import as_row
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.finite_answers import answers_of
-from ensue.tasks.model import Model
-from ensue.tasks.rows.task import AT_ONCE, together
+from ensue.tasks.reader import Questions
+from ensue.tasks.rows.reading import AT_ONCE, together
 from ensue.tasks.targets.decision import ABSTAIN
 from ensue.tasks.targets.target import Abstained
-from ensue.tasks.task import NOTHING, Asked, Questions
-
-AnyModel = Model[Any, Any, Any]
+from ensue.tasks.task import NOTHING, Asked
 
 
 class Answered(NamedTuple):
@@ -76,8 +75,9 @@ class Prediction:
     def lines(self, lines: Iterable[str], one_by_one: bool = False) -> Iterator[Answered]:
         """An answer for each line. one_by_one: answers at once, for interactive input."""
         for some in together(lines, 1 if one_by_one else AT_ONCE):
-            part = self.model.task.asked_lines(some, self.model)
-            shown = [self.model.task.shown_line(line) for line in some]
+            reader = self.model.reader
+            part = reader.question_lines(some)
+            shown = [reader.shown_line(line) for line in some]
             yield from self.about(Questions(part, shown))
 
     def files(
@@ -85,8 +85,7 @@ class Prediction:
     ) -> Iterator[Answered]:
         """An answer for each row of files that look like the training
         files; labels are not needed and not read. on_bad_row: callback for rejected rows."""
-        task = self.model.task
-        for questions in task.asked_files(paths, data, self.model, self.asked, on_bad_row):
+        for questions in self.model.reader.question_files(paths, data, self.asked, on_bad_row):
             yield from self.about(questions)
 
     def about(self, questions: Questions[Any]) -> Iterator[Answered]:
@@ -104,7 +103,7 @@ class Prediction:
 
     def lines_before(self) -> list[str]:
         """How answers are chosen, where it was said."""
-        return self.model.task.decision_lines(self.asked, self.model)
+        return self.model.answer_shape().decision(self.asked)
 
     def lines_after(self) -> list[str]:
         """How many answers were left empty, if any could be."""
@@ -114,7 +113,7 @@ class Prediction:
 
     def picture(self) -> str:
         """The last answers as SVG."""
-        draws = self.model.task.draws
+        draws = self.model.abilities.draws
         if draws is None or self._last is None:
             raise OptionError(f"--picture: a run to {self.model.task.name} has no picture")
         return draws.answers(self.model, self._last.part, self.asked)

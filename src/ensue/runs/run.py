@@ -27,8 +27,8 @@ from ensue.runs.evaluations import Evaluated, current_evaluations
 if TYPE_CHECKING:
     from ensue.runs.compare import Comparison
     from ensue.runs.config import RunConfig
+    from ensue.tasks.any_model import AnyModel
     from ensue.tasks.evaluation.report import Evaluation
-    from ensue.tasks.model import Model
 
 # What files that hold something else than they should end in.
 FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError)
@@ -270,7 +270,7 @@ class Run:
         files, how = [str(own) for own in test], Loading(Trust(trust), device)
         return evaluate_in_python(self.folder, part, files, asked, how)
 
-    def model(self, **how: Any) -> Model[Any, Any, Any]:
+    def model(self, **how: Any) -> AnyModel:
         """The model; how: the keywords of `ensue.load`."""
         from ensue.runs.load import load
 

@@ -32,6 +32,7 @@ from ensue.runs.known_settings import (
 from ensue.setting_words import MODEL, WORDS
 from ensue.settings import Table, expected_of, in_toml
 from ensue.tasks import ROOMS, TASKS
+from ensue.tasks.recipes import recipes_of
 from ensue.tasks.settings import TextSettings
 from ensue.tasks.transfer.settings import BaseSettings
 from ensue.training import TrainSettings
@@ -165,7 +166,7 @@ def describe(task: AnyTask) -> TaskSettings:
         tables,
         _words(task.settings, tables),
         {word: f"{MODEL}.{key}" for word, key in task.settings.instead.items()},
-        {name: dict(own) for name, own in task.recipes.items()},
+        {name: dict(own) for name, own in recipes_of(task).items()},
     )
 
 

@@ -24,8 +24,8 @@ from ensue.runs.card import write_card
 from ensue.runs.config import RunConfig
 from ensue.runs.data_files import data_facts, refuse_changed_files
 from ensue.runs.messages import Message, Say, nobody, rejected_message
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.fitting import Fitting, holding
-from ensue.tasks.model import Model
 from ensue.tasks.model_settings import Tables, adapt
 from ensue.tasks.rows.unlabelled import unlabelled_in_files
 from ensue.tasks.saved import MEMBER, write_model
@@ -43,9 +43,7 @@ def drawn(train: Any, data: DataSettings) -> Any:
     return train.take(np.sort(order[: data.train_rows]))
 
 
-def read_unlabelled(
-    config: RunConfig, model: Model[Any, Any, Any], train: Any, say: Say
-) -> Any | None:
+def read_unlabelled(config: RunConfig, model: AnyModel, train: Any, say: Say) -> Any | None:
     """Rows without labels that are learned from as well; None where there are none."""
     bad = Tally()
     found = unlabelled_in_files(model, config.data, train, bad.add)
@@ -54,14 +52,14 @@ def read_unlabelled(
     return found
 
 
-def read_parts(config: RunConfig, model: Model[Any, Any, Any], say: Say) -> tuple[Any, Any]:
+def read_parts(config: RunConfig, model: AnyModel, say: Say) -> tuple[Any, Any]:
     """What is trained on, and what is validated on."""
-    files = model.task.files(config.data, model)
+    files = model.reader.files(config.data)
     train = drawn(files.part("train"), config.data)
     for message in rejected_message(files.rejected):
         say(message)
     if len(train):
-        model.task.check(train, "training")
+        model.reader.check(train, "training")
     held = files.part("validation", like=train)
     for name, part in (("train", train), ("validation", held)):
         if not len(part):
@@ -83,7 +81,6 @@ MEANING = tuple(
 MOST_ALLOWED = 3  # more settings than that are another run
 OTHER_RUN = ("data.train", "data.validation", "data.unlabelled", "members")
 ELSEWHERE = "train.device"  # a run goes on wherever it is
-AnyModel = Model[Any, Any, Any]
 
 
 @dataclass(frozen=True)
@@ -347,7 +344,7 @@ def _adapted(config: RunConfig, say: Say) -> tuple[AnyModel, Any, Tables]:
     """A model that is not fitted yet, its training part, and the settings that follow from it."""
     model = config.new_model()
     model.read_base()
-    train = drawn(model.task.files(config.data, model).part("train"), config.data)
+    train = drawn(model.reader.files(config.data).part("train"), config.data)
     return model, train, adapt(model, train, lambda line: say(Message(line)))
 
 

@@ -21,7 +21,7 @@ from ensue.errors import DataError, OptionError, unknown
 from ensue.tasks import TASKS
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 LEAST_HELD = 5  # fewer rows say too little to stop by, and are learned from
 
@@ -89,7 +89,7 @@ class Estimator(BaseEstimator, ABC):
     members: int
     random_state: Any
     settings: Mapping[str, Any] | None
-    model_: Model[Any, Any, Any]
+    model_: AnyModel
 
     def __new__(cls, *given: Any, **parameters: Any) -> Self:
         """A parameter that there is not is told by the class that was named."""
@@ -150,7 +150,7 @@ class Estimator(BaseEstimator, ABC):
             return f"{type(self).__name__} needs {key} = {self._fixed[key]!r}; leave it out"
         return ""
 
-    def _new_model(self, settings: Mapping[str, Any]) -> Model[Any, Any, Any]:
+    def _new_model(self, settings: Mapping[str, Any]) -> AnyModel:
         tables: dict[str, dict[str, Any]] = {name: {} for name in TABLES}
         for key, value in settings.items():
             table, _, name = key.partition(".")

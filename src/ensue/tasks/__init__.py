@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ensue.errors import OptionError
+from ensue.errors import DataError, OptionError
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
@@ -70,13 +70,15 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         task: Task[Any, Any, Any] = import_module(place).TASK
         return task
 
-    def recognise(self, name: str, sample: Sample) -> Guess | None:
+    def recognise(self, name: str, sample: Sample) -> Guess | DataError | None:
         """What a task makes of the data; None where they are not for it. Its networks are loaded
         only where they have to be."""
         if name in self._added or name not in RECOGNISERS:
             return self[name].recognise(sample)
         module, function = RECOGNISERS[name]
-        guess: Guess | None = getattr(import_module(f"ensue.tasks.{module}"), function)(sample)
+        guess: Guess | DataError | None = getattr(import_module(f"ensue.tasks.{module}"), function)(
+            sample
+        )
         return guess
 
     def __contains__(self, name: object) -> bool:

@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
+from ensue.errors import ConfigError
+from ensue.settings import Table
 from ensue.tasks.options import Option
+from ensue.tasks.search.ranges import Space
 
 if TYPE_CHECKING:
     from ensue.tasks.evaluation.report import Evaluation
-    from ensue.tasks.task import Questions
+    from ensue.tasks.reader import Questions
 
 Asked = Mapping[str, Any]  # what a question says beside its inputs: beam, n_best, future, …
 NOTHING: Asked = {}
@@ -97,6 +100,14 @@ class Averages(Protocol):
         learned from it, as far as it needs them for `scores`."""
         ...
 
+    def model_scores(self, validation: Any, model: Any) -> dict[str, float]:
+        """Of the answers of one model, the metrics that validation reports."""
+        ...
+
+    def knows_validation(self, model: Any) -> str:
+        """What of the model has learned from the validation rows too; "" for nothing."""
+        ...
+
     def scores(self, outputs: Outputs, validation: Any, model: Any) -> dict[str, float]:
         """Of their mean, the metrics that validation reports."""
         ...
@@ -108,6 +119,49 @@ class Averages(Protocol):
     def evaluate(self, outputs: Outputs, part: Any, model: Any, asked: Asked) -> Evaluation:
         """Evaluation of all together against gold labels."""
         ...
+
+
+class Refits(Protocol):
+    """Networks that are trained again at the end, for as many updates as were best: an ability of
+    some tasks."""
+
+    def part(self, train: Any, validation: Any, model: Any) -> Any | None:
+        """The rows to train on again; None where the networks stay."""
+        ...
+
+
+class Joins(Protocol):
+    """Several inputs of a row read together: an ability of some tasks."""
+
+    def tables(
+        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+    ) -> Mapping[str, Table]:
+        """The settings of each input, by its name. given: the tables [inputs.NAME]; shared: keys
+        of [text] and [model] that were given."""
+        ...
+
+    def input_of(self, roles: Mapping[str, Any]) -> Any | None:
+        """What reads columns by the keys of [data]; None where one input is read alone."""
+        ...
+
+    def space(self, model: Any) -> Space:
+        """As `Task.search_space`."""
+        ...
+
+
+def input_tables(
+    joins: Joins | None, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
+) -> Mapping[str, Table]:
+    """As `Joins.tables`; {} where one input is read alone, for which there are no tables."""
+    if joins is not None and data.joins:
+        return joins.tables(data, given, shared)
+    if given:
+        raise ConfigError(
+            "inputs: expected no tables of inputs where one is read alone, got "
+            f"{', '.join(f'[inputs.{name}]' for name in given)}; several are named by a list "
+            "in data.text, by data.image or data.tree"
+        )
+    return {}
 
 
 class Unlabelled(Protocol):
@@ -236,3 +290,19 @@ class Counts(Protocol):
     ) -> Counted:
         """held_out: files of their own; without, a tenth of the text is split off."""
         ...
+
+
+class Abilities:
+    """What a task, or a model, can do beside what all can; None for what it cannot."""
+
+    explains: Explains | None = None
+    heads: Explains | None = None  # where the heads of a Transformer look
+    draws: Draws | None = None
+    deals: Deals | None = None
+    averages: Averages | None = None
+    refits: Refits | None = None
+    joins: Joins | None = None
+    unlabelled: Unlabelled | None = None
+    generates: Generates | None = None
+    fills: Fills | None = None
+    counts: Counts | None = None

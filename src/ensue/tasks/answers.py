@@ -12,7 +12,7 @@ from ensue.drawing.html import MOST_ROWS, Markup, and_more, block, table
 from ensue.escape import printable
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 LABELS = ("label", "labels")  # columns that have the type of the labels in training
 TIME, TOKENS = "time", "tokens"
@@ -55,7 +55,7 @@ def _typed(labels: list[Any], label_type: str) -> list[Any]:
 def answer_frame(
     frame: Frame,
     answers: Sequence[Any],
-    model: Model[Any, Any, Any],
+    model: AnyModel,
     sequence: str | None,
     of_rows: bool,
 ) -> Any:
@@ -72,7 +72,7 @@ def answer_frame(
         return frame.new({sequence: list(dict.fromkeys(frame.column(sequence))), **columns})
     if of_rows:
         return frame.with_columns(columns)
-    time = model.task.time_column(model.model)
+    time = model.answer_shape().time
     if not time:
         return frame.new(columns)
     return frame.new({time: columns.pop(TIME), **columns}, like=[time])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.options import EXPLAINED_PICTURE
 from ensue.tasks.model import Model
 from ensue.tasks.pictures.part import PicturePart
@@ -13,11 +14,14 @@ from ensue.tasks.search.ranges import Between, Choice, Searched, Space
 from ensue.tasks.seq2seq.answer import Captioned, Gaze
 from ensue.tasks.seq2seq.explain import ExplainWords
 from ensue.tasks.seq2seq.options import OPTIONS
-from ensue.tasks.seq2seq.picture import PictureFamily, PictureSources
+from ensue.tasks.seq2seq.pairs import Taught
+from ensue.tasks.seq2seq.picture import PictureReader, PictureTexts, described, picture_network
 from ensue.tasks.seq2seq.recognise import captions_guess, recognised_captions
 from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.tasks.seq2seq.source import LearnedPairs
 from ensue.tasks.seq2seq.task import Seq2Seq
+from ensue.tasks.splits import HashSplit
+from ensue.tasks.task import Task
 
 
 class Caption(Seq2Seq[CaptionSettings]):
@@ -25,9 +29,9 @@ class Caption(Seq2Seq[CaptionSettings]):
 
     name = "caption"
     settings = CaptionSettings
-    sources = PictureSources()
+    reader_class = PictureReader
+    learned_class = PictureTexts
     answer = Captioned
-    only_family = PictureFamily()
     train_defaults: ClassVar[Mapping[str, Any]] = {
         "epochs": 8,
         "rate": 2e-3,
@@ -47,6 +51,7 @@ class Caption(Seq2Seq[CaptionSettings]):
     options = OPTIONS["caption"]
     explains = ExplainWords(EXPLAINED_PICTURE)
     deals = None
+    split = HashSplit("each source")
     where_words = "where its words look"
 
     def recognise(self, sample: Sample) -> Guess | None:
@@ -54,6 +59,15 @@ class Caption(Seq2Seq[CaptionSettings]):
 
     def infer(self, sample: Sample) -> Guess:
         return captions_guess(sample)
+
+    def search_space(self, train: Any, model: Model[Any, Any, Any]) -> Space:
+        return Task.search_space(self, train, model)
+
+    def build(self, model: AnyModel) -> Taught:
+        return picture_network(model)
+
+    def describe(self, model: AnyModel) -> str:
+        return described(model.model)
 
 
 TASK = Caption()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ensue.metrics.table import CLASS_METRICS
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
@@ -132,7 +133,7 @@ class Classify(Supervised[ClassifierSettings]):
         why = f"several labels for each {unit}" if roles.several else f"one label for each {unit}"
         return Guess(why, roles.data, {"model": {"several": True}} if roles.several else {})
 
-    def fitted_settings(self, train: Any, model: Model[Any, Any, Any]) -> Recipe:
+    def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
         mixed = not model.told["model"] & {"ngrams"}
         if isinstance(train, JoinedPart):
             return joined_recipe(train, model, self.target_kind(train, model.model), bool(mixed))

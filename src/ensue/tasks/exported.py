@@ -28,7 +28,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -50,6 +50,23 @@ from ensue.errors import OptionError
 
 Step = Mapping[str, Any]
 Rounding = Callable[[NDArray[np.float32]], NDArray[np.float32]]  # of a matrix that is stored
+
+
+@runtime_checkable
+class Rounds(Protocol):
+    """What was learned, with matrices that an export stores beside the networks."""
+
+    def rounded(self, rounding: Rounding) -> Self: ...
+
+
+L = TypeVar("L")
+
+
+def rounded(learned: L, rounding: Rounding) -> L:
+    """What was learned with these matrices rounded; as it is where there are none."""
+    return learned.rounded(rounding) if isinstance(learned, Rounds) else learned
+
+
 TIME, BATCH = "time", "batch"
 EXAMPLE_SIZE = 4  # of a free axis that is neither time nor batch, where a network is traced
 MOST = 6  # of such an axis in the grid

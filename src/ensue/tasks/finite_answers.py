@@ -18,13 +18,13 @@ from ensue.tasks.answers import Answer
 from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 
-def answers_of(model: Model[Any, Any, Any], part: Any, asked: Asked) -> Sequence[Any]:
+def answers_of(model: AnyModel, part: Any, asked: Asked) -> Sequence[Any]:
     """What the task answers to a part; DataError where a number of it is NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is seen below
-        found = model.task.answers(part, model, asked)
+        found = model.answers_to(part, asked)
         fine = _finite_together(found)
     for k, answer in () if fine else enumerate(found):
         if not all_finite(answer):

@@ -16,6 +16,7 @@ from ensue.files.attempt import add_note, note_failure, restored
 from ensue.files.seal import Seal
 from ensue.tasks.abilities import Outputs
 from ensue.tasks.blocks.pooling import settle_spreads
+from ensue.tasks.task import Solved, family_of, is_solved
 from ensue.tasks.transfer.pretrained import write_copy
 from ensue.tasks.unfinished import KeepsLearned
 from ensue.training import (
@@ -32,8 +33,8 @@ from ensue.training import (
 )
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.task import AnyPart
+    from ensue.tasks.any_model import AnyModel
+    from ensue.tasks.reader import AnyPart
 
 MOST_PLACES = 3  # named of rows that are left out
 
@@ -66,11 +67,15 @@ class Fitting:
     outputs: bool = False
     unlabelled: Any = None
 
-    def answered(self, validation: Any, model: Model[Any, Any, Any]) -> AnsweredValidation:
+    def answered(self, validation: Any, model: AnyModel) -> AnsweredValidation:
         """Before networks may learn from the validation part, too."""
-        own = model.task.averages
-        kept = own.held(validation, model) if self.outputs and own is not None else ()
-        return AnsweredValidation(model.task.answer_scores(validation, model), kept)
+        averages = model.task.averages
+        if averages is None:
+            return AnsweredValidation()
+        kept = averages.held(validation, model) if self.outputs else ()
+        alone = averages.alone(model)
+        scores = {} if alone else averages.model_scores(validation, model)
+        return AnsweredValidation(scores, kept)
 
     def say(self, text: str) -> None:
         for watcher in self.watchers:
@@ -128,11 +133,9 @@ class _Begun:
 IN_MEMORY = Fitting()
 
 
-def answerable(
-    model: Model[Any, Any, Any], train: Any, held: Any, say: Callable[[str], None]
-) -> Any:
+def answerable(model: AnyModel, train: Any, held: Any, say: Callable[[str], None]) -> Any:
     """The validation rows that can be answered by what training has."""
-    kept = model.task.known_rows(train, held, model)
+    kept = model.reader.answerable(train, held)
     if kept is None or len(kept) == len(held):
         return held
     wrong = np.setdiff1d(np.arange(len(held)), kept)
@@ -169,8 +172,8 @@ class Curves:
 P = TypeVar("P", bound="AnyPart")
 
 
-def refuse_members(model: Model[Any, Any, Any]) -> None:
-    if model.task.is_solved(model.model) and model.members > 1:
+def refuse_members(model: AnyModel) -> None:
+    if is_solved(model.task, model.model) and model.members > 1:
         raise OptionError(
             f"members: expected 1 with model.family = {model.family_name}, which is "
             f"solved and has no seed, got {model.members}"
@@ -178,11 +181,11 @@ def refuse_members(model: Model[Any, Any, Any]) -> None:
 
 
 def trained(
-    model: Model[Any, P, Any], train: P, validation: P, how: Fitting
+    model: AnyModel, train: P, validation: P, how: Fitting
 ) -> tuple[list[nn.Module], list[Outcome]]:
     """Each member with a seed of its own; a family that is solved has one."""
-    if model.task.is_solved(model.model):
-        solved = model.task.solve(train, validation, model)
+    if is_solved(model.task, model.model):
+        solved = _solved(model, train, validation)
         return solved.networks, [Outcome(0, 0, solved.reason, solved.scores, None)]
     if how.folder is not None:
         _keep_base(model, how)
@@ -192,8 +195,14 @@ def trained(
     return [network for network, _ in found], [outcome for _, outcome in found]
 
 
+def _solved(model: AnyModel, train: P, validation: P) -> Solved:
+    family: Any = family_of(model.task, model.model)
+    solved: Solved = family.solve(train, validation, model)
+    return solved
+
+
 def trained_member(
-    model: Model[Any, P, Any], member: int, train: P, validation: P, how: Fitting
+    model: AnyModel, member: int, train: P, validation: P, how: Fitting
 ) -> tuple[nn.Module, Outcome]:
     """member: the first is 0, and its folder that of the run, where it keeps what was learned
     beside the weights."""
@@ -215,7 +224,7 @@ def trained_member(
 
 
 def trained_again(
-    model: Model[Any, P, Any],
+    model: AnyModel,
     train: P,
     validation: P,
     outcomes: Sequence[Outcome],
@@ -223,11 +232,12 @@ def trained_again(
 ) -> list[nn.Module] | None:
     """All again on both parts, for as many updates as were best; nothing is left to stop by. What
     was learned and calibrated stays as it is. None where the networks stay, too."""
-    whole = model.task.refit(train, validation, model)
+    refits = model.task.refits
+    whole = None if refits is None else refits.part(train, validation, model)
     if whole is None:
         return None
-    if model.task.is_solved(model.model):
-        return model.task.solve(whole, validation, model).networks
+    if is_solved(model.task, model.model):
+        return _solved(model, whole, validation).networks
     networks = []
     for member, outcome in enumerate(outcomes):
         changed = {"seed": model.train.seed + member, "most_updates": outcome.best_update}
@@ -243,7 +253,7 @@ def trained_again(
     return networks
 
 
-def _keep_base(model: Model[Any, Any, Any], how: Fitting) -> None:
+def _keep_base(model: AnyModel, how: Fitting) -> None:
     """A copy of what the training begins from, in its folder: it goes on without the base."""
     own, folder = model.pretrained, how.folder
     if own is None or folder is None or folder.base.is_dir() or not processes.team().first:

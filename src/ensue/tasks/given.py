@@ -27,9 +27,10 @@ from ensue.tasks.roles import Tables, told_roles
 from ensue.tasks.sample import Sample, first_rows
 
 if TYPE_CHECKING:
+    from ensue.tasks.any_model import AnyModel
     from ensue.tasks.evaluation.report import Evaluation
-    from ensue.tasks.model import Model
-    from ensue.tasks.task import AnyPart, Task
+    from ensue.tasks.reader import AnyPart
+    from ensue.tasks.task import Task
 
 P = TypeVar("P", bound="AnyPart")
 
@@ -98,12 +99,12 @@ def _require(given: TableGiven, told: Tables) -> None:
 
 
 def fit_parts_of(
-    model: Model[Any, P, Any],
+    model: AnyModel,
     data: Any,
     validation: Any,
     columns: Mapping[str, Any],
     say: Callable[[str], None],
-) -> tuple[P, P]:
+) -> tuple[Any, Any]:
     """What is trained on, and what is validated on; the model takes over what the columns are, and
     the settings that they tell. say: told what was guessed."""
     task = model.task
@@ -121,15 +122,15 @@ def fit_parts_of(
     model.label_type = ""
     if given is not None and given.frame is not None and roles.get("label"):
         model.label_type = given.frame.type_of(roles["label"])
-    train: P = _part(model, data, given, columns, "train", None)
+    train = _part(model, data, given, columns, "train", None)
     if validation is None:
-        return task.hold_out(train, model)
+        return model.reader.hold_out(train)
     other = TableGiven.of(validation, task)
     return train, _part(model, validation, other, columns, "validation", train)
 
 
 def _guessed(
-    model: Model[Any, Any, Any],
+    model: AnyModel,
     given: TableGiven,
     columns: Mapping[str, Any],
     say: Callable[[str], None],
@@ -161,22 +162,20 @@ def _guessed(
 
 
 def _part(
-    model: Model[Any, P, Any],
+    model: AnyModel,
     data: Any,
     given: TableGiven | None,
     columns: Mapping[str, Any],
     name: str,
-    before: P | None,
-) -> P:
+    before: Any,
+) -> Any:
     if given is None:
-        found: P = model.task.given(data, model, columns, before)
-        return found
-    files = model.task.files(given.settings(model.roles), model, None, given.origin)
-    read: P = files.part(name, like=before)
-    return read
+        return model.reader.labelled(data, columns, before)
+    files = model.reader.files(given.settings(model.roles), None, given.origin)
+    return files.part(name, like=before)
 
 
-def evaluated(model: Model[Any, Any, Any], data: Any, given: Mapping[str, Any]) -> Evaluation:
+def evaluated(model: AnyModel, data: Any, given: Mapping[str, Any]) -> Evaluation:
     """given: roles of columns, and the task's own words."""
     columns = {role: value for role, value in given.items() if role in model.task.columns}
     words = {word: value for word, value in given.items() if word not in columns}
@@ -188,25 +187,21 @@ def evaluated(model: Model[Any, Any, Any], data: Any, given: Mapping[str, Any]) 
     return model.openings.count(data_digest(data), model.evaluate_part(part, words))
 
 
-def part_to_evaluate(model: Model[Any, P, Any], data: Any, columns: Mapping[str, Any]) -> P:
+def part_to_evaluate(model: AnyModel, data: Any, columns: Mapping[str, Any]) -> Any:
     """Rows with what is to be answered. columns: roles, where they are not those of training."""
     task, given = model.task, TableGiven.of(data, model.task)
     if given is None:
         _must_be_rows(data, EVALUATE)
-        found: P = task.given(data, model, columns)
-        return found
+        return model.reader.labelled(data, columns)
     roles = _asked_roles(model, given, columns)
     if "data.label" in task.columns.values() and not roles.get("label"):
         sample = Sample(given.settings(roles), {}, given.origin)
         roles = {**decided(sample, task, task.infer(sample)).data, **roles}
-    files = task.files(given.settings(roles), model, None, given.origin)
-    read: P = files.part("test")
-    return read
+    files = model.reader.files(given.settings(roles), None, given.origin)
+    return files.part("test")
 
 
-def _asked_roles(
-    model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
-) -> dict[str, Any]:
+def _asked_roles(model: AnyModel, given: TableGiven, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of [data], as fit was told but for what is told now."""
     told = told_roles(model.task, columns, given.known)
     _require(given, told)
@@ -252,7 +247,7 @@ def _as_file(data: Any) -> str | None:
 # --- to be answered ------------------------------------------------------------------------------
 
 
-def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any]) -> Any:
+def answered(model: AnyModel, inputs: Any, asked: Mapping[str, Any]) -> Any:
     """Answers in a list; of a data frame, in one of the same kind. asked: roles of columns, and
     the task's own words."""
     task, given = model.task, TableGiven.of(inputs, model.task)
@@ -263,14 +258,14 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
         if columns:
             raise OptionError(f"predict: {', '.join(columns)}: inputs in a list have no columns")
         listed = _listed(inputs)
-        return Answers.of(answers_of(model, task.asked(listed, model, words), words), listed)
+        return Answers.of(answers_of(model, model.reader.questions(listed, words), words), listed)
     roles = question_roles(model, given, columns)
     found: Answers[Any] = Answers()
     of_rows = task.needs_input
     if given.frame is not None and of_rows and not len(given.frame):
-        return given.frame.with_columns({name: [] for name in task.answer_names(model)})
+        return given.frame.with_columns({name: [] for name in model.answer_shape().columns})
     data = given.settings(roles)
-    for questions in task.asked_files([given.name], data, model, words, None, given.origin):
+    for questions in model.reader.question_files([given.name], data, words, None, given.origin):
         found = found.and_then(answers_of(model, questions.part, words), questions.shown)
         of_rows = questions.shown is not None
     if given.frame is None:
@@ -279,12 +274,12 @@ def answered(model: Model[Any, Any, Any], inputs: Any, asked: Mapping[str, Any])
 
 
 def question_roles(
-    model: Model[Any, Any, Any], given: TableGiven, columns: Mapping[str, Any]
+    model: AnyModel, given: TableGiven, columns: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The columns that questions are read from: as fit was told, or the only one there is."""
-    roles, task = _asked_roles(model, given, columns), model.task
+    roles = _asked_roles(model, given, columns)
     whole = roles.get("sequence") or roles.get("image") or roles.get("tree")
-    keys = () if whole else task.question_keys(given.origin)
+    keys = () if whole else model.reader.question_keys(given.origin)
     missing = [key for key in keys if not roles.get(key)]
     if not missing:
         return roles

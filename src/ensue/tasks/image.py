@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ensue.data.settings import DataSettings
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.settings import OneOf
 from ensue.tasks.explaining.options import EXPLAINED_PICTURE
@@ -16,6 +15,7 @@ from ensue.tasks.pictures.files import are_pictures, named_columns, refuse_colum
 from ensue.tasks.pictures.part import PicturePart
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Choice, Searched, Space
+from ensue.tasks.splits import HashSplit
 from ensue.tasks.supervised.explain import ExplainUnits
 from ensue.tasks.supervised.inputs.picture import Picture, PictureInputSettings
 from ensue.tasks.supervised.learned import Learned
@@ -63,7 +63,7 @@ class Image(Supervised[ImageSettings]):
     options = OPTIONS["image"]
     explains = ExplainUnits(EXPLAINED_PICTURE)
     columns: ClassVar[Mapping[str, str]] = {"image": "data.text", "label": "data.label"}
-    unit = "each picture"
+    split = HashSplit("each picture")
     adapts = True
     deals = None
 
@@ -75,12 +75,6 @@ class Image(Supervised[ImageSettings]):
             return Guess("pictures with a class each", named_columns(sample))
         refuse_columns(sample.data)
         return Guess("pictures with a class each")
-
-    def split_line(self, data: DataSettings, settings: ImageSettings) -> str:
-        return data.split_line(self.unit)
-
-    def moves_with_files(self, data: DataSettings) -> bool:
-        return False
 
 
 TASK = Image()

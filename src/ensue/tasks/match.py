@@ -13,6 +13,7 @@ from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
 from ensue.tasks.rows.recognise import named_pair, pair_guess
+from ensue.tasks.rows.task import LineSplit
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.search.usual import MIN_COUNT
@@ -60,7 +61,7 @@ class Match(Supervised[MatcherSettings]):
         "label": "data.label",
     }
     transfers = ReaderTransfers(pooled=True)
-    unit = "each pair"
+    split = LineSplit("each pair")
 
     def recognise(self, sample: Sample) -> Guess | None:
         return pair_guess(sample)

@@ -15,10 +15,12 @@ from ensue.cells import Cell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, enough_memory
 from ensue.files.seal import Seal
+from ensue.tasks.abilities import Abilities, Explains, input_tables
 from ensue.tasks.blocks.layer_settings import named_cells, with_loaded_cells
 from ensue.tasks.estimator import FrameType, Inputs
 from ensue.tasks.evaluation.openings import Openings
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.exported import Exported
 from ensue.tasks.fitting import (
     IN_MEMORY,
     AnsweredValidation,
@@ -59,11 +61,12 @@ from ensue.tasks.model_settings import (
     told_keys,
 )
 from ensue.tasks.options import EXPLAIN
+from ensue.tasks.reader import DatasetReader, P
 from ensue.tasks.recipes import with_recipe
 from ensue.tasks.rows.unlabelled import learned_with_unlabelled, unlabelled_given
 from ensue.tasks.saved import Saved, loading, network_files, networks_of, read_model, write_model
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import Asked, Explains, L, P, S, Task
+from ensue.tasks.task import AnswerShape, Asked, L, S, Task, is_solved
 from ensue.tasks.transfer.layers import begin_network, rates_of
 from ensue.tasks.transfer.loading import read_base
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained
@@ -144,6 +147,45 @@ class Model(Generic[S, P, L, A]):
         self.openings = Openings()
         self._learned: L | None = None
 
+    # ------------------------------------------------------------- what its task says of it
+    # An ensemble says it of all of its models: everything outside of tasks asks here.
+
+    @property
+    def reader(self) -> DatasetReader[Any]:
+        """What reads its rows."""
+        return self.task.reader(self)
+
+    @property
+    def abilities(self) -> Abilities:
+        return self.task
+
+    def answers_to(self, part: P, options: Asked) -> Sequence[Any]:
+        """One answer a row."""
+        return self.task.answers(part, self, options)
+
+    def evaluation_of(self, part: P, options: Asked) -> Evaluation:
+        return self.task.evaluate(part, self, options)
+
+    def answer_shape(self) -> AnswerShape:
+        return self.task.answer_shape(self)
+
+    def knows_validation(self) -> str:
+        """What of it has learned from the rows of the validation part too; "" for nothing."""
+        averages = self.task.averages
+        return "" if averages is None else averages.knows_validation(self)
+
+    def exported(self) -> Exported:
+        """The network as graphs, for other programs."""
+        return self.task.exported(self)
+
+    def describe(self) -> str:
+        """The network in a few words."""
+        return self.task.describe(self)
+
+    def facts(self) -> list[str]:
+        """Lines on a fitted model, next to its size."""
+        return self.task.facts(self)
+
     # ------------------------------------------------------------- learning
     @property
     def learned(self) -> L:
@@ -210,7 +252,7 @@ class Model(Generic[S, P, L, A]):
             for table in ("text", "model")
             for key in self.told[table]
         }
-        tables = self.task.input_tables(data, self.given_inputs, shared)
+        tables = input_tables(self.task.joins, data, self.given_inputs, shared)
         if tables and self.base.path:
             raise OptionError(BASED_INPUTS)
         self.inputs = InputTables(tables)
@@ -232,12 +274,12 @@ class Model(Generic[S, P, L, A]):
         task = self.task
         validation = self._learn(train, validation, how)
         try:
-            for text in task.remarks(train, validation, self):
+            for text in self.reader.remarks(train, validation):
                 how.say(text)
             self.networks, outcomes = trained(self, train, validation, how)
             self.to(self.train.device)
-            if task.calibrating:
-                how.show(task.calibrating)
+            if told := task.announcement("calibrate", self.model):
+                how.show(told)
             self._learned = task.calibrate(validation, self)
             self._learned = learned_with_unlabelled(self, train, validation, how)
             self.answered = how.answered(validation, self)
@@ -254,11 +296,11 @@ class Model(Generic[S, P, L, A]):
         """All but the weights; the validation rows that can be answered."""
         device_of(self.train.device)  # told before anything is learned, as the next
         refuse_members(self)
-        self.task.check(train, "training")
-        self.task.check(validation, "validation")
+        self.reader.check(train, "training")
+        self.reader.check(validation, "validation")
         validation = answerable(self, train, validation, how.say)
         self._learned, self.networks = None, []
-        if told := self.task.learning(self.model):
+        if told := self.task.announcement("learn", self.model):
             how.show(told)
         self._learned = self.task.learn(train, validation, self)
         return validation
@@ -290,11 +332,11 @@ class Model(Generic[S, P, L, A]):
 
     def find_rate(self, train: P) -> RateCurve:
         """Tries ever higher learning rates on a fresh network, and suggests one."""
-        if self.task.is_solved(self.model):
+        if is_solved(self.task, self.model):
             raise OptionError(
                 f"find-rate: model.family = {self.family_name} is solved and has no learning rate"
             )
-        self.task.check(train, "training")
+        self.reader.check(train, "training")
         self._learned = self.task.learn(train, train, self)
         try:
             source = self.task.source(train, self, self.train.seed)
@@ -331,11 +373,13 @@ class Model(Generic[S, P, L, A]):
         """What the answer to one input rests on. asked: the task's own words of `explain`, such as
         method="occlusion", baseline, label."""
         check_words(self.task, asked, EXPLAIN)
-        return self._ability(self.task.explains, "explain").explain(self, question, asked)
+        return self._ability(self.abilities.explains, "explain").explain(self, question, asked)
 
     def attention(self, question: Any, layer: int | None = None) -> Any:
         """Where every head of a Transformer looks."""
-        return self._ability(self.task.heads, "attention").explain(self, question, {"layer": layer})
+        return self._ability(self.abilities.heads, "attention").explain(
+            self, question, {"layer": layer}
+        )
 
     def _ability(self, ability: Explains | None, verb: str) -> Explains:
         if ability is None:
@@ -343,9 +387,9 @@ class Model(Generic[S, P, L, A]):
         return ability
 
     def evaluate_part(self, part: P, asked: Asked) -> Evaluation:
-        self.task.check(part, "test")
+        self.reader.check(part, "test")
         names = part.names
-        found = self.task.evaluate(part, self, asked)
+        found = self.evaluation_of(part, asked)
         return found.of_rows([names[row] for row in range(len(part))])
 
     # ------------------------------------------------------------- as files
@@ -419,7 +463,7 @@ class Model(Generic[S, P, L, A]):
             found.roles, found.label_type = saved.roles, saved.label_type
             found.read_inputs(DataSettings.of({"train": [IN_ROWS], **found.roles}, "roles"))
             found._learned = cls.task.unpack(saved, found)
-            count = None if cls.task.is_solved(found.model) else found.members
+            count = None if is_solved(cls.task, found.model) else found.members
             found.networks = networks_of(saved, lambda: cls.task.build(found), count)
         return found.to(device)
 
@@ -444,10 +488,10 @@ class Model(Generic[S, P, L, A]):
     # ------------------------------------------------------------- to be looked at
     def summary(self) -> str:
         """What the model is, in a few lines."""
-        lines = [f"{type(self).__name__}: {self.task.describe(self)}"]
+        lines = [f"{type(self).__name__}: {self.describe()}"]
         if self.fitted:
             lines += [self._size_line()] if self.networks else []
-            lines += [f"  {line}" for line in self.task.facts(self)]
+            lines += [f"  {line}" for line in self.facts()]
         return "\n".join(lines)
 
     def _size_line(self) -> str:

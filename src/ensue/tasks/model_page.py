@@ -12,7 +12,7 @@ from ensue.data.pictures.images import encode_png
 from ensue.drawing.html import Markup, and_more, block, figures, quiet, shortened, table
 from ensue.drawing.inline import sparkline
 from ensue.drawing.svg import escape
-from ensue.tasks.model import Model
+from ensue.tasks.any_model import AnyModel
 from ensue.training import Validated
 
 MOST_PIXELS = 96  # of a side of a picture
@@ -57,8 +57,8 @@ def picture_html(pixels: np.ndarray[Any, Any]) -> Markup:
 MOST_MEMBERS, MOST_SETTINGS, LONGEST_VALUE = 5, 16, 60
 
 
-def model_html(model: Model[Any, Any, Any]) -> str:
-    rows: list[tuple[str, object]] = [("network", model.task.describe(model))]
+def model_html(model: AnyModel) -> str:
+    rows: list[tuple[str, object]] = [("network", model.describe())]
     if model.fitted:
         learned = [line.strip() for line in model.summary().splitlines()[1:]]
         rows += [("" if k else "learned", line) for k, line in enumerate(learned)]
@@ -72,7 +72,7 @@ def model_html(model: Model[Any, Any, Any]) -> str:
     return block(type(model).__name__, head, table(named))
 
 
-def _training(model: Model[Any, Any, Any]) -> list[tuple[str, object]]:
+def _training(model: AnyModel) -> list[tuple[str, object]]:
     """The watched score of each member, where this model was trained and not loaded."""
     watched, found = model.train.watch, list[tuple[str, object]]()
     for member, rows in list(model.curves.members.items())[:MOST_MEMBERS]:
@@ -89,7 +89,7 @@ def _curve(rows: list[Validated], watched: str) -> Markup:
     return Markup(f"{line} {quiet(told)}")
 
 
-def _changed(model: Model[Any, Any, Any]) -> Markup:
+def _changed(model: AnyModel) -> Markup:
     """The settings that are not as usual."""
     usual, now = type(model)().config(), model.config()
     found = [f"{key}={_plain(value)}" for key, value in now.items() if value != usual.get(key)]

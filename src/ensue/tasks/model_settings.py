@@ -19,8 +19,9 @@ from ensue.tasks.transfer.takeover import settled_recipe, taken_over, told_of_ba
 from ensue.training import ALL_LEARN, LayerRates, RunSettings, TrainSettings
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.task import AnyPart, Task
+    from ensue.tasks.any_model import AnyModel
+    from ensue.tasks.reader import AnyPart
+    from ensue.tasks.task import Task
 
 P = TypeVar("P", bound="AnyPart")
 Given = Mapping[str, Any]
@@ -136,7 +137,7 @@ def not_watched(task: Task[Any, Any, Any], watch: object) -> str:
     return "" if watch in known else f"train.watch: {one_of(known, watch)}"
 
 
-def config_of(model: Model[Any, Any, Any]) -> dict[str, Any]:
+def config_of(model: AnyModel) -> dict[str, Any]:
     """Every setting by `table.key`."""
     names = (*TABLES, "base") if model.base.path else TABLES
     tables = {name: getattr(model, name).table() for name in names}
@@ -144,9 +145,7 @@ def config_of(model: Model[Any, Any, Any]) -> dict[str, Any]:
     return {**found, **model.inputs.flat()}
 
 
-def run_settings(
-    model: Model[Any, Any, Any], how: Fitting, layers: LayerRates = ALL_LEARN
-) -> RunSettings:
+def run_settings(model: AnyModel, how: Fitting, layers: LayerRates = ALL_LEARN) -> RunSettings:
     """What must be the same when a training goes on: every setting, and the equations of cells of
     one's own, wherever their files are. layers: those that begin from a base."""
     found = dict(config_of(model) if how.config is None else how.config)
@@ -159,11 +158,11 @@ def run_settings(
 class Settled:
     """Settings that a fit has taken from its data or its columns, in place of those before."""
 
-    def __init__(self, model: Model[Any, Any, Any], tables: Tables) -> None:
+    def __init__(self, model: AnyModel, tables: Tables) -> None:
         self._before: dict[str, Any] = {}
         self.take(model, tables)
 
-    def take(self, model: Model[Any, Any, Any], tables: Tables) -> None:
+    def take(self, model: AnyModel, tables: Tables) -> None:
         """Also these."""
         for name, changed in tables.items():
             old: Any = getattr(model, name)
@@ -171,12 +170,12 @@ class Settled:
             new = type(old).of({**dict(old), **changed}, name)
             setattr(model, name, with_loaded_cells(new, NO_PERMISSION))
 
-    def undo(self, model: Model[Any, Any, Any]) -> None:
+    def undo(self, model: AnyModel) -> None:
         for name, before in self._before.items():
             setattr(model, name, before)
 
 
-def adapt(model: Model[Any, P, Any], train: P, say: Callable[[str], None]) -> Tables:
+def adapt(model: AnyModel, train: P, say: Callable[[str], None]) -> Tables:
     """The model takes over the task's defaults for this training part, but for what a person
     gave; the next fit begins without them. say: told what was chosen, and why."""
     recipe, told = model.task.fitted_settings(train, model), told_of_base(model)

@@ -38,13 +38,18 @@ def usual_recipes(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
     }
 
 
+def recipes_of(task: Task[Any, Any, Any]) -> dict[str, Recipe]:
+    """All recipes of a task, by name."""
+    return {**usual_recipes(task), **task.more_recipes}
+
+
 def recipe_of(
     task: Task[Any, Any, Any], name: str, model: Any = None, based: bool = False
 ) -> Recipe:
     """The settings of a recipe; of "", the default, none. model: the [model] table as it was given;
     a family that is solved has one network. based: whether the training begins from a base, which
     then decides what follows from it."""
-    known = task.recipes
+    known = recipes_of(task)
     if not name:
         return {}
     if name not in known:

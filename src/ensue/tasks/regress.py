@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import model_validator
 
 from ensue.metrics.table import NUMBER_METRICS
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
@@ -117,7 +118,7 @@ class Regress(Supervised[RegressorSettings]):
     def _guess(self, roles: RowRoles) -> Guess:
         return Guess(f"{roles.label} is a number to predict", roles.data)
 
-    def fitted_settings(self, train: Any, model: Model[Any, Any, Any]) -> Recipe:
+    def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
         mixed = model.model.distribution == "gaussian"
         if isinstance(train, JoinedPart):
             return joined_recipe(train, model, self.target_kind(train, model.model), bool(mixed))

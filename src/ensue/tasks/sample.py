@@ -143,7 +143,9 @@ class Sample:
             told.append("where the commas stand between thousands, take them out")
         return DataError("; ".join(told))
 
-    def recognised_by(self, recognise: Callable[[Sample], Guess | None]) -> Guess | None:
+    def recognised_by(
+        self, recognise: Callable[[Sample], Guess | DataError | None]
+    ) -> Guess | DataError | None:
         """What a task makes of the data; None where it looks for rows, and they have none: they
         may be pictures, which another task recognises."""
         try:

@@ -12,6 +12,7 @@ from pydantic import Field
 from ensue.data.options import require
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.settings import OneOf
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import Grid
 from ensue.tasks.columns.recognise import table_guess, table_recipe, targets_of
 from ensue.tasks.model import Model
@@ -90,7 +91,7 @@ class Tabular(Supervised[TableSettings]):
         why = f"{label} from {len(sample.columns) - len(roles)} columns"
         return Guess(why, {"label": label}, {"model": {"target": kind}})
 
-    def fitted_settings(self, train: Part, model: Model[Any, Any, Any]) -> Recipe:
+    def fitted_settings(self, train: Part, model: AnyModel) -> Recipe:
         kind = self.target_kind(train, model.model)
         return table_recipe(Grid.of(train), kind, model.model, model.told["model"])
 

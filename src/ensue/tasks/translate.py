@@ -9,17 +9,18 @@ from ensue.tasks.explaining.heads import HeadMaps
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.task import LineSplit
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Searched, Space
 from ensue.tasks.seq2seq.answer import Explained, Translated
 from ensue.tasks.seq2seq.explain import ExplainWords, WordHeads
-from ensue.tasks.seq2seq.families import FAMILIES
+from ensue.tasks.seq2seq.network import FAMILIES
 from ensue.tasks.seq2seq.options import OPTIONS
 from ensue.tasks.seq2seq.recognise import pairs_guess, recognised_pairs
 from ensue.tasks.seq2seq.settings import PairSettings
 from ensue.tasks.seq2seq.source import LearnedPairs
 from ensue.tasks.seq2seq.task import Seq2Seq
-from ensue.tasks.seq2seq.text import SourceTransfers, TextSources
+from ensue.tasks.seq2seq.text import SourceTransfers, TextPairs, TextReader
 
 
 class Translate(Seq2Seq[PairSettings]):
@@ -27,7 +28,8 @@ class Translate(Seq2Seq[PairSettings]):
 
     name = "translate"
     settings = PairSettings
-    sources = TextSources()
+    reader_class = TextReader
+    learned_class = TextPairs
     answer = Translated
     families = FAMILIES
     text_defaults: ClassVar[Mapping[str, Any]] = {"lower": False}
@@ -46,6 +48,7 @@ class Translate(Seq2Seq[PairSettings]):
     explains = ExplainWords(EXPLAINED)
     heads = WordHeads()
     transfers = SourceTransfers("the layers that read its sources answer to its decoder alone")
+    split = LineSplit("each source")
     where_words = "where its words come from"
 
     def recognise(self, sample: Sample) -> Guess | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from ensue.data.trees.tree import looks_like_trees
 from ensue.errors import DataError
 from ensue.metrics.table import CLASS_METRICS, NUMBER_METRICS
 from ensue.settings import OneOf
-from ensue.tasks.abilities import NOTHING, Asked, Draws, Explains
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
@@ -22,10 +23,11 @@ from ensue.tasks.search.ranges import Choice, Searched, Space
 from ensue.tasks.supervised.inputs.tree import Tree, TreeInputSettings
 from ensue.tasks.supervised.learned import Learned
 from ensue.tasks.supervised.options import OPTIONS
-from ensue.tasks.supervised.task import AUTO, AnyModel, Supervised
+from ensue.tasks.supervised.task import AUTO, Supervised, SupervisedModel
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import Classified, Estimated, NumberSettings, ThresholdSettings
+from ensue.tasks.task import AnswerShape
 from ensue.tasks.trees.averaging import TreeAverages
 from ensue.tasks.trees.content import TreeAnswer
 from ensue.tasks.trees.explain import DrawTrees, ExplainTree
@@ -53,15 +55,15 @@ class Trees(Supervised[TreeSettings]):
     settings = TreeSettings
     input = Tree()
     target_kinds = (ClassTarget.kind,)
-    averages: ClassVar[TreeAverages] = TreeAverages()
+    averages = TreeAverages()
     text_defaults: ClassVar[Mapping[str, Any]] = {"level": "spaces", "lower": False, "min_count": 1}
     train_defaults: ClassVar[Mapping[str, Any]] = {"patience": 5}
     metrics = tuple({metric.name: metric for metric in (*CLASS_METRICS, *NUMBER_METRICS)}.values())
     options = OPTIONS["tree"]
     ranges: ClassVar[Space] = {"model.combine": Searched(Choice(("ordered", "sum", "mean")))}
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text", "label": "data.label"}
-    explains: ClassVar[Explains | None] = ExplainTree()
-    draws: ClassVar[Draws | None] = DrawTrees()
+    explains = ExplainTree()
+    draws = DrawTrees()
     inputs_alone = True
     adapts = True
 
@@ -93,15 +95,17 @@ class Trees(Supervised[TreeSettings]):
                 return name
         return ""
 
-    def evaluate(self, part: Part, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Part, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
         """Of whole trees; of labelled nodes also their accuracy, and by height."""
         if model.learned.input.whole:
             return super().evaluate(part, model, asked)
         return self.averages.evaluate(self.averages.outputs(part, model), part, model, asked)
 
-    def answer_names(self, model: AnyModel) -> tuple[str, ...]:
-        names = super().answer_names(model)
-        return (*names, "tree") if isinstance(model.learned.target, ClassTarget) else names
+    def answer_shape(self, model: SupervisedModel) -> AnswerShape:
+        shape = super().answer_shape(model)
+        if not isinstance(model.learned.target, ClassTarget):
+            return shape
+        return replace(shape, columns=(*shape.columns, "tree"))
 
 
 TASK = Trees()

@@ -52,7 +52,7 @@ def ensemble_of(place: Path, entries: Sequence[Entry], measure: str) -> Entry | 
         return None
     best = next(own for own in entries if own.name in known)
     config, model = load_run(RunFolder(place / best.folder), device="cpu")
-    averages = model.task.averages
+    averages = config.description.averages
     assert averages is not None
     train, held = read_parts(config, model, nobody)
     validation = answerable(model, train, held, lambda line: None)

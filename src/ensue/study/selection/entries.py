@@ -17,7 +17,7 @@ from ensue.training.rows import Row
 
 if TYPE_CHECKING:
     from ensue.runs.train import Trained
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
     from ensue.training import RunFolder
 
 TRIAL = "trial-"
@@ -107,7 +107,7 @@ class Selection:
         return replace(self, label_type=label_type)
 
     @property
-    def model(self) -> Model[Any, Any, Any]:
+    def model(self) -> AnyModel:
         """The winner, as it is in its run folder."""
         from ensue.runs.load import load
 

@@ -141,8 +141,7 @@ class Search:
     def __init__(self, config: RunConfig, place: Path, say: Say) -> None:
         self.place, self.say = place, say
         self.config, model, train = adapted(config, say)
-        task = self.config.description
-        self.space = OpenSpace.of(self.config, task.search_space(train, model))
+        self.space = OpenSpace.of(self.config, model.task.search_space(train, model))
         facts = {"seed": self.config.train.seed, "space": self.space.digest()}
         self.found = replace(begun(self.config), search=facts)
         self.before = self._earlier()

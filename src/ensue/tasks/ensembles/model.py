@@ -15,16 +15,16 @@ from ensue.data.settings import DataSettings
 from ensue.errors import DataError, OptionError
 from ensue.files.seal import Seal
 from ensue.tasks import TASKS
-from ensue.tasks.abilities import Averages, Deals, Outputs
+from ensue.tasks.abilities import NOTHING, Abilities, Asked, Averages, Deals, Outputs
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported, refuse
 from ensue.tasks.kept_cells import NO_TRUST, Trust, check_trust
 from ensue.tasks.model import Model
+from ensue.tasks.reader import NO_COLUMNS, DatasetReader, PartFiles, Questions, RowNames
 from ensue.tasks.saved import Saved, loading
-from ensue.tasks.task import NOTHING, Asked, PartFiles, Questions, RowNames, Task
-
-Models = Sequence[Any]  # of the ensemble
+from ensue.tasks.task import AnswerShape
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,6 @@ class EnsemblePart:
     """The same rows, one part for each model: models differ in what they take for a token."""
 
     parts: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, models: Models, read: Callable[[Any], Any]) -> EnsemblePart:
-        """read: gives the rows as a model reads them."""
-        return cls(tuple(read(own) for own in models))
 
     @property
     def names(self) -> RowNames:
@@ -86,93 +81,61 @@ def joined(questions: Sequence[Questions[Any]]) -> Questions[EnsemblePart]:
     return Questions(EnsemblePart(tuple(own.part for own in questions)), questions[0].shown)
 
 
-class EnsembleTask:
-    """All that is not said here is as of the task itself, and of the first model, whose settings
-    and labels an ensemble has. What needs the insides of one network is not offered."""
+class EnsembleReader(DatasetReader[EnsemblePart]):
+    """Reads the same rows for each model: models differ in what they take for a token."""
 
-    explains = heads = draws = generates = fills = counts = None
+    def __init__(self, model: EnsembleModel) -> None:
+        super().__init__(model)
+        self.readers: list[DatasetReader[Any]] = [one.reader for one in model.models]
 
-    def __init__(self, task: Task[Any, Any, Any], averages: Averages) -> None:
-        self._task, self.averages = task, averages
-        self.deals = None if task.deals is None else EnsembleDeals(task.deals)
+    def _callbacks(self, on_bad_row: Tell | None) -> list[Tell | None]:
+        """Rejected rows are reported once."""
+        return [on_bad_row, *[None] * (len(self.readers) - 1)]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_task"], name)
-
-    # ------------------------------------------------------------- read
     def files(
-        self,
-        data: DataSettings,
-        model: Any,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
     ) -> EnsembleFiles:
-        told = [on_bad_row, *[None] * (len(model.models) - 1)]
-        pairs = zip(model.models, told, strict=True)
-        return EnsembleFiles([self._task.files(data, own, tell, origin) for own, tell in pairs])
+        pairs = zip(self.readers, self._callbacks(on_bad_row), strict=True)
+        return EnsembleFiles([reader.files(data, callback, origin) for reader, callback in pairs])
 
-    def given(
+    def labelled(
         self,
         rows: Any,
-        model: Any,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str] = NO_COLUMNS,
         before: EnsemblePart | None = None,
     ) -> EnsemblePart:
-        return EnsemblePart.of(model.models, lambda own: self._task.given(rows, own, columns))
+        return EnsemblePart(tuple(reader.labelled(rows, columns) for reader in self.readers))
 
-    def asked(self, inputs: Any, model: Any, asked: Asked = NOTHING) -> EnsemblePart:
-        given = list(inputs) if isinstance(inputs, Iterator) else inputs  # it is read several times
-        return EnsemblePart.of(model.models, lambda own: self._task.asked(given, own, asked))
+    def check(self, part: EnsemblePart, name: str) -> None:
+        self.readers[0].check(part.parts[0], name)
 
-    def asked_lines(self, lines: Sequence[str], model: Any) -> EnsemblePart:
-        return EnsemblePart.of(model.models, lambda own: self._task.asked_lines(lines, own))
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> EnsemblePart:
+        rows = list(inputs) if isinstance(inputs, Iterator) else inputs  # read several times
+        return EnsemblePart(tuple(reader.questions(rows, options) for reader in self.readers))
 
-    def asked_files(
+    def question_lines(self, lines: Sequence[str]) -> EnsemblePart:
+        return EnsemblePart(tuple(reader.question_lines(lines) for reader in self.readers))
+
+    def question_files(
         self,
         paths: Sequence[str],
         data: DataSettings,
-        model: Any,
-        asked: Asked = NOTHING,
+        options: Asked = NOTHING,
         on_bad_row: Tell | None = None,
         origin: Origin = FILES,
     ) -> Iterator[Questions[EnsemblePart]]:
-        told = [on_bad_row, *[None] * (len(model.models) - 1)]
-        every = [
-            self._task.asked_files(paths, data, own, asked, tell, origin)
-            for own, tell in zip(model.models, told, strict=True)
+        batches = [
+            reader.question_files(paths, data, options, callback, origin)
+            for reader, callback in zip(self.readers, self._callbacks(on_bad_row), strict=True)
         ]
-        for questions in zip(*every, strict=True):
+        for questions in zip(*batches, strict=True):
             yield joined(questions)
 
-    def check(self, part: EnsemblePart, name: str) -> None:
-        self._task.check(part.parts[0], name)
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return self.readers[0].question_keys(origin)
 
-    # ------------------------------------------------------------- asked
-    def answers(self, part: EnsemblePart, model: Any, asked: Asked = NOTHING) -> Sequence[Any]:
-        first = part.parts[0]
-        if not len(first):
-            return []
-        outputs = _outputs(part, model, self.averages.outputs)
-        return self.averages.answers(outputs, first, model.models[0], asked)
-
-    def evaluate(self, part: EnsemblePart, model: Any, asked: Asked = NOTHING) -> Evaluation:
-        outputs = _outputs(part, model, self.averages.gold_outputs)
-        return self.averages.evaluate(outputs, part.parts[0], model.models[0], asked)
-
-    def learned_from_validation(self, model: Any) -> str:
-        every = (self._task.learned_from_validation(own) for own in model.models)
-        return next(filter(None, every), "")
-
-    # ------------------------------------------------------------- taken elsewhere, looked at
-    def exported(self, model: Any) -> Exported:
-        raise refuse("ensemble", self._task.name)
-
-    def describe(self, model: Any) -> str:
-        return f"the mean of {len(model.models)} models, of different settings"
-
-    def facts(self, model: Any) -> list[str]:
-        pairs = zip(model.counts, model.models, strict=True)
-        return [f"{count} × {self._task.describe(own)}" for count, own in pairs]
+    def shown_line(self, line: str) -> Any:
+        return self.readers[0].shown_line(line)
 
 
 def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outputs]) -> list[Any]:
@@ -189,22 +152,66 @@ def _outputs(part: EnsemblePart, model: Any, of_model: Callable[[Any, Any], Outp
     return found
 
 
-AnyModel = Model[Any, Any, Any]
-
-
 class EnsembleModel(Model[Any, Any, Any, Any]):
-    """Predicts, evaluates and is saved as any model. counts: how often each model counts."""
+    """Predicts, evaluates and is saved as any model; its answers are those of all networks of its
+    models together. counts: how often each model counts. What needs the insides of one network is
+    not offered."""
 
     def __init__(self, models: Sequence[AnyModel], counts: Sequence[int]) -> None:
         first = models[0]
-        averages = first.task.averages
-        if averages is None:
+        if first.task.averages is None:
             raise cannot_be_averaged(first.task.name)
         vars(self).update(vars(first))  # settings, roles and labels are the first one's
-        vars(self)["task"] = EnsembleTask(first.task, averages)
+        vars(self)["task"] = first.task
         self.models, self.counts = list(models), list(counts)
-        self.networks = [network for own in models for network in own.networks]
+        self.networks = [network for model in models for network in model.networks]
 
+    # ------------------------------------------------------------- said of all models together
+    @property
+    def reader(self) -> EnsembleReader:
+        return EnsembleReader(self)
+
+    @property
+    def abilities(self) -> Abilities:
+        abilities, deals = Abilities(), self.task.deals
+        abilities.deals = None if deals is None else EnsembleDeals(deals)
+        return abilities
+
+    @property
+    def _averages(self) -> Averages:
+        averages = self.task.averages
+        assert averages is not None
+        return averages
+
+    def answers_to(self, part: EnsemblePart, options: Asked) -> Sequence[Any]:
+        first, averages = part.parts[0], self._averages
+        if not len(first):
+            return []
+        outputs = _outputs(part, self, averages.outputs)
+        return averages.answers(outputs, first, self.models[0], options)
+
+    def evaluation_of(self, part: EnsemblePart, options: Asked) -> Evaluation:
+        averages = self._averages
+        outputs = _outputs(part, self, averages.gold_outputs)
+        return averages.evaluate(outputs, part.parts[0], self.models[0], options)
+
+    def answer_shape(self) -> AnswerShape:
+        return self.models[0].answer_shape()
+
+    def knows_validation(self) -> str:
+        return next(filter(None, (model.knows_validation() for model in self.models)), "")
+
+    def exported(self) -> Exported:
+        raise refuse("ensemble", self.task.name)
+
+    def describe(self) -> str:
+        return f"the mean of {len(self.models)} models, of different settings"
+
+    def facts(self) -> list[str]:
+        pairs = zip(self.counts, self.models, strict=True)
+        return [f"{count} × {model.describe()}" for count, model in pairs]
+
+    # ------------------------------------------------------------- fitted, saved and loaded
     def fit(self, *given: Any, **named: Any) -> Never:
         raise OptionError("fit: an ensemble is not trained: its models are, by `ensue.select`")
 

@@ -17,12 +17,12 @@ from ensue.drawing.theme import mixed, shaded
 from ensue.errors import OptionError
 from ensue.escape import printable
 from ensue.layers.multihead import Recorded, recorded_attention
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.tasks.explaining.attribution import token_name, wrapped
 from ensue.tasks.explaining.methods import sides_of
 from ensue.tasks.explaining.options import EXPLAINED
-from ensue.tasks.explaining.rows import AnyModel, explained_row
-from ensue.tasks.model import Model
+from ensue.tasks.explaining.rows import explained_row
 from ensue.tasks.rows.part import Part, shortened
 from ensue.tasks.task import NOTHING, Asked
 
@@ -222,7 +222,7 @@ class Looking:
 
 
 def head_maps(
-    model: Model[Any, Part, Any],
+    model: AnyModel,
     run: Callable[[nn.Module], object],
     looking: Sequence[Looking],
     answer: str = "",
@@ -248,7 +248,7 @@ def head_maps(
         if not 1 <= layer <= count:
             raise OptionError(f"--layer: expected a layer from 1 to {count}, got {layer}")
         maps = [own for own in maps if own.layer == layer]
-    name, several = described or model.task.describe(model), len(model.networks)
+    name, several = described or model.describe(), len(model.networks)
     whose = f"the first of {several} networks, {name}" if several > 1 else name
     return HeadMaps(answer, whose, tuple(maps))
 
@@ -269,11 +269,11 @@ def _rows(weights: Tensor) -> Weights:
     return tuple(tuple(row) for row in weights.double().cpu().tolist())
 
 
-def _no_heads(model: Model[Any, Any, Any]) -> OptionError:
+def _no_heads(model: AnyModel) -> OptionError:
     keys: Mapping[str, Any] = model.model.table()
     key = next((own for own in ("encoder", "family") if own in keys), "")
     return OptionError(
-        f"--attention: expected a Transformer, got {model.task.describe(model)}; train one with "
+        f"--attention: expected a Transformer, got {model.describe()}; train one with "
         f"--set model.{key}=transformer"
     )
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError, unknown
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
 from ensue.tasks.explaining.methods import (
     LEFT_OUT,
@@ -28,7 +29,6 @@ from ensue.tasks.explaining.methods import (
     sides_of,
 )
 from ensue.tasks.explaining.options import EXPLAINED
-from ensue.tasks.model import Model
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
 from ensue.tasks.task import NOTHING, Asked
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ensue.tasks.explaining.measures import Wanted
 
 Floats = NDArray[np.float64]
-AnyModel = Model[Any, Part, Any]
 MOST_STEPS = 1000  # that occlusion leaves out one by one
 
 
@@ -52,7 +51,8 @@ class RowExplainer(ABC):
     occluded_by: str = LEFT_OUT
 
     def __init__(self, model: AnyModel, part: Part) -> None:
-        self.model, self.part = model, part
+        self.model: Any = model
+        self.part = part
 
     @property
     @abstractmethod
@@ -105,7 +105,7 @@ class RowExplainer(ABC):
 def explained_row(model: AnyModel, given: Any) -> Part:
     """The one input as a part; an error where it has no steps."""
     model.must_be_fitted()
-    part: Part = model.task.asked([given], model)
+    part: Part = model.reader.questions([given])
     if not sum(len(side) for side in sides_of(part)):
         raise OptionError("explain: expected a text with at least one token, got none")
     return part

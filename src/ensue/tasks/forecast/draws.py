@@ -229,7 +229,7 @@ def _drawn(
     many = "" if series.count == 1 else f" of {series.count:,} series"
     if len(some) < series.count:
         many = f" of the first {len(some)} of {series.count:,} series"
-    return draw(f"{what}{many}, {settings.horizon} steps ahead", model.task.describe(model), views)
+    return draw(f"{what}{many}, {settings.horizon} steps ahead", model.describe(), views)
 
 
 def _label(series: str, target: str, targets: int) -> str:

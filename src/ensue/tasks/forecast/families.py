@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
 from ensue.tasks.blocks.recurrent_layers import layers_of
+from ensue.tasks.forecast.baselines import solve
+from ensue.tasks.forecast.forecasts import origins_of
 from ensue.tasks.forecast.networks import (
     DirectForecast,
     ForecastNetwork,
@@ -19,11 +21,12 @@ from ensue.tasks.forecast.networks import (
     SegmentForecast,
     WindowBatch,
 )
+from ensue.tasks.forecast.part import SeriesPart
 from ensue.tasks.forecast.settings import MIXED, TARGETS_ONLY, ForecastSettings
 from ensue.tasks.model import Model
 from ensue.tasks.search.ranges import Choice, Searched, Sets, Sizes
 from ensue.tasks.search.usual import TRIED_CELLS
-from ensue.tasks.task import Family
+from ensue.tasks.task import Family, Solved
 
 # -------------------------------------------------------------------------------------------------
 # The network of a mixed forecast: what the solved members leave of each step ahead.
@@ -144,11 +147,20 @@ class SegmentFamily(ForecastFamily):
 class LinearFamily(ForecastFamily):
     """A weighted sum of the window, by ridge regression."""
 
-    network = LinearForecast
+    network: ClassVar[type[LinearForecast]] = LinearForecast
     solved = True
 
     def kind(self, settings: ForecastSettings) -> str:
         return "weighted sum of the window"
+
+    def solve(
+        self, train: SeriesPart, validation: SeriesPart, model: Model[ForecastSettings, Any, Any]
+    ) -> Solved:
+        network = self.network(model.model, model.learned.static.width)
+        windows = model.learned.windows(train.series, model.model)
+        solve(network, windows, origins_of(train, model.model), model.model.ridge)
+        network.eval()
+        return Solved([network], "solved", model.task.validation(network, validation, model)())
 
 
 FAMILIES: dict[str, ForecastFamily] = {

@@ -17,11 +17,11 @@ from ensue.data.settings import DataSettings
 from ensue.drawing import write
 from ensue.errors import DataError
 from ensue.metrics.table import ERROR, NUMBER_METRICS
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.declarations import Unfit
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
 from ensue.tasks.forecast.answer import ForecastStep, SeriesForecast
-from ensue.tasks.forecast.baselines import solve
 from ensue.tasks.forecast.calibration import calibrated
 from ensue.tasks.forecast.draws import ForecastDraws, drawn_ahead, drawn_end
 from ensue.tasks.forecast.evaluation import Backtest, ForecastEvaluation, evaluation_of
@@ -34,7 +34,7 @@ from ensue.tasks.forecast.forecasts import (
 from ensue.tasks.forecast.learned import LearnedSeries, check_length
 from ensue.tasks.forecast.members.averaging import ForecastAverages
 from ensue.tasks.forecast.members.exported import exported
-from ensue.tasks.forecast.networks import ForecastNetwork, LinearForecast
+from ensue.tasks.forecast.networks import ForecastNetwork
 from ensue.tasks.forecast.options import OPTIONS
 from ensue.tasks.forecast.part import (
     SeriesPart,
@@ -47,12 +47,14 @@ from ensue.tasks.forecast.part import (
 from ensue.tasks.forecast.settings import MIXED, ForecastSettings
 from ensue.tasks.forecast.tables.reading import SeriesTable, part_of_files, part_of_table
 from ensue.tasks.forecast.tables.recipe import leaks, recipe_of
-from ensue.tasks.forecast.tables.recognise import problem_of, recognised, series_guess
+from ensue.tasks.forecast.tables.recognise import recognised, series_guess
 from ensue.tasks.model import Model
+from ensue.tasks.reader import HELD_OUT, NO_COLUMNS, DatasetReader, Questions
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
-from ensue.tasks.task import HELD_OUT, NOTHING, Asked, Questions, Recipe, Solved, Task
+from ensue.tasks.splits import HashSplit
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe, Task
 
 # Those that are means over numbers: their mean over batches of windows is that over all windows.
 METRICS = (*(metric for metric in NUMBER_METRICS if metric.name in ("cost", "mae")), ERROR)
@@ -119,13 +121,96 @@ class SeriesFiles:
         return part
 
 
+class SeriesReader(DatasetReader[SeriesPart]):
+    """Series from files, frames and memory."""
+
+    def files(
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+    ) -> SeriesFiles:
+        return SeriesFiles(data, self.model.model, origin, on_bad_row)
+
+    def labelled(
+        self,
+        rows: Any,
+        columns: Mapping[str, str] = NO_COLUMNS,
+        before: SeriesPart | None = None,
+    ) -> SeriesPart:
+        part = part_of_table(rows, self.model.model)
+        return part if before is None else following(before, part)
+
+    def hold_out(self, part: SeriesPart) -> tuple[SeriesPart, SeriesPart]:
+        """The last tenth of the steps, at least a horizon."""
+        bounds = part.series.bounds
+        lengths = bounds[1:] - part.begins
+        tenth = np.round(HELD_OUT * lengths).astype(np.int64)
+        ends = np.maximum(bounds[1:] - np.maximum(self.model.model.horizon, tenth), part.begins)
+        return part.between(part.begins, ends), replace(part, begins=ends, notes=())
+
+    def remarks(self, train: SeriesPart, validation: SeriesPart) -> list[str]:
+        return [*train.notes, *validation.notes, *leaks(train.series, self.model.model)]
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> SeriesPart:
+        settings = self.model.model
+        part, future = part_of_table(inputs, settings), options.get("future")
+        if future is None:
+            return part
+        return joined(part, part_of_table(future, settings, file="future", ahead=True))
+
+    def question_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        options: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[Questions[SeriesPart]]:
+        """The series that the files continue, or, where there are none, those of the run."""
+        settings, future = self.model.model, options.get("future")
+        files = SeriesFiles(data, settings, origin, on_bad_row)
+        part = files.read(paths or [*data.train, *data.validation, *data.test])
+        if isinstance(future, list) and all(isinstance(path, str) for path in future):
+            part = joined(part, SeriesFiles(data, settings).read(future, ahead=True))
+        elif future is not None:
+            part = joined(part, part_of_table(future, settings, file="future", ahead=True))
+        yield Questions(part)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
+
+
+class RefitsBothParts:
+    """The networks learn again from the steps of both parts."""
+
+    def part(
+        self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
+    ) -> SeriesPart | None:
+        return joined(train, validation) if model.model.refit else None
+
+
+class TimeSplit(HashSplit):
+    """By time: the first steps of each series train, the last ones test."""
+
+    def line(self, data: DataSettings, settings: ForecastSettings) -> str:
+        if data.validation:
+            return super().line(data, settings)
+        shown = [
+            f"{100 * part:g} %" if settings.split_in_shares else f"{part:g} steps"
+            for part in settings.split
+        ]
+        names = zip(("train", "validation", "test"), shown, strict=True)
+        parts = ", ".join(f"{part} {name}" for name, part in names)
+        return f"split: {parts}, in order of time"
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        return True
+
+
 class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     """The next steps of one or many variables of a series, with intervals."""
 
     name = "forecast"
     compared_on = ("data", "model.targets", "model.horizon", "model.split")
     ranked_by = "mae"  # the cost of a distribution is not that of an error
-    calibrating = "fitting shares and intervals on the validation part"
     settings = ForecastSettings
     learned_class = LearnedSeries
     train_defaults: ClassVar[Mapping[str, Any]] = {"epochs": 100, "patience": 10}
@@ -145,89 +230,24 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
     evaluation_class = ForecastEvaluation
     draws = ForecastDraws()
     averages = ForecastAverages()
+    refits = RefitsBothParts()
+    split = TimeSplit()
 
     # ------------------------------------------------------------- recognised
-    def recognise(self, sample: Sample) -> Guess | None:
+    def recognise(self, sample: Sample) -> Guess | DataError | None:
         return recognised(sample)
 
     def infer(self, sample: Sample) -> Guess:
         return series_guess(sample)
 
-    def problem(self, sample: Sample) -> DataError | None:
-        return problem_of(sample)
-
-    def split_line(self, data: DataSettings, settings: ForecastSettings) -> str:
-        if data.validation:
-            return super().split_line(data, settings)
-        shown = [
-            f"{100 * part:g} %" if settings.split_in_shares else f"{part:g} steps"
-            for part in settings.split
-        ]
-        names = zip(("train", "validation", "test"), shown, strict=True)
-        parts = ", ".join(f"{part} {name}" for name, part in names)
-        return f"split: {parts}, in order of time"
-
-    def moves_with_files(self, data: DataSettings) -> bool:
-        return True
-
     # ------------------------------------------------------------- read
-    def files(
-        self,
-        data: DataSettings,
-        model: ForecastModel,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> SeriesFiles:
-        return SeriesFiles(data, model.model, origin, on_bad_row)
-
-    def given(
-        self,
-        rows: Any,
-        model: ForecastModel,
-        columns: Mapping[str, str],
-        before: SeriesPart | None = None,
-    ) -> SeriesPart:
-        part = part_of_table(rows, model.model)
-        return part if before is None else following(before, part)
-
-    def asked(self, inputs: Any, model: ForecastModel, asked: Asked = NOTHING) -> SeriesPart:
-        part, future = part_of_table(inputs, model.model), asked.get("future")
-        if future is None:
-            return part
-        return joined(part, part_of_table(future, model.model, file="future", ahead=True))
-
-    def asked_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        model: ForecastModel,
-        asked: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[Questions[SeriesPart]]:
-        """The series that the files continue, or, where there are none, the run's own series."""
-        files = SeriesFiles(data, model.model, origin, on_bad_row)
-        part = files.read(paths or [*data.train, *data.validation, *data.test])
-        future = asked.get("future")
-        if isinstance(future, list) and all(isinstance(own, str) for own in future):
-            part = joined(part, SeriesFiles(data, model.model).read(future, ahead=True))
-        elif future is not None:
-            part = joined(part, part_of_table(future, model.model, file="future", ahead=True))
-        yield Questions(part)
-
-    def question_keys(self, origin: Origin) -> tuple[str, ...]:
-        return ()
-
-    def hold_out(self, part: SeriesPart, model: ForecastModel) -> tuple[SeriesPart, SeriesPart]:
-        """The last tenth of the steps, at least a horizon."""
-        bounds = part.series.bounds
-        lengths = bounds[1:] - part.begins
-        held = np.maximum(model.model.horizon, np.round(HELD_OUT * lengths).astype(np.int64))
-        ends = np.maximum(bounds[1:] - held, part.begins)
-        return part.between(part.begins, ends), replace(part, begins=ends, notes=())
+    def reader(self, model: AnyModel) -> SeriesReader:
+        return SeriesReader(model)
 
     # ------------------------------------------------------------- learned
-    def learning(self, settings: ForecastSettings) -> str:
+    def announcement(self, step: str, settings: ForecastSettings) -> str:
+        if step == "calibrate":
+            return "fitting shares and intervals on the validation part"
         return CHOOSING if settings.family in MIXED else ""
 
     def learn(
@@ -248,9 +268,6 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         usual = super().search_space(train, model)
         return {**usual, **search_of(model.model, int(train.series.lengths.min()))}
 
-    def remarks(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> list[str]:
-        return [*train.notes, *validation.notes, *leaks(train.series, model.model)]
-
     def source(self, train: SeriesPart, model: ForecastModel, seed: int) -> WindowSource:
         windows = model.learned.windows(train.series, model.model)
         origins = origins_of(train, model.model)
@@ -264,24 +281,12 @@ class Forecast(Task[ForecastSettings, SeriesPart, LearnedSeries]):
         network = cast(ForecastNetwork, network)
         return WindowScores(network, windows, origins, self.metrics, model.train.watch)
 
-    def solve(self, train: SeriesPart, validation: SeriesPart, model: ForecastModel) -> Solved:
-        network = cast(LinearForecast, self.build(model))
-        windows = model.learned.windows(train.series, model.model)
-        solve(network, windows, origins_of(train, model.model), model.model.ridge)
-        network.eval()
-        return Solved([network], "solved", self.validation(network, validation, model)())
-
     def calibrate(self, validation: SeriesPart, model: ForecastModel) -> LearnedSeries:
         return calibrated(validation, model)
 
-    def refit(
-        self, train: SeriesPart, validation: SeriesPart, model: ForecastModel
-    ) -> SeriesPart | None:
-        return joined(train, validation) if model.model.refit else None
-
     # ------------------------------------------------------------- asked
-    def time_column(self, settings: ForecastSettings) -> str:
-        return settings.time
+    def answer_shape(self, model: ForecastModel) -> AnswerShape:
+        return AnswerShape(time=model.model.time)
 
     def answers(
         self, part: SeriesPart, model: ForecastModel, asked: Asked = NOTHING

@@ -51,6 +51,15 @@ class StepAverages:
     def held(self, validation: Part, model: LabellerModel) -> list[Floats]:
         return self.outputs(validation, model)
 
+    def model_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
+        """With the linear chain, which learned from the training part alone."""
+        columns = columns_of(validation, model)
+        predicted, probabilities = answering_of(validation, model).predicted(columns)
+        return step_scores(predicted, probabilities, columns, model)
+
+    def knows_validation(self, model: LabellerModel) -> str:
+        return ""
+
     def scores(self, outputs: Outputs, validation: Part, model: LabellerModel) -> dict[str, float]:
         return step_scores(*_mean(outputs, validation), columns_of(validation, model), model)
 

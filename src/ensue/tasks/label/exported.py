@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ensue.data.vocabulary import SPECIALS, Vocabulary
 from ensue.metrics.spans import OUTSIDE
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import (
     BATCH,
     LENGTHS,
@@ -29,7 +30,6 @@ from ensue.tasks.exported import (
 from ensue.tasks.label.linear_chain import ENDS, KIND_OF, OFFSETS, LinearChain
 from ensue.tasks.label.mixture import ChainMixture
 from ensue.tasks.label.outputs import CRF, Stepwise
-from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import SequenceBatch
 from ensue.tasks.rows.exported import ReadSteps, columns_of, read_steps
 from ensue.tasks.settings import TextSettings
@@ -78,7 +78,7 @@ class StepScores(nn.Module):
         return found.log_softmax(-1) if isinstance(network.output, Stepwise) else found
 
 
-def exported(model: Model[Any, Any, Any]) -> Exported:
+def exported(model: AnyModel) -> Exported:
     learned: LearnedLabels = model.learned
     if not all(isinstance(own.output, (Stepwise, CRF)) for own in model.networks):
         raise refuse("previous label", "label")
@@ -169,7 +169,7 @@ def _chain_steps(linear: LinearChain) -> ReadSteps:
     return ReadSteps((given,), (step,))
 
 
-def _chain_step(model: Model[Any, Any, Any], linear: LinearChain | None) -> Step:
+def _chain_step(model: AnyModel, linear: LinearChain | None) -> Step:
     """first, follow and last of each member's chain; `outside` is taken from the score of O when
     labels are chosen. marginals: whether probabilities are those of the chain, or of each step."""
     names, mixture = list(model.learned.labels.tokens), model.learned.mixture

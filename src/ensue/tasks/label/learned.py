@@ -16,6 +16,7 @@ from ensue.metrics.spans import OUTSIDE
 from ensue.tasks.baselines.majority import MajorityLabel
 from ensue.tasks.blocks.embeddings import Characters, Feature, Symbols
 from ensue.tasks.declarations import NEXT_TO, Labels, Let, SavedAs, Unfit, Words
+from ensue.tasks.exported import Rounding
 from ensue.tasks.label.linear_chain import LinearChain, fit_linear_chain
 from ensue.tasks.label.mixture import EQUAL, ChainMixture
 from ensue.tasks.label.settings import LabellerSettings
@@ -118,6 +119,12 @@ class LearnedLabels:
     linear: Annotated[LinearChain | None, SavedAs("chain")] = None
     mixture: ChainMixture | None = None
     context: Annotated[LetterContext | None, SavedAs(CONTEXT)] = None
+
+    def rounded(self, rounding: Rounding) -> LearnedLabels:
+        if self.linear is None:
+            return self
+        weights = rounding(self.linear.weights.T).T
+        return replace(self, linear=replace(self.linear, weights=weights))
 
     def check_saved(self) -> None:
         if self.mixture is not None and self.linear is None:

@@ -17,14 +17,15 @@ from ensue.errors import OptionError
 from ensue.metrics.classes import StepAnswers
 from ensue.metrics.spans import illegal_step, scheme_of
 from ensue.metrics.table import STEP_METRICS, scores_of
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.embeddings import Embed
 from ensue.tasks.blocks.encoders import ENCODERS, encoder_of
 from ensue.tasks.blocks.letter_states import LetterStates
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.explaining.heads import EncoderHeads
-from ensue.tasks.exported import Exported, Rounding
+from ensue.tasks.exported import Exported
 from ensue.tasks.label.answer import Labelled
-from ensue.tasks.label.averaging import StepAverages, evaluated, labelled, step_scores
+from ensue.tasks.label.averaging import StepAverages, evaluated, labelled
 from ensue.tasks.label.evaluation import LabelEvaluation, tags_of_rows
 from ensue.tasks.label.explain import ExplainLabels, run_network
 from ensue.tasks.label.exported import exported
@@ -39,12 +40,13 @@ from ensue.tasks.rows.batch import Columns
 from ensue.tasks.rows.collect import Content, Input, label_of
 from ensue.tasks.rows.labels import labels_line
 from ensue.tasks.rows.part import Part, Tokenisers
+from ensue.tasks.rows.reader import RowReader, Rows
 from ensue.tasks.rows.recognise import recognised_steps, steps_guess
 from ensue.tasks.rows.source import ColumnScores, SequenceSource
-from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Between, Choice, Searched, Sizes, Space
-from ensue.tasks.task import NOTHING, Asked, Recipe
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe
 from ensue.tasks.transfer.ability import EncoderNames
 from ensue.tasks.transfer.pretrained import Pretrained
 from ensue.tasks.transfer.rows import EmbeddedRows, RowTransfers
@@ -165,7 +167,7 @@ class LabelTransfers(RowTransfers):
     chain that answers beside the network. The states of a base of letters stand beside all that a
     labeller of words reads."""
 
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
         own = super().taken(own, model)
         if own.text.get("level") != LETTERS or model.text.level == LETTERS or not own.encoder:
             return own
@@ -176,23 +178,21 @@ class LabelTransfers(RowTransfers):
             )
         return Pretrained(own.called, own.digest, context=own)
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         found = super().architecture(own, model)
         return {**found, **WORDS_ALONE} if own.encoder and own.words is not None else found
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+        self, own: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         if own.context is not None:
             return {"base": {"recipe": "frozen"}}
         return super().recipe(own, model, rows)
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
         return own.context or super().learned(own, model)
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """Of a base of letters, their vectors too."""
         letters = own.context
         if letters is None:
@@ -213,6 +213,22 @@ class LabelTransfers(RowTransfers):
 LabellerModel = Model[LabellerSettings, Part, LearnedLabels]
 
 
+class LabelReader(RowReader[Part]):
+    content = StepContent()
+    classes = True
+
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        """A text is cut into words as they are written: their letters and shapes are features.
+        Only the vocabulary of words folds case and numbers."""
+        text = text_of(self.model)
+        if text.level == "subwords" or text.max_length is not None:
+            raise OptionError(
+                "a labeller has a label for each word: text.level = 'subwords' and "
+                "text.max_length are for classifiers; leave them out"
+            )
+        return Tokenisers(Tokeniser(text.level, breaks=text.breaks))
+
+
 class Label(RowTask[LabellerSettings, LearnedLabels]):
     """A label for each token of a text, or for each vector of a sequence."""
 
@@ -229,14 +245,13 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         "model.once_dropout": Searched(Between(0.0, 0.6)),
     }
     estimators = ("SequenceLabeller",)
-    classes = True
     adapts = True
     explains = ExplainLabels()
     heads = EncoderHeads(run_network)
     transfers = LabelTransfers()
     averages = StepAverages()
     evaluation_class = LabelEvaluation
-    content = StepContent()
+    reader_class = LabelReader
 
     # ------------------------------------------------------------- recognised
     def recognise(self, sample: Sample) -> Guess | None:
@@ -246,17 +261,6 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         return steps_guess(sample)
 
     # ------------------------------------------------------------- learned
-    def tokenisers(self, rows: Rows, model: LabellerModel) -> Tokenisers:
-        """A text is cut into words as they are written: their letters and shapes are features.
-        Only the vocabulary of words folds case and numbers."""
-        text = text_of(model)
-        if text.level == "subwords" or text.max_length is not None:
-            raise OptionError(
-                "a labeller has a label for each word: text.level = 'subwords' and "
-                "text.max_length are for classifiers; leave them out"
-            )
-        return Tokenisers(Tokeniser(text.level, breaks=text.breaks))
-
     def fitted_settings(self, train: Part, model: LabellerModel) -> Recipe:
         return label_recipe(train, model.model, model.told["model"])
 
@@ -298,17 +302,9 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
         columns = _legal(columns_of(validation, model), model)
         return replace(learned, mixture=answering_of(validation, model).fitted(columns))
 
-    def answer_scores(self, validation: Part, model: LabellerModel) -> dict[str, float]:
-        """With the linear chain, which learned from the training part alone."""
-        if self.averages.alone(model):
-            return {}
-        columns = columns_of(validation, model)
-        predicted, probabilities = answering_of(validation, model).predicted(columns)
-        return step_scores(predicted, probabilities, columns, model)
-
     # ------------------------------------------------------------- asked
-    def answer_names(self, model: LabellerModel) -> tuple[str, ...]:
-        return ("labels", "probabilities")
+    def answer_shape(self, model: LabellerModel) -> AnswerShape:
+        return AnswerShape(("labels", "probabilities"))
 
     def answers(self, part: Part, model: LabellerModel, asked: Asked = NOTHING) -> list[Labelled]:
         labels, probabilities = answering_of(part, model).predicted(columns_of(part, model))
@@ -323,12 +319,6 @@ class Label(RowTask[LabellerSettings, LearnedLabels]):
     # ------------------------------------------------------------- kept, looked at
     def exported(self, model: LabellerModel) -> Exported:
         return exported(model)
-
-    def rounded(self, learned: LearnedLabels, rounding: Rounding) -> LearnedLabels:
-        own = learned.linear
-        if own is None:
-            return learned
-        return replace(learned, linear=replace(own, weights=rounding(own.weights.T).T))
 
     def describe(self, model: LabellerModel) -> str:
         network = ENCODERS[model.model.encoder].describe(model.model)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.data.vocabulary import END, END_NUMBER
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import (
     BATCH,
     TIME,
@@ -25,7 +26,6 @@ from ensue.tasks.exported import (
 )
 from ensue.tasks.language.learned import NEVER
 from ensue.tasks.language.networks import LanguageNetwork
-from ensue.tasks.model import Model
 
 PAST = "past"  # the axis of what grows
 
@@ -51,7 +51,7 @@ class NextWords(nn.Module):
 
 
 @torch.no_grad()
-def exported(model: Model[Any, Any, Any]) -> Exported:
+def exported(model: AnyModel) -> Exported:
     learned = model.learned
     members = [own for own in model.networks if isinstance(own, LanguageNetwork)]
     if not members:

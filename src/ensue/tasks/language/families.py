@@ -28,7 +28,7 @@ from ensue.tasks.language.streams import Carried, read_from, scored_columns, str
 from ensue.tasks.model import Model
 from ensue.tasks.rows.part import Part
 from ensue.tasks.search.ranges import Choice, Searched, Sizes, Space
-from ensue.tasks.task import Family
+from ensue.tasks.task import Family, Solved
 
 
 class WindowLanguage(LanguageNetwork):
@@ -407,6 +407,11 @@ class NgramFamily(LanguageFamily):
 
     def describe(self, settings: LanguageSettings) -> str:
         return f"{settings.order}-grams, {settings.ngram_smoothing}"
+
+    def solve(self, train: Part, validation: Part, model: AnyLanguageModel) -> Solved:
+        """The n-grams that were learned are the model."""
+        perplexity = model.learned.ngrams.perplexity(model.learned.rows(validation))
+        return Solved([], "counted", {"perplexity": perplexity})
 
 
 class NetworkFamily(LanguageFamily):

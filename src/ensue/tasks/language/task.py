@@ -20,7 +20,7 @@ from ensue.data.vocabulary import END, END_NUMBER, PAD, START, Vocabulary
 from ensue.errors import OptionError
 from ensue.metrics.classes import TokenAnswers
 from ensue.metrics.table import TOKEN_METRICS, Metric, scores_of
-from ensue.tasks.abilities import Counts, Filled, Fills, Generates
+from ensue.tasks.abilities import Filled
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.report import Error, Evaluation
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
@@ -43,12 +43,13 @@ from ensue.tasks.model import Model
 from ensue.tasks.rows.batch import UNKNOWN
 from ensue.tasks.rows.collect import Example
 from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.reader import RowReader
 from ensue.tasks.rows.recognise import same_column
 from ensue.tasks.rows.task import RowTask
 from ensue.tasks.sample import Guess, Sample
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.settings import TextSettings
-from ensue.tasks.task import NOTHING, Asked, Explains, Recipe, Solved
+from ensue.tasks.task import NOTHING, Asked, Recipe
 from ensue.training.processes import device_of_weights
 
 
@@ -101,7 +102,7 @@ class LanguageHeads:
     def explain(self, model: AnyLanguageModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
         """asked: layer."""
         model.must_be_fitted()
-        part = model.task.asked([given], model)
+        part = model.reader.questions([given])
         if not len(part.inputs.values):
             raise OptionError("explain: expected a text with at least one token, got none")
         names = part.numbers.token_names
@@ -138,6 +139,15 @@ PRETRAIN: Mapping[str, Any] = {
 READ = (Kind.TEXT, Kind.TOKENS, Kind.NAME, Kind.CATEGORY, Kind.CONSTANT)  # a text may repeat
 
 
+class TextReader(RowReader[Part]):
+    needs_labels = False
+    new_labels = True
+
+    def examples(self, rows: Any) -> Iterable[Example]:
+        """Rows in memory: texts."""
+        return self.unlabelled_examples(rows)
+
+
 class Language(RowTask[LanguageSettings, LearnedLanguage]):
     """The probability of a text, token by token, and texts that go on from a prompt."""
 
@@ -152,18 +162,13 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     options = OPTIONS
     ranges: ClassVar[Space] = RANGES
     columns: ClassVar[Mapping[str, str]] = {"text": "data.text"}
-    labelled = False
-    new_labels = True
-    heads: ClassVar[Explains | None] = LanguageHeads()
-    generates: ClassVar[Generates | None] = Writing()
-    fills: ClassVar[Fills | None] = Filling()
-    counts: ClassVar[Counts | None] = Counting()
+    more_recipes: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pretrain": PRETRAIN}
+    reader_class = TextReader
+    heads = LanguageHeads()
+    generates = Writing()
+    fills = Filling()
+    counts = Counting()
     transfers = LanguageTransfers()
-
-    @property
-    def recipes(self) -> Mapping[str, Mapping[str, Any]]:
-        """Beside the usual ones `pretrain`, for a model that others begin from."""
-        return {**super().recipes, "pretrain": PRETRAIN}
 
     # ------------------------------------------------------------- recognised, read
     def recognise(self, sample: Sample) -> Guess | None:
@@ -186,10 +191,6 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
         first, *others = (Guess("the text itself is learned", {"text": text}) for text in texts)
         return replace(first, others=tuple(others))
 
-    def examples(self, rows: Any) -> Iterable[Example]:
-        """Rows in memory: texts."""
-        return self.questions(rows)
-
     # ------------------------------------------------------------- learned
     def fitted_settings(self, train: Part, model: AnyLanguageModel) -> Recipe:
         return language_recipe(train, model.text, model.model, model.told["model"])
@@ -209,11 +210,6 @@ class Language(RowTask[LanguageSettings, LearnedLanguage]):
     ) -> StreamValidation:
         assert isinstance(network, LanguageNetwork)
         return StreamValidation(network, _stream(part, model), self.metrics, model.train.watch)
-
-    def solve(self, train: Part, validation: Part, model: AnyLanguageModel) -> Solved:
-        """The n-grams that were learned: there is nothing to find beside them."""
-        perplexity = model.learned.ngrams.perplexity(model.learned.rows(validation))
-        return Solved([], "counted", {"perplexity": perplexity})
 
     # ------------------------------------------------------------- asked
     def answers(self, part: Part, model: AnyLanguageModel, asked: Asked = NOTHING) -> list[Scored]:
@@ -286,7 +282,7 @@ class LanguageModel(Model[LanguageSettings, Part, LearnedLanguage, Scored]):
     def perplexity(self, texts: Iterable[str]) -> float:
         """exp of the mean −log p over all tokens, the ends of the texts included."""
         self.must_be_fitted()
-        rows = self.learned.rows(TASK.asked(texts, self))
+        rows = self.learned.rows(self.reader.questions(texts))
         return float(np.exp(-self.log_probabilities(rows).values.mean()))
 
     def log_probabilities(self, rows: Ragged) -> Ragged:

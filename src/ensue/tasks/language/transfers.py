@@ -20,7 +20,7 @@ from ensue.tasks.transfer.pretrained import Pretrained, renamed
 from ensue.tasks.transfer.two_ways import TWO_WAYS
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 # What the encoder of a language model is beside its settings: it sees nothing of what comes next.
 ONE_WAY = {
@@ -61,7 +61,7 @@ class LanguageTransfers(Transfers):
     backward_alone = True
     follows = Transfers.follows | {f"model.{key}" for key in NETWORK}
 
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+    def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         settings, learned = model.model, model.learned
         network = cast(LanguageNetwork, model.networks[0]) if model.networks else None
         own = None if network is None else network.encoder
@@ -96,10 +96,10 @@ class LanguageTransfers(Transfers):
             },
         )
 
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
         return own
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         if not own.language:
             raise OptionError(
                 f"base: a language model cannot begin from {own.called}: expected one language "
@@ -113,7 +113,7 @@ class LanguageTransfers(Transfers):
         return dict(own.language)
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+        self, own: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         """All layers learn from the start and at the same rate: nothing in the network is fresh but
         the words that are new, and these are the lowest layer and the output at once."""
@@ -123,9 +123,7 @@ class LanguageTransfers(Transfers):
         own = cast(LanguageNetwork, network)
         return EncoderNames("table.", {there: here for here, there in own.encoder_weights.items()})
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """All weights; those of words have rows for the new ones."""
         assert own.words is not None
         words, there = model.learned.words, network.state_dict()

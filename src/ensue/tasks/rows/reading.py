@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.parallel import parallel, read_any
@@ -17,13 +17,16 @@ from ensue.data.rows import Problem, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.split import hashed_content, part_of, part_of_line
 from ensue.data.values import Unfit
-from ensue.errors import DataError
+from ensue.errors import DataError, EnsueError
 from ensue.tasks.rows.collect import Content, Example
 
 EXAMPLE = "example"
 LABELLED = "labelled"  # the format whose lines begin with a label
 FOREIGN = 0.9  # first words that are no labels of a model: more, and the lines have no labels
 SHOWN = 3  # of them
+AT_ONCE = 1000  # rows that are answered together
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -122,3 +125,19 @@ def _refuse_texts_alone(path: str, data: DataSettings, is_label: Callable[[str],
             f"{path}: read as in training, a line begins with a label; the first words here are "
             f"no labels of this model: {shown}, …; if the lines are texts alone, use --format text"
         )
+
+
+def together(rows: Iterable[T], count: int) -> Iterator[list[T]]:
+    """So many rows at a time; those before an error come first, then the error."""
+    waiting = iter(rows)
+    while True:
+        batch: list[T] = []
+        try:
+            batch.extend(islice(waiting, count))
+        except EnsueError:
+            if batch:
+                yield batch
+            raise
+        if not batch:
+            return
+        yield batch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.tasks.model import Model
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.rows.part import Part
-from ensue.tasks.rows.task import LOOKED_AT, level_of
+from ensue.tasks.rows.reader import LOOKED_AT, level_of
 from ensue.tasks.task import Recipe
 
 MANY = 20_000  # rows that a larger network learns from
@@ -14,7 +14,7 @@ TOKENS = 15_000_000  # that are read in all: a few minutes on two cores
 EPOCHS, LEAST, PATIENCE = 15, 2, 3
 
 
-def text_recipe(train: Part, model: Model[Any, Part, Any], mixed: bool = True) -> Recipe:
+def text_recipe(train: Part, model: AnyModel, mixed: bool = True) -> Recipe:
     """Level of tokens, and what learns well from so many rows. mixed: a linear model answers with
     the network. Rows of vectors have no recipe of their own."""
     if not train.texts or not len(train):

@@ -18,28 +18,28 @@ from ensue.tasks.rows.reading import asked_rows
 
 if TYPE_CHECKING:
     from ensue.tasks.abilities import Unlabelled
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
     from ensue.tasks.rows.collect import Example
     from ensue.tasks.rows.part import Part
-    from ensue.tasks.rows.task import RowTask
+    from ensue.tasks.rows.reader import RowReader
 
 FILES, GIVEN = "--unlabelled", "unlabelled="
 SHOWN = 40  # characters of what was given
 
 
 def unlabelled_in_files(
-    model: Model[Any, Any, Any], data: DataSettings, train: Part, on_bad_row: Tell | None = None
+    model: AnyModel, data: DataSettings, train: Part, on_bad_row: Tell | None = None
 ) -> Part | None:
     """The rows of the files that a run names; None where it names none. train: whose tokenisers
     and numbers they share."""
     if not data.unlabelled:
         return None
-    task = _able(model, FILES)
+    reader = _able(model, FILES)
     alone = _text_alone(data)
-    content = task.asked_content(alone, model)
+    content = reader.question_content(alone)
     rows = asked_rows(content, alone, data.unlabelled, on_bad_row)
     try:
-        return _part(task, model, rows, train, FILES)
+        return _part(reader, rows, train, FILES)
     except DataError as problem:
         add_note(
             problem,
@@ -49,34 +49,32 @@ def unlabelled_in_files(
         raise
 
 
-def unlabelled_given(model: Model[Any, Any, Any], inputs: Any, train: Any) -> Part | None:
+def unlabelled_given(model: AnyModel, inputs: Any, train: Any) -> Part | None:
     """The same of what `fit` was given: inputs in memory, a data frame, or files by their names,
     whose columns are called as those of the training rows."""
     if inputs is None:
         return None
     from ensue.tasks.given import TableGiven  # loaded by then: models import it
 
-    task = _able(model, GIVEN)
+    reader = _able(model, GIVEN)
     rows: Iterable[Example]
     if _file_names(inputs):
-        rows = chain.from_iterable(_rows_of_table(task, model, path) for path in inputs)
-    elif TableGiven.of(inputs, task) is not None:
-        rows = _rows_of_table(task, model, inputs)
+        rows = chain.from_iterable(_rows_of_table(reader, path) for path in inputs)
+    elif TableGiven.of(inputs, model.task) is not None:
+        rows = _rows_of_table(reader, inputs)
     else:
-        rows = task.questions(_inputs_alone(inputs))
-    return _part(task, model, rows, train, GIVEN)
+        rows = reader.unlabelled_examples(_inputs_alone(inputs))
+    return _part(reader, rows, train, GIVEN)
 
 
-def _rows_of_table(
-    task: RowTask[Any, Any], model: Model[Any, Any, Any], table: Any
-) -> Iterator[Example]:
+def _rows_of_table(reader: RowReader[Any], table: Any) -> Iterator[Example]:
     """Of a data frame, or of a file by its name."""
     from ensue.tasks.given import TableGiven, question_roles
 
-    given = TableGiven.of(table, task)
+    given = TableGiven.of(table, reader.model.task)
     assert given is not None
-    data = _text_alone(given.settings(question_roles(model, given, {})))
-    return asked_rows(task.asked_content(data, model), data, [given.name], None, given.origin)
+    data = _text_alone(given.settings(question_roles(reader.model, given, {})))
+    return asked_rows(reader.question_content(data), data, [given.name], None, given.origin)
 
 
 def _text_alone(data: DataSettings) -> DataSettings:
@@ -125,9 +123,7 @@ def _inputs_alone(inputs: Any) -> list[Any]:
     return found
 
 
-def learned_with_unlabelled(
-    model: Model[Any, Any, Any], train: Any, validation: Any, how: Fitting
-) -> Any:
+def learned_with_unlabelled(model: AnyModel, train: Any, validation: Any, how: Fitting) -> Any:
     """What a trained model has learned, with the rows without labels as well, if there are any;
     says what they were worth."""
     if how.unlabelled is None:
@@ -139,24 +135,18 @@ def learned_with_unlabelled(
     return found
 
 
-def _able(model: Model[Any, Any, Any], told: str) -> RowTask[Any, Any]:
-    """The task, if it can learn from such rows with these settings."""
+def _able(model: AnyModel, told: str) -> RowReader[Any]:
+    """What reads the rows, if the model can learn from such rows with these settings."""
     ability = model.task.unlabelled
     if ability is None:
         raise OptionError(f"{told}: a {model.task.name} model learns from rows with labels alone")
     if why := ability.refused(model):
         raise OptionError(f"{told}: {why}")
-    return cast("RowTask[Any, Any]", model.task)
+    return cast("RowReader[Any]", model.reader)
 
 
-def _part(
-    task: RowTask[Any, Any],
-    model: Model[Any, Any, Any],
-    rows: Iterable[Example],
-    train: Part,
-    told: str,
-) -> Part:
-    found = task.collected(lambda: rows, model, train)
+def _part(reader: RowReader[Any], rows: Iterable[Example], train: Part, told: str) -> Part:
+    found: Part = reader.collected(lambda: rows, train)
     if not len(found):
         raise DataError(f"{told}: expected rows without labels, got none; leave it out")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from torch import nn
@@ -14,6 +14,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END, START
 from ensue.errors import OptionError
 from ensue.tasks.abilities import Explanation
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.options import Option
@@ -23,10 +24,6 @@ from ensue.tasks.seq2seq.search import SearchEnsemble, searched
 from ensue.tasks.task import NOTHING, Asked
 from ensue.training.processes import device_of_weights, moved
 
-if TYPE_CHECKING:
-    from ensue.tasks.seq2seq.source import PairModel
-    from ensue.tasks.seq2seq.task import Seq2Seq
-
 
 class ExplainWords:
     """The best answer to a source, with the probability of each word and where it looked. option:
@@ -35,12 +32,11 @@ class ExplainWords:
     def __init__(self, option: Option) -> None:
         self.option = option
 
-    def explain(self, model: PairModel, given: Any, asked: Asked = NOTHING) -> Explanation:
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Explanation:
         model.must_be_fitted()
-        task, target = cast("Seq2Seq[Any]", model.task), model.learned.target
+        task, target = model.task, model.learned.target
         task.must_attend(model)
-        row = task.sources.row(given)
-        part = _part(model, row)
+        part = _part(model, given)
         sources, networks = model.learned.source.encode(part), pair_networks(model)
         best = searched(networks, sources, replace(task.search(model), aligned=True))[0][0]
         said = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
@@ -55,7 +51,10 @@ class ExplainWords:
             tuple(tuple(weights) for weights in best.watched.tolist()),
         )
         probabilities = tuple(math.exp(log) for log in logs.tolist())
-        return task.sources.explanation(answer, probabilities, row, model)
+        explanation: Explanation = model.learned.source.explanation(
+            answer, probabilities, given, model
+        )
+        return explanation
 
 
 class WordHeads:
@@ -64,10 +63,10 @@ class WordHeads:
 
     option = EXPLAINED
 
-    def explain(self, model: PairModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
         """asked: layer."""
         model.must_be_fitted()
-        task, target = cast("Seq2Seq[Any]", model.task), model.learned.target
+        task, target = model.task, model.learned.target
         part = _part(model, given)
         sources = model.learned.source.encode(part)
         best = searched(pair_networks(model), sources, task.search(model))[0][0]
@@ -93,9 +92,9 @@ def _named(stack: str, layer: str) -> Callable[[str], bool]:
     return lambda name: f"{stack}." in name and name.endswith(layer)
 
 
-def _part(model: PairModel, row: Any) -> Any:
+def _part(model: AnyModel, given: Any) -> Any:
     """The source as a part; an error where it has no steps."""
-    part = model.task.asked([row], model)
+    part = model.reader.questions([given])
     if not len(model.learned.source.encode(part).values):
         raise OptionError("explain: expected a text with at least one token, got none")
     return part

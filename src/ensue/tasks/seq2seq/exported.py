@@ -9,21 +9,19 @@ A search has several hypotheses of a source; memory stands once for each of them
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import Shared
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.exported import BATCH, LENGTHS, TIME, Exported, Graph, Input, Step, joining
 from ensue.tasks.seq2seq.pairs import pair_networks
 from ensue.tasks.seq2seq.search import NEVER, Search, mean_log
 from ensue.tasks.seq2seq.source import SourceQuestion
 from ensue.tasks.seq2seq.target import LearnedTarget
-
-if TYPE_CHECKING:
-    from ensue.tasks.seq2seq.source import PairModel
 
 PAST = "past"  # the axis of what grows with every step
 Tensors = list[Tensor]
@@ -161,7 +159,7 @@ def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
     return tuple(axes)
 
 
-def exported(name: str, model: PairModel, how: Search) -> Exported:
+def exported(name: str, model: AnyModel, how: Search) -> Exported:
     """name: of the task."""
     learned, members = model.learned, pair_networks(model)
     question = learned.source.question(members)

@@ -1,10 +1,11 @@
-"""Encoded pairs as networks and the training loop take them."""
+"""Pairs of sequences as networks and the training loop take them, and what is asked of a network
+that turns one into the other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -15,13 +16,55 @@ from ensue.data.batches import batches, evaluation_batches
 from ensue.data.fingerprint import fingerprint
 from ensue.data.ragged import Ragged, Rows
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
+from ensue.decoding import State
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.rows.batch import numbers
 from ensue.tasks.rows.part import Names
-from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
 from ensue.training.processes import device_of_weights, moved
 
-if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Rows of a batch on axis 1 of what has steps; 0 is padding.
+
+    source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
+    before (time, batch): <s> w_1 … w_n, what stands before each word that is to be said;
+    wanted (time, batch): w_1 … w_n </s>; wanted_lengths (batch,): n + 1."""
+
+    source: Tensor
+    lengths: Tensor
+    before: Tensor
+    wanted: Tensor
+    wanted_lengths: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+class PairNetwork(Protocol):
+    """What training, search and evaluation see of any of them."""
+
+    def __call__(self, batch: PairBatch) -> Tensor:
+        """The cost summed over all real words that are wanted, with teacher forcing."""
+        ...
+
+    def costs(self, batch: PairBatch) -> Tensor:
+        """−log p (time, batch) of each wanted word, 0 on padding; no smoothing, no dropout."""
+        ...
+
+    def begin(self, source: Tensor, lengths: Tensor) -> State:
+        """The source read: what the first step needs. Rows are on axis 0 of every tensor of the
+        state, so that `decoding.reordered` works; what all hypotheses share is `Shared`."""
+        ...
+
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """log p (rows, words) of what follows tokens (rows,), and the new state."""
+        ...
+
+    def alignment(self, state: State) -> Tensor | None:
+        """α (rows, source time): where the step that gave this state looked; None without
+        attention. Zero on padding, each row sums to one."""
+        ...
 
 
 class Taught(nn.Module):
@@ -42,7 +85,7 @@ class Taught(nn.Module):
         return cast(PairNetwork, self.network)
 
 
-def pair_networks(model: Model[Any, Any, Any]) -> list[PairNetwork]:
+def pair_networks(model: AnyModel) -> list[PairNetwork]:
     return [cast(Taught, network).pairs for network in model.networks]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 import torch
@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.data.frames.origin import Origin
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.images import is_image
 from ensue.data.ragged import Ragged
 from ensue.data.rows import Place, Tell
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
+from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
 from ensue.tasks.declarations import NEXT_TO
 from ensue.tasks.exported import BATCH, Input
@@ -34,34 +36,93 @@ from ensue.tasks.pictures.files import (
 from ensue.tasks.pictures.part import (
     PicturePart,
     SavedShape,
-    Shape,
     collect_pictures,
     picture_step,
     shape_text,
 )
 from ensue.tasks.rows.collect import IN_MEMORY, Example, PairContent
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.reading import asked_rows
-from ensue.tasks.rows.task import AT_ONCE, Rows, together, tokeniser_of
+from ensue.tasks.rows.reader import Rows, tokeniser_of
+from ensue.tasks.rows.reading import AT_ONCE, asked_rows, together
 from ensue.tasks.seq2seq.answer import Best, Gaze
-from ensue.tasks.seq2seq.gaze import CaptionExplanation
-from ensue.tasks.seq2seq.network import DecodedPairs, PairNetwork, VectorBridge
-from ensue.tasks.seq2seq.pairs import Taught, pair_networks
+from ensue.tasks.seq2seq.drawing import CaptionExplanation
+from ensue.tasks.seq2seq.network import DecodedPairs, VectorBridge
+from ensue.tasks.seq2seq.pairs import PairNetwork, Taught, pair_networks
 from ensue.tasks.seq2seq.settings import CaptionSettings
-from ensue.tasks.seq2seq.source import (
-    LearnedPairs,
-    LearnedSource,
-    SourceQuestion,
-    Sources,
-)
+from ensue.tasks.seq2seq.source import LearnedPairs, LearnedSource, SourceQuestion, SourceReader
 from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
-from ensue.tasks.task import Asked, Family
-
-if TYPE_CHECKING:
-    from ensue.tasks.seq2seq.source import PairModel
-    from ensue.tasks.seq2seq.task import Seq2Seq
 
 MIDDLE = 127.5  # bytes become numbers from −1 to 1
+
+
+# --- read ----------------------------------------------------------------------------------------
+
+
+class NamedPictures(PairContent):
+    """The name of a picture's file, and a text; neither is empty."""
+
+    def looked_up(self, example: Example, data: DataSettings) -> Example:
+        return with_picture(example, data.text_column)
+
+
+class PictureReader(SourceReader[PicturePart]):
+    """Reads pictures, arrays of bytes or files, which a table may name, with their texts."""
+
+    content = NamedPictures()
+    rows, row, text = "pictures with captions", "picture", "caption"
+
+    def examples(self, rows: Any) -> Iterator[Example]:
+        return pictures_in_memory(rows)
+
+    def unlabelled_examples(self, inputs: Iterable[Any]) -> Iterator[Example]:
+        return pictures_asked(inputs)
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        return super().questions(inputs, options)
+
+    def question_rows(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[list[Example]]:
+        """Pictures, those of folders, and those that tables name."""
+
+        def rows() -> Iterator[Example]:
+            for path in paths:
+                if origin.files and (Path(path).is_dir() or is_image(Path(path))):
+                    yield from picture_examples(asked_pictures([path], data, on_bad_row))
+                else:
+                    yield from asked_rows(self.content, data, [path], on_bad_row, origin)
+
+        return together(rows(), AT_ONCE)
+
+    def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
+        """Pictures of the shape, and texts cut by the tokeniser, of a fitted model or of the part
+        that they are like; else as the settings say."""
+        model, shape = self.model, None if like is None else like.shape
+        if model.fitted:
+            shape, cut = model.learned.source.shape, model.learned.tokenisers
+        elif like is not None:
+            cut = like.tokenisers
+        else:
+            cut = self.tokenisers(rows)
+        numbers = None if like is None else like.numbers
+        return collect_pictures(rows(), model.model, numbers, shape, cut)
+
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        texts = (row.label for row in rows() if row.label is not None)
+        tokeniser = tokeniser_of(self.model.text, texts)
+        return Tokenisers(tokeniser, tokeniser)
+
+    def shown_input(self, example: Example) -> str:
+        """Its file, or the row of the table that names it."""
+        place = example.place
+        return place.file if is_image(Path(place.file)) else str(place)
 
 
 # --- the network ---------------------------------------------------------------------------------
@@ -129,15 +190,17 @@ class PicturePairs(DecodedPairs):
         return self.decoder.begin(memory.shape[0], cells, memory, real)
 
 
-class PictureFamily(Family[CaptionSettings]):
-    def build(self, model: PairModel) -> Taught:
-        learned = model.learned
-        return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.model))
+def picture_network(model: AnyModel) -> Taught:
+    """With fresh weights."""
+    learned = model.learned
+    return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.model))
 
-    def describe(self, settings: CaptionSettings) -> str:
-        looks = "no" if settings.attention == "none" else settings.attention
-        decoder = f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
-        return f"{settings.blocks} → {decoder}, {looks} attention"
+
+def described(settings: CaptionSettings) -> str:
+    """The network in a few words."""
+    looks = "no" if settings.attention == "none" else settings.attention
+    decoder = f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
+    return f"{settings.blocks} → {decoder}, {looks} attention"
 
 
 def _grid(networks: Sequence[PairNetwork]) -> tuple[int, int]:
@@ -172,6 +235,15 @@ class LearnedPictures(LearnedSource):
     def positions(self, part: PicturePart) -> list[tuple[str, ...]]:
         return [()] * len(part)
 
+    def explanation(
+        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+    ) -> CaptionExplanation:
+        """given: an array of bytes, or the name of a file."""
+        assert best.weights is not None
+        grid = _grid(pair_networks(model))
+        gaze = Gaze(best.text, best.tokens, probabilities, grid, best.weights)
+        return CaptionExplanation(gaze, picture_from(given, Place(IN_MEMORY, 1)))
+
     def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
         channels, height, _ = self.shape
         tall, wide = _grid(networks)
@@ -201,96 +273,8 @@ class PictureTexts(LearnedPairs):
     source: Annotated[LearnedPictures, NEXT_TO]
     target: Annotated[LearnedTarget, NEXT_TO]
 
-
-# --- the source ----------------------------------------------------------------------------------
-
-
-class NamedPictures(PairContent):
-    """The name of a picture's file, and a text; neither is empty."""
-
-    def looked_up(self, example: Example, data: DataSettings) -> Example:
-        return with_picture(example, data.text_column)
-
-
-class PictureSources(Sources):
-    """A picture: an array of bytes, or a file, which a table may name."""
-
-    content = NamedPictures()
-    layout = PictureTexts
-    pairs, unit, target = "pictures with captions", "picture", "caption"
-
-    # ------------------------------------------------------------- rows
-    def examples(self, rows: Any) -> Iterator[Example]:
-        return pictures_in_memory(rows)
-
-    def questions(self, inputs: Iterable[Any]) -> Iterator[Example]:
-        return pictures_asked(inputs)
-
-    def asked(self, task: Seq2Seq[Any], inputs: Any, model: PairModel, asked: Asked) -> Any:
-        """inputs: arrays of bytes, or names of files."""
-        if isinstance(inputs, str | Path):
-            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
-        return super().asked(task, inputs, model, asked)
-
-    def asked_rows(
-        self,
-        task: Seq2Seq[Any],
-        paths: Sequence[str],
-        data: DataSettings,
-        model: PairModel,
-        on_bad_row: Tell | None,
-        origin: Origin,
-    ) -> Iterator[list[Example]]:
-        """Pictures, those of folders, and those that tables name."""
-
-        def rows() -> Iterator[Example]:
-            for path in paths:
-                if origin.files and (Path(path).is_dir() or is_image(Path(path))):
-                    yield from picture_examples(asked_pictures([path], data, on_bad_row))
-                else:
-                    yield from asked_rows(self.content, data, [path], on_bad_row, origin)
-
-        return together(rows(), AT_ONCE)
-
-    def collected(
-        self, task: Seq2Seq[Any], rows: Rows, model: PairModel, like: PicturePart | None
-    ) -> PicturePart:
-        shape: Shape | None = None
-        numbers = None if like is None else like.numbers
-        if model.fitted:
-            shape, cut = model.learned.source.shape, model.learned.tokenisers
-        elif like is not None:
-            assert like.tokenisers is not None
-            shape, cut = like.shape, like.tokenisers
-        else:
-            cut = self.tokenisers(rows, model)
-        return collect_pictures(rows(), model.model, numbers, shape, cut)
-
-    def tokenisers(self, rows: Rows, model: PairModel) -> Tokenisers:
-        texts = (row.label for row in rows() if row.label is not None)
-        tokeniser = tokeniser_of(model.text, texts)
-        return Tokenisers(tokeniser, tokeniser)
-
-    def shown_input(self, example: Example) -> str:
-        """Its file, or the row of the table that names it."""
-        place = example.place
-        return place.file if is_image(Path(place.file)) else str(place)
-
-    # ------------------------------------------------------------- learned
-    def learn(self, train: PicturePart, model: PairModel) -> PictureTexts:
+    @classmethod
+    def learn(cls, train: PicturePart, model: AnyModel) -> Self:
         assert train.tokenisers is not None
         target = LearnedTarget.learn(train, train.tokenisers.input, model.text)
-        return PictureTexts(LearnedPictures(train.shape), target)
-
-    # ------------------------------------------------------------- explained
-    def row(self, given: Any) -> Any:
-        """given: an array of bytes, or the name of a file."""
-        return picture_from(given, Place(IN_MEMORY, 1))
-
-    def explanation(
-        self, best: Best, probabilities: tuple[float, ...], row: Any, model: PairModel
-    ) -> CaptionExplanation:
-        assert best.weights is not None
-        grid = _grid(pair_networks(model))
-        gaze = Gaze(best.text, best.tokens, probabilities, grid, best.weights)
-        return CaptionExplanation(gaze, row)
+        return cls(LearnedPictures(train.shape), target)

@@ -22,8 +22,7 @@ from ensue.data.vocabulary import (
     UNKNOWN,
 )
 from ensue.decoding import BeamSearch, Hypothesis, State, beam, greedy
-from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
-from ensue.tasks.seq2seq.pairs import source_tensor
+from ensue.tasks.seq2seq.pairs import PairBatch, PairNetwork, source_tensor
 from ensue.training.processes import device_of_weights, moved
 
 NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said

@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from ensue.data.fingerprint import fingerprint
-from ensue.data.frames.origin import FILES, Origin
 from ensue.data.ragged import Ragged
-from ensue.data.rows import Tell
-from ensue.data.settings import DataSettings
 from ensue.decoding import Hypothesis
-from ensue.errors import DataError, OptionError
+from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.exported import Exported
-from ensue.tasks.rows.collect import Content, Example
-from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.rows.task import RowTask
 from ensue.tasks.saved import Saved
-from ensue.tasks.search.ranges import Space
 from ensue.tasks.seq2seq.answer import Alternative, Best, Words
 from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring, evaluate_pairs
 from ensue.tasks.seq2seq.exported import exported
-from ensue.tasks.seq2seq.network import PairNetwork
-from ensue.tasks.seq2seq.pairs import PairColumns, PairSource, Taught, in_batches, pair_networks
+from ensue.tasks.seq2seq.pairs import (
+    PairColumns,
+    PairNetwork,
+    PairSource,
+    Taught,
+    in_batches,
+    pair_networks,
+)
 from ensue.tasks.seq2seq.search import Search, searched
-from ensue.tasks.seq2seq.source import LearnedPairs, Sources
+from ensue.tasks.seq2seq.source import LearnedPairs, SourceReader
 from ensue.tasks.seq2seq.target import targets_of
-from ensue.tasks.task import NOTHING, Asked, Family, S, Task
-
-if TYPE_CHECKING:
-    from ensue.tasks.seq2seq.source import PairModel
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, S
 
 TOKENS, ROWS = 8_000, 256  # of a batch
 FEW = 4  # rows of a trial evaluation
@@ -87,105 +84,32 @@ def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
 class Seq2Seq(RowTask[S, LearnedPairs]):
     """p(text | source) = Π p(word | words before it, source), the end included.
 
-    sources: what becomes a text; answer: the class of its answers; only_family: the kind of
-    network where the settings name none; where_words: what attention shows, as messages say it."""
+    reader_class, learned_class: how sources are read, and what is learned of both sides; answer:
+    the class of its answers; where_words: what attention shows, as messages say it."""
 
     metrics = TEXT_METRICS
     evaluation_class = PairEvaluation
-    learned_class = LearnedPairs
-    unit = "each source"
-    new_labels = True
-
-    sources: Sources
+    reader_class: ClassVar[type[SourceReader[Any]]]
+    learned_class: type[LearnedPairs]
     answer: ClassVar[type[Words]]
-    only_family: ClassVar[Family[Any] | None] = None
     where_words: ClassVar[str]
 
-    # ------------------------------------------------------------- read
-    @property
-    def content(self) -> Content:  # type: ignore[override]
-        return self.sources.content
-
-    def examples(self, rows: Any) -> Iterable[Example]:
-        return self.sources.examples(rows)
-
-    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
-        return self.sources.questions(inputs)
-
-    def asked(self, inputs: Any, model: PairModel, asked: Asked = NOTHING) -> Any:
-        return self.sources.asked(self, inputs, model, asked)
-
-    def asked_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        model: PairModel,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
-        return self.sources.asked_rows(self, paths, data, model, on_bad_row, origin)
-
-    def collected(self, rows: Rows, model: PairModel, like: Any = None) -> Any:
-        return self.sources.collected(self, rows, model, like)
-
-    def tokenisers(self, rows: Rows, model: PairModel) -> Tokenisers:
-        return self.sources.tokenisers(rows, model)
-
-    def shown_input(self, example: Example) -> Any:
-        return self.sources.shown_input(example)
-
-    def check(self, part: Any, name: str) -> None:
-        self.sources.check(part, name)
-
-    def search_space(self, train: Any, model: PairModel) -> Space:
-        return self.sources.space(Task.search_space(self, train, model), train)
-
     # ------------------------------------------------------------- learned
-    def learn(self, train: Any, validation: Any, model: PairModel) -> LearnedPairs:
-        return self.sources.learn(self._short(train, model), model)
+    def learn(self, train: Any, validation: Any, model: AnyModel) -> LearnedPairs:
+        return self.learned_class.learn(self.reader_class(model).short(train), model)
 
-    def remarks(self, train: Any, validation: Any, model: PairModel) -> list[str]:
-        long = self._long(train, model)
-        if not len(long):
-            return []
-        return [
-            f"{len(long):,} of {len(train):,} pairs left out, longer than text.max_length, "
-            f"{model.text.max_length} tokens, the first of them {train.names[int(long[0])]}"
-        ]
-
-    def _long(self, part: Any, model: PairModel) -> NDArray[np.int64]:
-        """The pairs of which a side has more tokens than the settings allow."""
-        most = model.text.max_length
-        if most is None:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(self.sources.token_lengths(part) > most)
-
-    def _short(self, part: Any, model: PairModel) -> Any:
-        long = self._long(part, model)
-        if not len(long):
-            return part
-        if len(long) == len(part):
-            raise DataError(
-                f"all {len(part):,} pairs are longer than text.max_length, "
-                f"{model.text.max_length} tokens: raise it, or leave it out"
-            )
-        return part.take(np.delete(np.arange(len(part)), long))
-
-    def family(self, settings: S) -> Family[S] | None:
-        return self.only_family or super().family(settings)
-
-    def pair_columns(self, part: Any, model: PairModel) -> PairColumns:
+    def pair_columns(self, part: Any, model: AnyModel) -> PairColumns:
         """A part as the networks see it."""
         learned = model.learned
         return PairColumns(learned.source.encode(part), learned.target.numbered(part))
 
-    def source(self, train: Any, model: PairModel, seed: int) -> PairSource:
-        short = self._short(train, model)
+    def source(self, train: Any, model: AnyModel, seed: int) -> PairSource:
+        short = self.reader_class(model).short(train)
         columns = self.pair_columns(short, model)
         budget, rows = model.model.budget(int(columns.lengths.max()))
         return PairSource(columns, short.names, seed=seed, budget=budget, most_rows=rows)
 
-    def validation(self, network: nn.Module, part: Any, model: PairModel) -> PairValidation:
+    def validation(self, network: nn.Module, part: Any, model: AnyModel) -> PairValidation:
         settings, target = model.model, model.learned.target
         pairs = cast(Taught, network).pairs
         width = settings.beam if settings.validation_search == "beam" else 1
@@ -208,7 +132,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         columns = self.pair_columns(part, model)
         return PairValidation(score, columns, self._references(part, columns, model))
 
-    def _references(self, part: Any, columns: PairColumns, model: PairModel) -> References:
+    def _references(self, part: Any, columns: PairColumns, model: AnyModel) -> References:
         """Rows that every validation answers, from all over the part."""
         count = min(model.model.validation_rows, len(part))
         rows = np.linspace(0, len(part) - 1, count).astype(np.int64)
@@ -216,7 +140,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         return References(columns.source.take(rows), texts)
 
     # ------------------------------------------------------------- asked
-    def search(self, model: PairModel, asked: Asked = NOTHING) -> Search:
+    def search(self, model: AnyModel, asked: Asked = NOTHING) -> Search:
         """As the settings say, but for what was asked: beam, n_best, alignment. More answers than
         the beam of the settings is wide widen it."""
         settings = model.model
@@ -238,10 +162,10 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             bool(asked.get("alignment")),
         )
 
-    def answer_names(self, model: PairModel) -> tuple[str, ...]:
-        return ("text", "score")
+    def answer_shape(self, model: AnyModel) -> AnswerShape:
+        return AnswerShape(("text", "score"))
 
-    def answers(self, part: Any, model: PairModel, asked: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> list[Any]:
         how = self.search(model, asked)
         if how.aligned:
             self.must_attend(model)
@@ -252,7 +176,7 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
         rows = zip(ranked, source.positions(part), strict=True)
         return [self.answer.of(_best(some, names, how, model)) for some, names in rows]
 
-    def must_attend(self, model: PairModel) -> None:
+    def must_attend(self, model: AnyModel) -> None:
         """An error where the words of an answer do not look at the source."""
         if not model.model.attends:
             other = ", or with model.family=transformer" if self.families else ""
@@ -262,21 +186,21 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
             )
 
     # ------------------------------------------------------------- evaluated
-    def evaluate(self, part: Any, model: PairModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
         rows = self._compared(part, self.answers(part, model, asked), model)
         settings, learned = model.model, model.learned
         baselines: dict[str, Sequence[str]] = {}
         if learned.source.copied:
             baselines["copied source"] = rows.sources
         frequent = [learned.target.frequent_text] * len(rows.expected)
-        baselines[f"frequent {self.sources.target}"] = frequent
+        baselines[f"frequent {self.reader_class.text}"] = frequent
         train = model.train
         scoring = Scoring(
             settings.bleu_tokenize, settings.bleu_lowercase, train.watch == "exact", train.seed
         )
         return evaluate_pairs(rows, baselines, scoring, getattr(settings, "attributes", None))
 
-    def _compared(self, part: Any, answers: Sequence[Words], model: PairModel) -> Compared:
+    def _compared(self, part: Any, answers: Sequence[Words], model: AnyModel) -> Compared:
         numbers, targets = dict(part.numbers.labels), targets_of(part)
         tokens = [
             [numbers.setdefault(token, len(numbers)) for token in answer.tokens]
@@ -298,20 +222,20 @@ class Seq2Seq(RowTask[S, LearnedPairs]):
     def pack(self, learned: LearnedPairs) -> Packed:
         return learned.pack()
 
-    def unpack(self, saved: Saved, model: PairModel) -> LearnedPairs:
-        return self.sources.layout.unpack(saved, model.model)
+    def unpack(self, saved: Saved, model: AnyModel) -> LearnedPairs:
+        return self.learned_class.unpack(saved, model.model)
 
-    def exported(self, model: PairModel) -> Exported:
+    def exported(self, model: AnyModel) -> Exported:
         return exported(self.name, model, self.search(model))
 
-    def facts(self, model: PairModel) -> list[str]:
+    def facts(self, model: AnyModel) -> list[str]:
         learned = model.learned
         facts: list[str] = learned.source.facts(learned.target, pair_networks(model))
         return facts
 
 
 def _best(
-    ranked: Sequence[Hypothesis], source: tuple[str, ...], how: Search, model: PairModel
+    ranked: Sequence[Hypothesis], source: tuple[str, ...], how: Search, model: AnyModel
 ) -> Best:
     """Of the hypotheses of a row, best first. source: names of its positions."""
     best, target = ranked[0], model.learned.target

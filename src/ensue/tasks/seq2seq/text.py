@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.errors import DataError, OptionError
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.codec import Packed, packed
 from ensue.tasks.declarations import NEXT_TO, NOT_SAVED, ReadWords, SavedAs
 from ensue.tasks.exported import (
@@ -27,30 +28,53 @@ from ensue.tasks.exported import (
     tokenise_step,
 )
 from ensue.tasks.rows.collect import PairContent
-from ensue.tasks.rows.inputs import Scale
-from ensue.tasks.rows.part import Part, Tokenisers, counts_of, renumbered
-from ensue.tasks.rows.task import Rows, tokeniser_of
+from ensue.tasks.rows.inputs import Scale, vocabulary_rows
+from ensue.tasks.rows.part import Part, Tokenisers, counts_of
+from ensue.tasks.rows.reader import Rows, tokeniser_of
 from ensue.tasks.saved import Saved
-from ensue.tasks.search.ranges import Space
-from ensue.tasks.search.usual import text_space
-from ensue.tasks.seq2seq.alignment import TranslationExplanation
 from ensue.tasks.seq2seq.answer import Best, Explained
-from ensue.tasks.seq2seq.network import PairNetwork
-from ensue.tasks.seq2seq.source import (
-    LearnedPairs,
-    LearnedSource,
-    SourceQuestion,
-    Sources,
-)
+from ensue.tasks.seq2seq.drawing import TranslationExplanation
+from ensue.tasks.seq2seq.pairs import PairNetwork
+from ensue.tasks.seq2seq.source import LearnedPairs, LearnedSource, SourceQuestion, SourceReader
 from ensue.tasks.seq2seq.target import LearnedTarget, targets_of, text_vocabulary
 from ensue.tasks.transfer.ability import EncoderNames, Refuses
 from ensue.tasks.transfer.new_words import extended, with_rows
 from ensue.tasks.transfer.pretrained import Beginning, Pretrained, taken_layers
 from ensue.tasks.transfer.takeover import encoder_settings, first_weights
 
-if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.seq2seq.source import PairModel
+
+class TextReader(SourceReader[Part]):
+    """Reads a text, tokens, or vectors with the text that each becomes."""
+
+    content = PairContent()
+    rows, row, text = "pairs of source and target", "row", "target"
+
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        """One for each side, that of the source as in a base; subwords that are shared are learned
+        from both."""
+        model = self.model
+        sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
+        targets = (row.label for row in rows() if row.label is not None)
+        if model.model.shared:
+            both = tokeniser_of(model.text, chain(sources, targets))
+            return Tokenisers(both, both)
+        target = tokeniser_of(model.text, targets)
+        if model.pretrained is not None and model.pretrained.tokeniser is not None:
+            return Tokenisers(model.pretrained.tokeniser, target)
+        return Tokenisers(tokeniser_of(model.text, sources), target)
+
+    def check(self, part: Part, name: str) -> None:
+        if len(part) and part.labels is not None:
+            if part.labels.values.ndim > 1:
+                raise DataError(
+                    f"{part.names[0]}: the target: expected texts or tokens, got vectors of "
+                    "numbers; numbers are learned with --task regress"
+                )
+            self.check_side(part, name, "source", part.inputs)
+        super().check(part, name)
+
+    def token_counts(self, part: Part) -> NDArray[np.int64]:
+        return np.maximum(part.inputs.lengths, targets_of(part).lengths)
 
 
 @dataclass(frozen=True)
@@ -74,10 +98,8 @@ class LearnedText(LearnedSource):
             vectors = self.scale.vectors(part)
             values = (vectors.values - self.scale.mean) / self.scale.spread
             return Ragged(values.astype(np.float32), vectors.starts)
-        if not part.texts:
-            raise DataError(f"{part.names[0]}: expected text, as in training, got vectors")
         assert self.words is not None
-        return renumbered(part.inputs, part.numbers.tokens, self.words.numbers)
+        return vocabulary_rows(part, self.words.numbers)
 
     def shown(self, part: Part) -> tuple[list[str], NDArray[np.int64]]:
         if not part.texts:
@@ -92,6 +114,14 @@ class LearnedText(LearnedSource):
             return [tuple(str(k) for k in range(1, steps + 1)) for steps in lengths]
         names = part.numbers.token_names
         return [tuple(names[k] for k in part.inputs.row(row)) for row in range(len(part))]
+
+    def explanation(
+        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+    ) -> TranslationExplanation:
+        assert best.weights is not None
+        return TranslationExplanation(
+            Explained(best.source, best.tokens, probabilities, best.weights, best.text)
+        )
 
     def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
         steps: tuple[Step, ...]
@@ -132,6 +162,24 @@ class TextPairs(LearnedPairs):
         LearnedTarget, SavedAs("", fields={"tokeniser": "target_tokeniser", "words": "target"})
     ]
 
+    @classmethod
+    def learn(cls, train: Part, model: AnyModel) -> Self:
+        text, shared, base = model.text, model.model.shared, model.beginning
+        cut = train.tokenisers
+        assert cut.label is not None
+        if not train.texts:
+            _refuse_words(train, shared, base)
+            target = LearnedTarget.learn(train, cut.label, text)
+            return cls(LearnedText(cut.input, None, Scale.of(train.inputs.values)), target)
+        counts = counts_of(train.inputs, train.numbers.tokens)
+        target = LearnedTarget.learn(train, cut.label, text, counts if shared else None)
+        words = target.words if shared else text_vocabulary(counts, len(train), text)
+        if base is None or base.own.words is None or base.own.table is None:
+            return cls(LearnedText(cut.input, words), target)
+        every = extended(base.own.words, words)
+        start = with_rows(base.own.table, base.own.words, every, base.new_words)
+        return cls(LearnedText(cut.input, every, start=start), target)
+
     def pack(self) -> Packed:
         shared = self.source.words is self.target.words
         return packed(self._with(None) if shared else self)
@@ -146,75 +194,6 @@ class TextPairs(LearnedPairs):
 
     def _with(self, words: Any) -> Self:
         return replace(self, source=replace(self.source, words=words))
-
-
-class TextSources(Sources):
-    """A text, tokens, or vectors; the words of both sides may be the same."""
-
-    content = PairContent()
-    layout = TextPairs
-    pairs, unit, target = "pairs of source and target", "row", "target"
-
-    # ------------------------------------------------------------- rows
-    def tokenisers(self, rows: Rows, model: PairModel) -> Tokenisers:
-        """One for each side, that of the source as in a base; subwords that are shared are learned
-        from both."""
-        sources = (row.value for row in rows() if not isinstance(row.value, np.ndarray))
-        targets = (row.label for row in rows() if row.label is not None)
-        if model.model.shared:
-            both = tokeniser_of(model.text, chain(sources, targets))
-            return Tokenisers(both, both)
-        target = tokeniser_of(model.text, targets)
-        if model.pretrained is not None and model.pretrained.tokeniser is not None:
-            return Tokenisers(model.pretrained.tokeniser, target)
-        return Tokenisers(tokeniser_of(model.text, sources), target)
-
-    def check(self, part: Part, name: str) -> None:
-        if len(part) and part.labels is not None:
-            if part.labels.values.ndim > 1:
-                raise DataError(
-                    f"{part.names[0]}: the target: expected texts or tokens, got vectors of "
-                    "numbers; numbers are learned with --task regress"
-                )
-            self.check_filled(part, name, "source", part.inputs)
-        super().check(part, name)
-
-    # ------------------------------------------------------------- learned
-    def learn(self, train: Part, model: PairModel) -> TextPairs:
-        text, shared, base = model.text, model.model.shared, model.beginning
-        cut = train.tokenisers
-        assert cut.label is not None
-        if not train.texts:
-            _refuse_words(train, shared, base)
-            target = LearnedTarget.learn(train, cut.label, text)
-            scale = Scale.of(train.inputs.values)
-            return TextPairs(LearnedText(cut.input, None, scale), target)
-        counts = counts_of(train.inputs, train.numbers.tokens)
-        target = LearnedTarget.learn(train, cut.label, text, counts if shared else None)
-        words = target.words if shared else text_vocabulary(counts, len(train), text)
-        if base is None or base.own.words is None or base.own.table is None:
-            return TextPairs(LearnedText(cut.input, words), target)
-        every = extended(base.own.words, words)
-        start = with_rows(base.own.table, base.own.words, every, base.new_words)
-        return TextPairs(LearnedText(cut.input, every, start=start), target)
-
-    def token_lengths(self, part: Part) -> NDArray[np.int64]:
-        return np.maximum(part.inputs.lengths, targets_of(part).lengths)
-
-    def space(self, space: Space, train: Part) -> Space:
-        return text_space(space, train)
-
-    # ------------------------------------------------------------- explained
-    def row(self, given: Any) -> Any:
-        return given
-
-    def explanation(
-        self, best: Best, probabilities: tuple[float, ...], row: Any, model: PairModel
-    ) -> TranslationExplanation:
-        assert best.weights is not None
-        return TranslationExplanation(
-            Explained(best.source, best.tokens, probabilities, best.weights, best.text)
-        )
 
 
 def _refuse_words(train: Part, shared: bool, base: Beginning | None) -> None:
@@ -240,10 +219,10 @@ class SourceTransfers(Refuses):
     """The words and layers that read a source; the decoder is learned anew. The text settings are
     those of the targets then: sources are cut as the texts of the base were."""
 
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
         return replace(super().taken(own, model), text={})
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         settings = model.model
         misfits = {
             f"it has {_kind(own)}; expected recurrent layers over words": not _fits(own),
@@ -260,16 +239,14 @@ class SourceTransfers(Refuses):
         known = encoder_settings(own, model.base)
         return {key: value for key, value in known.items() if key not in NOT_KEYS}
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
         source: LearnedText = model.learned.source
         return replace(own, words=source.words, table=source.start)
 
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("network.table.weight", {"recurrent.": "network.encoder."})
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
         return first_weights(own, taken_layers(own, model.base), self.names(network), network)
 

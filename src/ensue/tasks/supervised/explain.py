@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.errors import OptionError
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
 from ensue.tasks.explaining.measures import MEASURES, Measure, Wanted
@@ -18,19 +19,19 @@ from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.options import Option
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
-from ensue.tasks.supervised.network import StepReader, SupervisedNetwork
+from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
 from ensue.tasks.targets.classes import LabelTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.supervised.task import AnyModel, Supervised
+    from ensue.tasks.supervised.task import Supervised, SupervisedModel
 
 
 class StepExplainer(RowExplainer):
     """A row of steps: words, letters or vectors; of a pair those of both sides."""
 
-    def __init__(self, model: AnyModel, part: Part, label: str | None) -> None:
+    def __init__(self, model: SupervisedModel, part: Part, label: str | None) -> None:
         super().__init__(model, part)
         self.learned, target = model.learned, model.learned.target
         self._measure: Measure = MEASURES[target.kind](target)
@@ -64,12 +65,12 @@ class StepExplainer(RowExplainer):
 
     def embedded(self, network: nn.Module, part: Part) -> Sides:
         assert isinstance(network, SupervisedNetwork)
-        assert isinstance(network.reader, StepReader)
+        assert isinstance(network.reader, StepEncoder)
         return network.reader.embedded(self._batch(part))
 
     def outputs(self, network: nn.Module, sides: Sides) -> Tensor:
         assert isinstance(network, SupervisedNetwork)
-        assert isinstance(network.reader, StepReader)
+        assert isinstance(network.reader, StepEncoder)
         batch = self._batch(self.part, sides[0].shape[1])
         z = network.scores_of(network.reader.read_steps(sides, batch), batch)
         if self.learned.mixture is None:  # the network answers alone: tempered, as it answers
@@ -102,7 +103,7 @@ class ExplainUnits:
 
         model.must_be_fitted()
         row = row_of_line(given) if isinstance(given, str) and given.lstrip()[:1] == "{" else given
-        learned, part = model.learned, model.task.asked([row], model)
+        learned, part = model.learned, model.reader.questions([row])
         measure: Measure = MEASURES[learned.target.kind](learned.target)
         outputs = combined_outputs(part, model)
         wanted = measure.wanted(outputs, asked.get("label"))
@@ -147,7 +148,7 @@ class ExplainSteps(ExplainRows):
                 )
         return ExplainUnits(self.option).explain(model, given, asked)
 
-    def explainer(self, model: AnyModel, part: Part, asked: Asked) -> RowExplainer:
+    def explainer(self, model: SupervisedModel, part: Part, asked: Asked) -> RowExplainer:
         return StepExplainer(model, part, asked.get("label"))
 
     def question(self, given: Any, asked: Asked) -> Any:

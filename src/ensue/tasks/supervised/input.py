@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from ensue.data.frames.origin import Origin
-from ensue.data.rows import Tell
-from ensue.data.settings import DataSettings
-from ensue.errors import DataError
 from ensue.settings import Expected, Rate, Table
+from ensue.tasks.abilities import Asked
+from ensue.tasks.any_model import AnyModel, ModelView
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.options import Option
-from ensue.tasks.rows.collect import Content, Example, in_memory, pairs_of
-from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.reader import P
+from ensue.tasks.rows.labels import known_rows, learned_labels
+from ensue.tasks.rows.reader import RowReader, unlabelled_rows_error
 from ensue.tasks.saved import Saved
 from ensue.tasks.supervised.learned import LearnedInput, Linear, Share
 from ensue.tasks.supervised.network import Budget
+from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked, PartFiles, Questions
 
 if TYPE_CHECKING:
     from ensue.tasks.explaining.rows import RowExplainer
-    from ensue.tasks.model import Model
     from ensue.tasks.supervised.task import Supervised
 
 
@@ -42,7 +40,37 @@ class ShareSettings(Table):
     )
 
 
-AnyTask = "Supervised[Any]"
+class InputReader(RowReader[P]):
+    """Reads the rows of one input, or of several together, with the labels of any target."""
+
+    @property
+    def supervised(self) -> Supervised[Any]:
+        """The task of its model."""
+        task: Supervised[Any] = self.model.task
+        return task
+
+    def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
+        """A number can be any; a class must be one of training."""
+        number = self.supervised.target_kind(train, self.model.model) == NumberTarget.kind
+        return None if number else known_rows(validation, train)
+
+    def check(self, part: Any, name: str) -> None:
+        self.check_labels(part, name)
+        if self.supervised.classes and name == "training":
+            learned_labels(part)
+
+    def check_labels(self, part: Any, name: str) -> None:
+        if not len(part) or part.labels is None:
+            raise unlabelled_rows_error(part, name)
+
+    def remarks(self, train: Any, validation: Any) -> list[str]:
+        learned = self.model.learned
+        lines: list[str] = learned.input.remarks(train, learned.target, self.model)
+        return lines
+
+    def is_label(self, text: str) -> bool:
+        label: bool = self.model.learned.target.is_label(text)
+        return label
 
 
 class Input(ABC):
@@ -53,113 +81,25 @@ class Input(ABC):
     of questions, in units of those in training; explained: how `explain` is given a row."""
 
     name: ClassVar[str]
-    content: Content = Content()
+    reader_class: ClassVar[type[InputReader[Any]]]
     exact: ClassVar[bool] = False
     explained: ClassVar[Option] = EXPLAINED
 
-    # ------------------------------------------------------------- rows
-    def files(
-        self,
-        task: Supervised[Any],
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
-    ) -> PartFiles[Any]:
-        """The parts of a run's files."""
-        return RowTask.files(task, data, model, on_bad_row, origin)
-
-    def given(
-        self,
-        task: Supervised[Any],
-        rows: Any,
-        model: Model[Any, Any, Any],
-        columns: Mapping[str, str],
-        before: Any,
-    ) -> Any:
-        """Labelled rows in memory, as a part."""
-        return RowTask.given(task, rows, model, columns, before)
-
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> Any:
-        """Rows in memory that answers are wanted for, as a part."""
-        return RowTask.asked(task, inputs, model, asked)
-
-    def asked_files(
-        self,
-        task: Supervised[Any],
-        paths: Sequence[str],
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
-    ) -> Iterator[Questions[Any]]:
-        """The rows of files that answers are wanted for, some at a time."""
-        return RowTask.asked_files(task, paths, data, model, {}, on_bad_row, origin)
-
-    def collected(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any], like: Any
-    ) -> Any:
-        """Rows as a part; like: the part whose tokenisers and numbers they share."""
-        return RowTask.collected(task, rows, model, like)
-
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> Any:
-        """Lines of the standard input, as a part."""
-        return RowTask.asked_lines(task, lines, model)
-
-    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
-        """What of a row is asked about."""
-        return self.content
-
-    def examples(self, rows: Any) -> Iterable[Example]:
-        """Rows in memory: pairs of input and label."""
-        return in_memory(pairs_of(rows))
-
-    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
-        """Inputs in memory, without labels."""
-        return in_memory((value, None) for value in inputs)
-
-    def tokenisers(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any]
-    ) -> Tokenisers:
-        """For the texts of training rows."""
-        return RowTask.tokenisers(task, rows, model)
-
-    def question_keys(self, origin: Origin) -> tuple[str, ...]:
-        """The keys of [data] whose columns a question needs."""
-        return ("text",)
-
-    def shown_input(self, example: Example) -> Any:
-        """What of a row is shown next to its answer."""
-        return example.value
-
-    def shown_line(self, line: str) -> Any:
-        """What of a line of the standard input is shown next to its answer."""
-        return line
-
-    def check(self, part: Any, name: str) -> None:
-        """An error where a part cannot be learned from or evaluated. name: of the part."""
-        if not len(part) or part.labels is None:
-            where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
-            raise DataError(
-                f"the {name} part: expected rows with labels, got {len(part)} rows"
-                + (" with some or all of them missing" + where) * bool(len(part))
-            )
+    def reader(self, model: AnyModel) -> InputReader[Any]:
+        """How its rows are read."""
+        return self.reader_class(model)
 
     # ------------------------------------------------------------- learned
     @abstractmethod
-    def learn(self, train: Any, model: Model[Any, Any, Any]) -> LearnedInput:
+    def learn(self, train: Any, model: ModelView) -> LearnedInput:
         """Vocabulary, scale, shape: of the training part alone."""
 
     @abstractmethod
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedInput:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedInput:
         """The inverse of `LearnedInput.pack`."""
 
     def unpack_linear(
-        self, saved: Saved, learned: Any, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: Any, target: Target, model: ModelView
     ) -> Linear | None:
         """The inverse of `Linear.pack`; None where the input has no linear model."""
         return None
@@ -181,9 +121,7 @@ class Input(ABC):
     def describe(self, settings: Any) -> str:
         """The network that reads it, in a few words."""
 
-    def explainer(
-        self, model: Model[Any, Any, Any], part: Any, asked: Asked
-    ) -> RowExplainer | None:
+    def explainer(self, model: AnyModel, part: Any, asked: Asked) -> RowExplainer | None:
         """What takes the only row of a part apart; None where nothing does."""
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -19,12 +19,12 @@ from ensue.tasks.explaining.attribution import LinearAttribution
 from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.rows.part import Tokenisers
-from ensue.tasks.supervised.network import Encoded, Reader, SideScores
+from ensue.tasks.supervised.network import Encoded, InputEncoder, SideScores
 from ensue.tasks.targets.target import Mixture, Target
 
 if TYPE_CHECKING:
+    from ensue.tasks.any_model import ModelView
     from ensue.tasks.explaining.measures import Wanted
-    from ensue.tasks.model import Model
 
 Share = Literal["fitted"] | float | None  # of a linear model in the answer; None: it has none
 Named = Mapping[str, Tensor]  # the inputs of an exported graph
@@ -62,7 +62,7 @@ class Linear(ABC):
         """With its matrix rounded, as an export stores it."""
         return self
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion | None:
+    def question(self, model: ModelView) -> LinearQuestion | None:
         """How an export asks it; None where it cannot be exported."""
         return None
 
@@ -83,7 +83,7 @@ class FittedLinear(NamedTuple):
 
 class InputQuestion(NamedTuple):
     """How an exported graph reads an input: its inputs, the steps from a question to their values,
-    and the reader's batch of all inputs by name. piecewise: where it can be fed in pieces."""
+    and the encoder's batch of all inputs by name. piecewise: where it can be fed in pieces."""
 
     inputs: tuple[GraphInput, ...]
     steps: tuple[Step, ...]
@@ -112,14 +112,14 @@ class LearnedInput(ABC):
         raise AssertionError(f"{type(self).__name__} reads no texts")
 
     @abstractmethod
-    def encode(self, part: Any, model: Model[Any, Any, Any]) -> Encoded:
+    def encode(self, part: Any, model: ModelView) -> Encoded:
         """A part as the networks read it."""
 
     @abstractmethod
-    def reader(self, model: Model[Any, Any, Any]) -> Reader:
+    def encoder(self, model: ModelView) -> InputEncoder:
         """With fresh weights."""
 
-    def side(self, model: Model[Any, Any, Any], outputs: int) -> SideScores | None:
+    def side(self, model: ModelView, outputs: int) -> SideScores | None:
         """What is added to the scores of the output layer."""
         return None
 
@@ -128,7 +128,7 @@ class LearnedInput(ABC):
         """Where a row comes from, and its beginning."""
 
     def linear(
-        self, train: Any, validation: Any, target: Target, model: Model[Any, Any, Any]
+        self, train: Any, validation: Any, target: Target, model: ModelView
     ) -> FittedLinear | None:
         """The linear model of this input; None where there is none."""
         return None
@@ -141,27 +141,27 @@ class LearnedInput(ABC):
         """The target of each unit inside the rows; None where rows alone have targets."""
         return None
 
-    def features(self, part: Any, model: Model[Any, Any, Any]) -> Tensor | None:
+    def features(self, part: Any, model: ModelView) -> Tensor | None:
         """(rows, n): the dense features of a linear model; None where they are sparse."""
         return None
 
     @abstractmethod
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         """How an export asks for it."""
 
-    def members(self, model: Model[Any, Any, Any]) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
+    def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
         """The networks as an exported graph runs them, and the graphs that its steps run."""
         return list(model.networks), ()
 
-    def vectors_graph(self, model: Model[Any, Any, Any]) -> Graph | None:
+    def vectors_graph(self, model: ModelView) -> Graph | None:
         """What makes the vectors of one input of several, where a graph of its own does."""
         return None
 
-    def exported(self, model: Model[Any, Any, Any]) -> Exported | None:
+    def exported(self, model: ModelView) -> Exported | None:
         """The whole export of a model, where a question does not go through one graph once."""
         return None
 
-    def remarks(self, train: Any, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+    def remarks(self, train: Any, target: Target, model: ModelView) -> list[str]:
         """What a user should know of the training part."""
         return []
 
@@ -169,11 +169,11 @@ class LearnedInput(ABC):
         """What was learned, in a line; "" where there is nothing to say."""
         return ""
 
-    def reader_facts(self, reader: Any) -> list[str]:
-        """What a trained reader has learned that a person can read."""
+    def encoder_facts(self, encoder: Any) -> list[str]:
+        """What a trained encoder has learned that a person can read."""
         return []
 
-    def occlusions(self, part: Any, model: Model[Any, Any, Any]) -> Occlusions | None:
+    def occlusions(self, part: Any, model: ModelView) -> Occlusions | None:
         """The only row of a part, taken apart; None where it is explained in another way."""
         return None
 
@@ -228,6 +228,11 @@ class Learned:
         if self.temperature != 1.0:
             return [z / self.temperature for z in outputs]
         return list(outputs)
+
+    def rounded(self, rounding: Rounding) -> Learned:
+        if self.mixed_linear is None:
+            return self
+        return replace(self, linear=self.mixed_linear.rounded(rounding))
 
     def pack(self) -> Packed:
         parts = [packed(self), self.input.pack()]

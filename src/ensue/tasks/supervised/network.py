@@ -1,4 +1,4 @@
-"""The network of every supervised task: a reader makes a vector of a row, a layer scores of it."""
+"""The network of supervised tasks: an encoder makes a vector of a row, a layer scores of it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class FixedWidth:
 
 @dataclass(frozen=True)
 class LabelledBatch:
-    """inputs: as the reader takes them; targets: (rows,) classes or (rows, n) numbers; units: one
+    """inputs: as the encoder takes them; targets: (rows,) classes or (rows, n) numbers; units: one
     for each unit inside the rows instead, NO_TARGET where it has none."""
 
     inputs: Any
@@ -202,7 +202,7 @@ def in_batches(inputs: Encoded, network: nn.Module, tokens: int) -> Iterator[tup
 Cost = Callable[[Tensor], Tensor]  # of vectors: the cost of the batch
 
 
-class Reader(nn.Module, ABC):
+class InputEncoder(nn.Module, ABC):
     """A batch of an input → vectors (rows, width); of an input whose units are labelled, those of
     all units, the row's own first."""
 
@@ -220,12 +220,12 @@ class Reader(nn.Module, ABC):
         output.reset_parameters()
 
     def penalty(self, inputs: Any, cost: Cost) -> Tensor | None:
-        """A regulariser of the reader in training, None for none."""
+        """A regulariser of the encoder in training, None for none."""
         return None
 
 
-class StepReader(Reader):
-    """A reader of steps that are embedded first: explanations begin between the two."""
+class StepEncoder(InputEncoder):
+    """An encoder of steps that are embedded first: explanations begin between the two."""
 
     @abstractmethod
     def embedded(self, inputs: Any) -> Sides:
@@ -263,19 +263,21 @@ class SupervisedNetwork(nn.Module):
     """z = V·read(inputs) + b (+ side scores); the head makes a distribution of z, and the cost is
     its negative log-likelihood, summed over the rows or units that have a target."""
 
-    def __init__(self, reader: Reader, head: OutputHead, side: SideScores | None = None) -> None:
+    def __init__(
+        self, encoder: InputEncoder, head: OutputHead, side: SideScores | None = None
+    ) -> None:
         super().__init__()
-        self.reader, self.head, self.side = reader, head, side
-        with torch.random.fork_rng(devices=[]):  # the reader draws its first weights
-            self.output = nn.Linear(reader.width, head.classes)
-        reader.begin(self.output)
+        self.reader, self.head, self.side = encoder, head, side
+        with torch.random.fork_rng(devices=[]):  # the encoder draws its first weights
+            self.output = nn.Linear(encoder.width, head.classes)
+        encoder.begin(self.output)
 
     def scores(self, inputs: Any) -> Tensor:
         """z (rows or units, outputs)."""
         return self.scores_of(self.reader(inputs), inputs)
 
     def scores_of(self, vectors: Tensor, inputs: Any) -> Tensor:
-        """The same of vectors that the reader made."""
+        """The same of vectors that the encoder made."""
         z: Tensor = self.output(vectors.to(self.output.weight.dtype))
         return z if self.side is None else z + self.side(inputs)
 

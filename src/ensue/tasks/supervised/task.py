@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ensue.data.frames.origin import FILES, Origin
-from ensue.data.rows import Tell
-from ensue.data.settings import DataSettings
 from ensue.metrics.classes import class_counts, macro_f1
-from ensue.settings import Table
 from ensue.tasks.abilities import Outputs
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.baselines.mixture import FEW_TEXTS, FIRST
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import Packed, unpacked
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.exported import Exported, Graph, Rounding, refuse
+from ensue.tasks.exported import Exported, Graph, refuse
 from ensue.tasks.model import Model
-from ensue.tasks.rows.collect import Content, Example
-from ensue.tasks.rows.labels import known_rows, learned_labels
-from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.task import Rows, RowTask
+from ensue.tasks.reader import DatasetReader
+from ensue.tasks.rows.part import Part
+from ensue.tasks.rows.task import RowTask
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.usual import text_space
@@ -45,7 +41,9 @@ from ensue.tasks.targets.exported import answering
 from ensue.tasks.targets.kinds import TARGETS, target_kind
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Mixture, Target, TargetOutputs
-from ensue.tasks.task import NOTHING, Asked, Questions, Recipe, S, Task
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe, S, Task
+
+SupervisedModel = Model[Any, Any, Learned]
 
 FEWEST = 8  # rows of the rarer class, without which nothing is fitted
 ENOUGH = 20  # rows of the rarer class in the validation part, from which it alone decides
@@ -121,7 +119,7 @@ class SupervisedGraph(nn.Module):
         return self.answers(self.learned.combined(outputs, linear))
 
 
-def exported(task: Supervised[Any], model: Model[Any, Any, Learned]) -> Exported:
+def exported(task: Supervised[Any], model: SupervisedModel) -> Exported:
     learned = model.learned
     whole: Exported | None = learned.input.exported(model)
     if whole is not None:
@@ -162,57 +160,48 @@ def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
 AUTO = "auto"
 NETWORK_ALONE = "network alone"  # a baseline of answers that a linear model takes part in
 
-AnyModel = Model[Any, Any, Learned]
-
 
 class Averages:
     """The mean answer of several networks, of one model or of several. Outputs are z (rows, width)
     of each network, mixed with the linear model where that answers too."""
 
-    def alone(self, model: AnyModel) -> bool:
+    def alone(self, model: SupervisedModel) -> bool:
         return len(model.networks) == 1 and model.learned.mixture is None
 
-    def outputs(self, part: Any, model: AnyModel) -> list[NDArray[Any]]:
+    def outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return _arrays(combined_outputs(part, model))
 
-    def gold_outputs(self, part: Any, model: AnyModel) -> list[NDArray[Any]]:
+    def gold_outputs(self, part: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         return self.outputs(part, model)
 
-    def held(self, validation: Any, model: AnyModel) -> list[NDArray[Any]]:
+    def held(self, validation: Any, model: SupervisedModel) -> list[NDArray[Any]]:
         """With linear scores of models that did not learn from these rows."""
         learned = model.learned
         if learned.held is None:
             return self.outputs(validation, model)
         return _arrays(learned.combined(outputs_of(validation, model), learned.held))
 
-    def scores(self, outputs: Outputs, validation: Any, model: AnyModel) -> dict[str, float]:
+    def model_scores(self, validation: Any, model: SupervisedModel) -> dict[str, float]:
+        return self.scores(self.held(validation, model), validation, model)
+
+    def knows_validation(self, model: SupervisedModel) -> str:
+        linear = model.learned.linear
+        return "the linear model" if linear is not None and linear.knows_validation else ""
+
+    def scores(self, outputs: Outputs, validation: Any, model: SupervisedModel) -> dict[str, float]:
         target = model.learned.target
         y = torch.as_tensor(target.encode(model.learned.input.labelled(validation)))
         return target.mean_score(_tensors(outputs), y, model.train.watch)
 
-    def answers(self, outputs: Outputs, part: Any, model: AnyModel, asked: Asked) -> list[Any]:
+    def answers(
+        self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
+    ) -> list[Any]:
         return model.learned.target.answers(_tensors(outputs), asked)
 
-    def evaluate(self, outputs: Outputs, part: Any, model: AnyModel, asked: Asked) -> Evaluation:
+    def evaluate(
+        self, outputs: Outputs, part: Any, model: SupervisedModel, asked: Asked
+    ) -> Evaluation:
         return evaluated(_tensors(outputs), part, model, asked)
-
-
-class Joins(Protocol):
-    """Several inputs of a row read together: an ability of some tasks."""
-
-    def input_of(self, roles: Mapping[str, Any]) -> Input | None:
-        """What columns by the keys of [data] are read as; None of one input."""
-        ...
-
-    def tables(
-        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
-    ) -> Mapping[str, Table]:
-        """As `Task.input_tables`."""
-        ...
-
-    def space(self, model: AnyModel) -> Space:
-        """As `Task.search_space`."""
-        ...
 
 
 class Supervised(RowTask[S, Learned]):
@@ -222,20 +211,13 @@ class Supervised(RowTask[S, Learned]):
 
     input: Input
     target_kinds: ClassVar[tuple[str, ...]]
-    joins: ClassVar[Joins | None] = None
-    averages: ClassVar[Averages] = Averages()
+    classes: ClassVar[bool] = False  # whether labels are always classes, of which two are needed
+    averages: Averages = Averages()
 
     def input_of(self, model: AnyModel) -> Input:
         """What a model reads."""
         several = None if self.joins is None else self.joins.input_of(model.roles)
         return self.input if several is None else several
-
-    def input_tables(
-        self, data: DataSettings, given: Mapping[str, Any], shared: Mapping[str, Any]
-    ) -> Mapping[str, Table]:
-        if self.joins is None or not data.joins:
-            return Task.input_tables(self, data, given, shared)
-        return self.joins.tables(data, given, shared)
 
     def target_kind(self, train: Any, settings: S) -> str:
         """What is predicted: as the settings say, or as the labels look."""
@@ -243,98 +225,24 @@ class Supervised(RowTask[S, Learned]):
         return target_kind(train) if kind == AUTO else kind
 
     # ------------------------------------------------------------- read
-    @property
-    def content(self) -> Content:  # type: ignore[override]
-        return self.input.content
+    def reader(self, model: AnyModel) -> DatasetReader[Any]:
+        return self.input_of(model).reader(model)
 
-    def files(
-        self,
-        data: DataSettings,
-        model: AnyModel,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Any:
-        return self.input_of(model).files(self, data, model, on_bad_row, origin)
-
-    def given(
-        self, rows: Any, model: AnyModel, columns: Mapping[str, str], before: Any = None
-    ) -> Any:
-        return self.input_of(model).given(self, rows, model, columns, before)
-
-    def asked(self, inputs: Any, model: AnyModel, asked: Asked = NOTHING) -> Any:
-        return self.input_of(model).asked(self, inputs, model, asked)
-
-    def asked_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        model: AnyModel,
-        asked: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[Questions[Any]]:
-        return self.input_of(model).asked_files(self, paths, data, model, on_bad_row, origin)
-
-    def asked_lines(self, lines: Sequence[str], model: AnyModel) -> Any:
-        return self.input_of(model).asked_lines(self, lines, model)
-
-    def asked_content(self, data: DataSettings, model: AnyModel) -> Content:
-        return self.input_of(model).asked_content(data, model)
-
-    def examples(self, rows: Any) -> Iterable[Example]:
-        return self.input.examples(rows)
-
-    def questions(self, inputs: Iterable[Any]) -> Iterable[Example]:
-        return self.input.questions(inputs)
-
-    def tokenisers(self, rows: Rows, model: AnyModel) -> Tokenisers:
-        return self.input_of(model).tokenisers(self, rows, model)
-
-    def question_keys(self, origin: Origin) -> tuple[str, ...]:
-        return self.input.question_keys(origin)
-
-    def shown_input(self, example: Example) -> Any:
-        return self.input.shown_input(example)
-
-    def shown_line(self, line: str) -> Any:
-        return self.input.shown_line(line)
-
-    def collected(self, rows: Rows, model: AnyModel, like: Any = None) -> Any:
-        return self.input_of(model).collected(self, rows, model, like)
-
-    def questions_about(self, rows: list[Example], model: AnyModel) -> Questions[Any]:
-        reads = self.input_of(model)
-        part = self.collected(lambda: rows, model)
-        return Questions(part, [reads.shown_input(row) for row in rows])
-
-    def is_label(self, text: str, model: AnyModel) -> bool:
-        return model.learned.target.is_label(text)
-
-    def known_rows(self, train: Any, held: Any, model: AnyModel) -> NDArray[np.int64] | None:
-        """A number can be any; a class must be one of training."""
-        number = self.target_kind(train, model.model) == NumberTarget.kind
-        return None if number else known_rows(held, train)
-
-    def check(self, part: Any, name: str) -> None:
-        self.input.check(part, name)
-        if self.classes and name == "training":
-            learned_labels(part)
-
-    def fitted_settings(self, train: Any, model: AnyModel) -> Recipe:
+    def fitted_settings(self, train: Any, model: SupervisedModel) -> Recipe:
         """A score to watch that the target has, where the usual one is of another target."""
         kind = self.target_kind(train, model.model)
         names = [metric.name for metric in TARGETS[kind].metrics]
         watched = model.train.watch in names
         return Recipe() if watched else Recipe({"train": {"watch": names[0]}})
 
-    def search_space(self, train: Any, model: AnyModel) -> Space:
+    def search_space(self, train: Any, model: SupervisedModel) -> Space:
         if self.joins is not None and model.inputs:
             return self.joins.space(model)
         space = Task.search_space(self, train, model)
         return text_space(space, train) if isinstance(train, Part) else space
 
     # ------------------------------------------------------------- learned
-    def learn(self, train: Any, validation: Any, model: AnyModel) -> Learned:
+    def learn(self, train: Any, validation: Any, model: SupervisedModel) -> Learned:
         settings = model.model
         reads = self.input_of(model)
         read = reads.learn(train, model)
@@ -349,41 +257,38 @@ class Supervised(RowTask[S, Learned]):
             learned = replace(learned, linear=linear.model, held=linear.held, mixture=mixture)
         return replace(learned, target=_with_threshold(learned, train, validation, model))
 
-    def remarks(self, train: Any, validation: Any, model: AnyModel) -> list[str]:
-        return model.learned.input.remarks(train, model.learned.target, model)  # type: ignore[no-any-return]
-
-    def build(self, model: AnyModel) -> nn.Module:
+    def build(self, model: SupervisedModel) -> nn.Module:
         learned = model.learned
         head = learned.target.head(model.model)
         side = learned.input.side(model, head.classes)
-        return SupervisedNetwork(learned.input.reader(model), head, side)
+        return SupervisedNetwork(learned.input.encoder(model), head, side)
 
-    def labelled_rows(self, part: Any, model: AnyModel) -> LabelledRows:
+    def labelled_rows(self, part: Any, model: SupervisedModel) -> LabelledRows:
         """A part as the training loop takes it."""
         read, target = model.learned.input, model.learned.target
         units = read.unit_targets(part, target)
         targets = target.encode(read.labelled(part)) if units is None else units
         return LabelledRows(read.encode(part, model), targets)
 
-    def source(self, train: Any, model: AnyModel, seed: int) -> LabelledSource:
+    def source(self, train: Any, model: SupervisedModel, seed: int) -> LabelledSource:
         rows = self.labelled_rows(train, model)
         budget = self.input_of(model).budget(model.model)
         if not budget.tokens:  # all rows at once
             budget = budget._replace(tokens=max(int(rows.lengths.sum()), 1))
         return LabelledSource(rows, train.names, budget, seed)
 
-    def validation(self, network: nn.Module, part: Any, model: AnyModel) -> RowScores:
+    def validation(self, network: nn.Module, part: Any, model: SupervisedModel) -> RowScores:
         def score(rows: LabelledRows) -> dict[str, float]:
             z = network_outputs(network, rows.inputs, self._at_once(model))
             return model.learned.target.score(z, rows.row_targets, model.train.watch)
 
         return RowScores(score, self.labelled_rows(part, model))
 
-    def _at_once(self, model: AnyModel) -> int:
+    def _at_once(self, model: SupervisedModel) -> int:
         return self.input_of(model).answer_budget(model.model)
 
     @torch.no_grad()
-    def calibrate(self, validation: Any, model: AnyModel) -> Learned:
+    def calibrate(self, validation: Any, model: SupervisedModel) -> Learned:
         """With the weights of the mixture, or a temperature, that suit the validation part."""
         learned, target = model.learned, model.learned.target
         y = torch.as_tensor(target.encode(learned.input.labelled(validation)))
@@ -406,22 +311,16 @@ class Supervised(RowTask[S, Learned]):
         return learned
 
     # ------------------------------------------------------------- asked
-    def decision_lines(self, asked: Asked, model: AnyModel) -> list[str]:
-        return model.learned.target.decision_lines(asked)
+    def answer_shape(self, model: SupervisedModel) -> AnswerShape:
+        target = model.learned.target
+        return AnswerShape(target.answer_names, decision=target.decision_lines)
 
-    def answer_names(self, model: AnyModel) -> tuple[str, ...]:
-        return model.learned.target.answer_names
-
-    def answers(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> list[Any]:
         if not len(part):
             return []
         return self.averages.answers(self.averages.outputs(part, model), part, model, asked)
 
-    def learned_from_validation(self, model: AnyModel) -> str:
-        linear = model.learned.linear
-        return "the linear model" if linear is not None and linear.knows_validation else ""
-
-    def evaluate(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
+    def evaluate(self, part: Any, model: SupervisedModel, asked: Asked = NOTHING) -> Evaluation:
         alone = outputs_of(part, model)
         linear = linear_scores(part, model)
         combined = model.learned.combined(alone, linear)
@@ -429,18 +328,13 @@ class Supervised(RowTask[S, Learned]):
         return evaluated(combined, part, model, asked, others)
 
     # ------------------------------------------------------------- kept, looked at
-    def exported(self, model: AnyModel) -> Exported:
+    def exported(self, model: SupervisedModel) -> Exported:
         return exported(self, model)
-
-    def rounded(self, learned: Learned, rounding: Rounding) -> Learned:
-        if learned.mixed_linear is None:
-            return learned
-        return replace(learned, linear=learned.mixed_linear.rounded(rounding))
 
     def pack(self, learned: Learned) -> Packed:
         return learned.pack()
 
-    def unpack(self, saved: Saved, model: AnyModel) -> Learned:
+    def unpack(self, saved: Saved, model: SupervisedModel) -> Learned:
         reads = self.input_of(model)
         read = reads.unpack(saved, model)
 
@@ -458,26 +352,28 @@ class Supervised(RowTask[S, Learned]):
             mixture_of=mixture_of,
         )
 
-    def describe(self, model: AnyModel) -> str:
+    def describe(self, model: SupervisedModel) -> str:
         network = self.input_of(model).describe(model.model)
         if not model.fitted or model.learned.mixture is None:
             return network
         return f"{network}, together with a linear model: {model.learned.mixture}"
 
-    def facts(self, model: AnyModel) -> list[str]:
+    def facts(self, model: SupervisedModel) -> list[str]:
         read, target = model.learned.input, model.learned.target.describe()
         lines = [f"{fact} → {target}" if (fact := read.fact()) else target]
         for number, network in enumerate(model.networks, 1):
             which = f" by network {number}" if len(model.networks) > 1 else ""
-            lines += [f"{line}{which}" for line in read.reader_facts(network.reader)]
+            lines += [f"{line}{which}" for line in read.encoder_facts(network.reader)]
         return lines
 
 
-def threshold_setting(model: AnyModel) -> Any:
+def threshold_setting(model: SupervisedModel) -> Any:
     return getattr(model.model, "threshold", None)
 
 
-def _with_threshold(learned: Learned, train: Any, validation: Any, model: AnyModel) -> Target:
+def _with_threshold(
+    learned: Learned, train: Any, validation: Any, model: SupervisedModel
+) -> Target:
     """The target with the threshold of the settings; where it is to be fitted and the validation
     part has too few rows of the rarer class, with one of the training part."""
     target, setting = learned.target, threshold_setting(model)
@@ -494,7 +390,7 @@ def _with_threshold(learned: Learned, train: Any, validation: Any, model: AnyMod
     return replace(target, threshold=cross_fitted_threshold(features, y, target.rare))
 
 
-def run_network(network: nn.Module, part: Any, model: AnyModel) -> Tensor:
+def run_network(network: nn.Module, part: Any, model: SupervisedModel) -> Tensor:
     """A network over the rows of a part."""
     task = model.task
     assert isinstance(task, Supervised)
@@ -527,14 +423,15 @@ def linear_scores(part: Any, model: AnyModel) -> Tensor | None:
 
 def combined_outputs(part: Any, model: AnyModel) -> list[Tensor]:
     """z of each network, mixed with the linear model or tempered."""
-    return model.learned.combined(outputs_of(part, model), linear_scores(part, model))
+    learned: Learned = model.learned
+    return learned.combined(outputs_of(part, model), linear_scores(part, model))
 
 
 @torch.no_grad()
 def evaluated(
     outputs: Sequence[Tensor],
     part: Any,
-    model: AnyModel,
+    model: SupervisedModel,
     asked: Asked,
     others: Mapping[str, Sequence[Tensor]] | None = None,
 ) -> Evaluation:

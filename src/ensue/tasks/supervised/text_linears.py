@@ -36,8 +36,8 @@ from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
+    from ensue.tasks.any_model import ModelView
     from ensue.tasks.explaining.measures import Wanted
-    from ensue.tasks.model import Model
 
 PHRASES = 10  # features that are named
 
@@ -110,7 +110,7 @@ class MixedText(Linear):
         weights = rounding(self.model.weights.T).T
         return replace(self, model=replace(self.model, weights=weights))
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+    def question(self, model: ModelView) -> LinearQuestion:
         read = linear_steps(self.model.features, model.learned.tokenisers.input)
         return LinearQuestion(read.inputs, read.steps, TextScores(self.model, self.beside))
 
@@ -226,7 +226,7 @@ class VectorLinear(Linear):
     def scores(self, part: Part) -> Tensor:
         return self.regression.scores(vector_features(part)).float()
 
-    def question(self, model: Model[Any, Any, Any]) -> None:
+    def question(self, model: ModelView) -> None:
         return None
 
 

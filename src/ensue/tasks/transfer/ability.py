@@ -13,7 +13,7 @@ from ensue.errors import OptionError
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
     from ensue.tasks.transfer.pretrained import Pretrained
 
 TEXT = ("level", "lower", "numbers", "breaks", "subword_count")  # what tokens follow from
@@ -45,24 +45,24 @@ class Transfers(ABC):
     follows: ClassVar[frozenset[str]] = frozenset(f"text.{key}" for key in TEXT)
 
     @abstractmethod
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+    def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         """The encoder of a trained model, with what its inputs are read by."""
 
-    def taken(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def taken(self, own: Pretrained, model: AnyModel) -> Pretrained:
         """A base as models of this task use it: its encoder."""
         return replace(own, language={}, whole={})
 
     @abstractmethod
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         """The settings of [model] that make a network with the layers of a base."""
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+        self, own: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         """Defaults by table and key for a training of so many rows that begins from a base."""
         return {}
 
-    def unfreezing(self, model: Model[Any, Any, Any], train: Any) -> Unfreezing:
+    def unfreezing(self, model: AnyModel, train: Any) -> Unfreezing:
         """What `base.recipe = auto` is for a training part, with the settings of a base taken
         over."""
         return FROM_THE_TOP
@@ -72,12 +72,10 @@ class Transfers(ABC):
         """Where a network has its encoder."""
 
     @abstractmethod
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """The weights of a base by their names in a fresh network of the model."""
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
         """The base with the words that the model has learned, as its run keeps it."""
         return own
 
@@ -88,10 +86,10 @@ class Refuses(Transfers):
 
     why: str = "its networks have no encoder of words or vectors"
 
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+    def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         raise OptionError(f"{called}: a {model.task.name} model cannot be a base: {self.why}")
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         raise OptionError(
             f"base: a {model.task.name} model cannot begin from {own.called}: {self.why}"
         )
@@ -99,7 +97,5 @@ class Refuses(Transfers):
     def names(self, network: nn.Module) -> EncoderNames:
         raise AssertionError("a base was refused")
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         raise AssertionError("a base was refused")

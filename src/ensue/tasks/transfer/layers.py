@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import nn
 
@@ -13,12 +13,12 @@ from ensue.tasks.transfer.unfreezing import layer_rates
 from ensue.training.optimiser import ALL_LEARN, LayerRates
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 WORDS = "words"  # the word vectors, and what stands before the lowest layer
 
 
-def begin_network(network: nn.Module, model: Model[Any, Any, Any]) -> None:
+def begin_network(network: nn.Module, model: AnyModel) -> None:
     """The weights of the model's base into a fresh network."""
     own = model.pretrained
     if own is None or not (own.encoder or own.context):
@@ -27,7 +27,7 @@ def begin_network(network: nn.Module, model: Model[Any, Any, Any]) -> None:
     network.load_state_dict({**network.state_dict(), **found})
 
 
-def rates_of(network: nn.Module, model: Model[Any, Any, Any]) -> LayerRates:
+def rates_of(network: nn.Module, model: AnyModel) -> LayerRates:
     """How the layers of a network learn that begins from a base; all alike without one."""
     own = model.pretrained
     if own is None:

@@ -29,7 +29,7 @@ from ensue.tasks.transfer.pretrained import Pretrained, read_copy
 from ensue.tasks.transfer.two_ways import joined
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 PIECE = 1 << 20  # bytes that are read at once
 LAYER = re.compile(r"(.*)weight_ih_l(\d+)$")
@@ -176,14 +176,14 @@ TEXT = "text"  # the format of data whose endings word vectors have as well
 NAME_THE_CELL = "name the cell for this training too, --set model.cell=FILE:NAME"
 
 
-def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrained:
+def read_base(model: AnyModel, folder: RunFolder | None) -> Pretrained:
     """What a training begins from: the copy in its folder, once there is one, else the base. A
     base that is not the one that the training began from is refused."""
     base = model.base
     if folder is not None and folder.base.is_dir():
         copy = read_copy(folder.base)
         _refuse_changed(model, copy, folder)
-        return model.task.transfers.taken(copy, model)
+        return _taken(copy, model)
     found = _found(model)
     if base.digest and base.digest != found.digest:
         raise RunError(
@@ -191,10 +191,16 @@ def read_base(model: Model[Any, Any, Any], folder: RunFolder | None) -> Pretrain
             f"digest {base.digest[:12]}…, got {found.digest[:12]}…. Put it back, or take the new "
             'one: --set base.digest=""'
         )
-    return model.task.transfers.taken(found, model)
+    return _taken(found, model)
 
 
-def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFolder) -> None:
+def _taken(base: Pretrained, model: AnyModel) -> Pretrained:
+    """What the task of the model takes of a base."""
+    taken: Pretrained = model.task.transfers.taken(base, model)
+    return taken
+
+
+def _refuse_changed(model: AnyModel, copy: Pretrained, folder: RunFolder) -> None:
     """The base that a command names is the one that its run began from, as far as it is there."""
     base = model.base
     now = base.digest
@@ -209,13 +215,13 @@ def _refuse_changed(model: Model[Any, Any, Any], copy: Pretrained, folder: RunFo
         )
 
 
-def _found(model: Model[Any, Any, Any]) -> Pretrained:
+def _found(model: AnyModel) -> Pretrained:
     """What the bases that a configuration names give together."""
     read = [_read(path, model) for path in model.base.path]
     return joined(read, model.task.transfers.backward_alone)
 
 
-def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:
+def _read(path: str, model: AnyModel) -> Pretrained:
     place = Path(path)
     if not path or not place.exists():
         raise OptionError(
@@ -234,7 +240,7 @@ def _read(path: str, model: Model[Any, Any, Any]) -> Pretrained:
     return READERS.get(place.suffix, vectors_base)(path)
 
 
-def _model(path: str, model: Model[Any, Any, Any]) -> Pretrained:
+def _model(path: str, model: AnyModel) -> Pretrained:
     """The encoder of a run's model, or of a saved one."""
     run = RunFolder(path)
     run.check_weights()
@@ -254,7 +260,7 @@ def _model(path: str, model: Model[Any, Any, Any]) -> Pretrained:
     return task.transfers.gives(loaded, path, saved.digest)
 
 
-def _trust(saved: Saved, model: Model[Any, Any, Any]) -> Trust:
+def _trust(saved: Saved, model: AnyModel) -> Trust:
     """A cell of one's own in the base is the one that this training has too, and nothing of the
     base's folder is run."""
     own = cell_references(model.model)

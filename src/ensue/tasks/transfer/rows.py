@@ -27,7 +27,7 @@ from ensue.tasks.transfer.takeover import encoder_settings, first_weights, text_
 from ensue.tasks.transfer.unfreezing import FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
 
 ROWS, TOKENS = 1_000, 300_000  # of the training part, at most
 LEAST_ROWS = 100  # fewer tell nothing
@@ -45,7 +45,7 @@ class Probe(NamedTuple):
     words: float
 
 
-def can_be_probed(model: Model[Any, Any, Any], train: Part) -> bool:
+def can_be_probed(model: AnyModel, train: Part) -> bool:
     """Rows of text with labels, enough of them, and a base that has layers over words."""
     own = model.pretrained
     known = own is not None and bool(own.encoder) and own.table is not None
@@ -64,7 +64,7 @@ def told_by(found: Probe) -> Unfreezing:
     )
 
 
-def probe(model: Model[Any, Any, Any], train: Part, goals: NDArray[Any]) -> Probe:
+def probe(model: AnyModel, train: Part, goals: NDArray[Any]) -> Probe:
     """Of a model whose settings are those of its base. goals (rows, k): what is to be told."""
     cut = shortened(train.inputs, model.text.max_length, model.text.cut)  # as networks see them
     rows = probed_rows(cut.lengths, model.train.seed)
@@ -82,7 +82,7 @@ def probed_rows(lengths: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 
 @torch.no_grad()
-def _states(model: Model[Any, Any, Any], part: Part) -> Tensor:
+def _states(model: AnyModel, part: Part) -> Tensor:
     """(rows, features): the pooled states of the base, each feature of mean 0 and spread 1."""
     own = model.pretrained
     assert own is not None
@@ -139,12 +139,12 @@ class RowTransfers(Transfers):
         """The part of a network that embeds and encodes."""
         return cast(EmbeddedRows, network)
 
-    def inputs_of(self, model: Model[Any, Any, Any]) -> LearnedInputs:
+    def inputs_of(self, model: AnyModel) -> LearnedInputs:
         """What a model has learned of its words or vectors."""
         inputs: LearnedInputs = model.learned.inputs
         return inputs
 
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+    def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         network, inputs = self.encoder_of(model.networks[0]), self.inputs_of(model)
         settings, first = model.model, network.embed.features[0]
         cells = {key: own for key, own in cell_facts(settings).items() if key == "cell"}
@@ -166,23 +166,23 @@ class RowTransfers(Transfers):
             {key: getattr(settings, key) for key in DROPOUT},
         )
 
-    def architecture(self, own: Pretrained, model: Model[Any, Any, Any]) -> dict[str, Any]:
+    def architecture(self, own: Pretrained, model: AnyModel) -> dict[str, Any]:
         return encoder_settings(own, model.base)
 
     def recipe(
-        self, own: Pretrained, model: Model[Any, Any, Any], rows: int
+        self, own: Pretrained, model: AnyModel, rows: int
     ) -> Mapping[str, Mapping[str, Any]]:
         found = {table: dict(keys) for table, keys in text_recipe_of(own, model, rows).items()}
         if self.pooled and own.encoder:
             found["model"] |= HEAD
         return found
 
-    def unfreezing(self, model: Model[Any, Any, Any], train: Part) -> Unfreezing:
+    def unfreezing(self, model: AnyModel, train: Part) -> Unfreezing:
         if self.goals is None or not can_be_probed(model, train):
             return FROM_THE_TOP
         return told_by(probe(model, train, self.goals(train, model.model)))
 
-    def learned(self, own: Pretrained, model: Model[Any, Any, Any]) -> Pretrained:
+    def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
         inputs = self.inputs_of(model)
         if inputs.start is None:
             return own
@@ -191,9 +191,7 @@ class RowTransfers(Transfers):
     def names(self, network: nn.Module) -> EncoderNames:
         return EncoderNames("embed.features.0.table.weight", {"": "encoder."})
 
-    def first(
-        self, own: Pretrained, model: Model[Any, Any, Any], network: nn.Module
-    ) -> dict[str, Tensor]:
+    def first(self, own: Pretrained, model: AnyModel, network: nn.Module) -> dict[str, Tensor]:
         """Those of the layers; the vectors of words are there already."""
         return first_weights(own, taken_layers(own, model.base), self.names(network), network)
 
@@ -201,7 +199,7 @@ class RowTransfers(Transfers):
 class ReaderTransfers(RowTransfers):
     """The same of supervised tasks, whose networks have a reader."""
 
-    def gives(self, model: Model[Any, Any, Any], called: str, digest: str) -> Pretrained:
+    def gives(self, model: AnyModel, called: str, digest: str) -> Pretrained:
         if model.inputs:
             raise OptionError(
                 f"{called}: a model of several inputs cannot be a base: expected one that reads a "
@@ -212,7 +210,7 @@ class ReaderTransfers(RowTransfers):
     def encoder_of(self, network: nn.Module) -> EmbeddedRows:
         return cast(EmbeddedRows, network.reader)
 
-    def inputs_of(self, model: Model[Any, Any, Any]) -> LearnedInputs:
+    def inputs_of(self, model: AnyModel) -> LearnedInputs:
         inputs: LearnedInputs = model.learned.input.inputs
         return inputs
 

@@ -16,7 +16,7 @@ from ensue.tasks.transfer.pretrained import Pretrained, taken_layers
 from ensue.tasks.transfer.unfreezing import AUTO, FROM_THE_TOP, Unfreezing
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import AnyModel
     from ensue.tasks.settings import TextSettings
     from ensue.tasks.transfer.ability import EncoderNames
     from ensue.tasks.transfer.settings import BaseSettings
@@ -94,13 +94,13 @@ RATE = 2e-3  # of the head, at its highest
 LAYERS = "base.layers takes fewer of them, base.added puts fresh ones on top"
 
 
-def text_of(model: Model[Any, Any, Any]) -> TextSettings:
+def text_of(model: AnyModel) -> TextSettings:
     """How the texts of a training are read: as those of its base."""
     own = model.pretrained
     return model.text if own is None else model.text.model_copy(update=dict(own.text))
 
 
-def taken_over(model: Model[Any, Any, Any], rows: int) -> dict[str, dict[str, Any]]:
+def taken_over(model: AnyModel, rows: int) -> dict[str, dict[str, Any]]:
     """By table and key, what must be as in the base, and what its recipe sets where nobody said
     otherwise. rows: of the training part. Every setting that was given and does not fit is named in
     one error."""
@@ -131,13 +131,13 @@ def taken_over(model: Model[Any, Any, Any], rows: int) -> dict[str, dict[str, An
     return {**fixed, "base": {**fixed.get("base", {}), "digest": own.digest}}
 
 
-def told_of_base(model: Model[Any, Any, Any]) -> frozenset[str]:
+def told_of_base(model: AnyModel) -> frozenset[str]:
     """The settings of [base] that a person gave; auto leaves the recipe open."""
     left_open = {"recipe"} if model.base.recipe == AUTO else set()
     return frozenset(model.base.model_fields_set - left_open)
 
 
-def settled_recipe(model: Model[Any, Any, Any], train: Any, told: frozenset[str]) -> Unfreezing:
+def settled_recipe(model: AnyModel, train: Any, told: frozenset[str]) -> Unfreezing:
     """What `base.recipe = auto` is, with the settings of the base taken over: what it was when the
     run began (gradual where it was not auto then), else what the task finds. It is kept with the
     base, so that nothing is measured again when the run goes on. told: as `told_of_base`."""
@@ -153,12 +153,12 @@ def settled_recipe(model: Model[Any, Any, Any], train: Any, told: frozenset[str]
     return Unfreezing(settings, f"{named} {found.why}".strip() if named else "")
 
 
-def _architecture(model: Model[Any, Any, Any], own: Pretrained) -> dict[str, Any]:
+def _architecture(model: AnyModel, own: Pretrained) -> dict[str, Any]:
     found = model.task.transfers.architecture(own, model)
     return {key: value for key, value in found.items() if key not in own.cells}
 
 
-def _other_cells(model: Model[Any, Any, Any], own: Pretrained) -> list[str]:
+def _other_cells(model: AnyModel, own: Pretrained) -> list[str]:
     """Cells of one's own are the same as in the base, by their equations."""
     mine = cell_facts(model.model)
     return [
@@ -169,9 +169,7 @@ def _other_cells(model: Model[Any, Any, Any], own: Pretrained) -> list[str]:
     ]
 
 
-def text_recipe_of(
-    own: Pretrained, model: Model[Any, Any, Any], rows: int
-) -> Mapping[str, dict[str, Any]]:
+def text_recipe_of(own: Pretrained, model: AnyModel, rows: int) -> Mapping[str, dict[str, Any]]:
     """What goes well with the encoder of a language model under a head of one's own: less dropout
     than it was trained with, and epochs enough for every layer to learn."""
     base = model.base

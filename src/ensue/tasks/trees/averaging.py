@@ -18,7 +18,7 @@ from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.inputs.tree import LearnedTree
 from ensue.tasks.supervised.inputs.tree_network import node_outputs
 from ensue.tasks.supervised.network import NO_TARGET
-from ensue.tasks.supervised.task import AnyModel, Averages, evaluated
+from ensue.tasks.supervised.task import Averages, SupervisedModel, evaluated
 from ensue.tasks.targets.classes import ClassTarget
 from ensue.tasks.trees.content import BARE, PLAIN, Forest, TreeAnswer, tree_of
 
@@ -29,7 +29,7 @@ class TreeAverages(Averages):
     """Where labels stand at the nodes, outputs are z (nodes, classes); elsewhere as of any input.
     The answer of a class is a tree with it."""
 
-    def outputs(self, part: Part, model: AnyModel) -> list[NDArray[Any]]:
+    def outputs(self, part: Part, model: SupervisedModel) -> list[NDArray[Any]]:
         read: LearnedTree = model.learned.input
         if read.whole:
             return super().outputs(part, model)
@@ -37,16 +37,20 @@ class TreeAverages(Averages):
         outputs = [node_outputs(network, forest, tokens) for network in model.networks]
         return [z.double().numpy() / model.learned.temperature for z in outputs]
 
-    def held(self, validation: Part, model: AnyModel) -> list[NDArray[Any]]:
+    def held(self, validation: Part, model: SupervisedModel) -> list[NDArray[Any]]:
         if model.learned.input.whole:
             return super().held(validation, model)
         return self.outputs(validation, model)
 
-    def scores(self, outputs: Outputs, validation: Part, model: AnyModel) -> dict[str, float]:
+    def scores(
+        self, outputs: Outputs, validation: Part, model: SupervisedModel
+    ) -> dict[str, float]:
         """Of whole trees."""
         return super().scores(_rows(outputs, validation, model), validation, model)
 
-    def answers(self, outputs: Outputs, part: Part, model: AnyModel, asked: Asked) -> list[Any]:
+    def answers(
+        self, outputs: Outputs, part: Part, model: SupervisedModel, asked: Asked
+    ) -> list[Any]:
         answers = super().answers(_rows(outputs, part, model), part, model, asked)
         read, target = model.learned.input, model.learned.target
         if not isinstance(target, ClassTarget):
@@ -72,7 +76,9 @@ class TreeAverages(Averages):
             )
         return trees
 
-    def evaluate(self, outputs: Outputs, part: Part, model: AnyModel, asked: Asked) -> Evaluation:
+    def evaluate(
+        self, outputs: Outputs, part: Part, model: SupervisedModel, asked: Asked
+    ) -> Evaluation:
         """Of whole trees; among the others the accuracy of all nodes, and by height."""
         rows = _tensors(_rows(outputs, part, model))
         evaluation = evaluated(rows, part, model, asked)
@@ -87,7 +93,7 @@ class TreeAverages(Averages):
         return replace(evaluation, others=others, notes=[*by_height, *evaluation.notes])
 
 
-def _rows(outputs: Outputs, part: Part, model: AnyModel) -> Outputs:
+def _rows(outputs: Outputs, part: Part, model: SupervisedModel) -> Outputs:
     """Of the outputs for all nodes, those of the roots."""
     read: LearnedTree = model.learned.input
     if read.whole:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,14 +13,16 @@ from ensue.drawing.svg import FAINT, GREY, INK, QUIET, Drawing, text_width
 from ensue.errors import OptionError
 from ensue.tasks.answers import Answer
 from ensue.tasks.rows.part import Part
-from ensue.tasks.supervised.inputs.tree_network import TreeReader
+from ensue.tasks.supervised.inputs.tree_network import TreeEncoder
 from ensue.tasks.supervised.network import SupervisedNetwork
 from ensue.tasks.supervised.options import EXPLAINED_TREE
-from ensue.tasks.supervised.task import AnyModel
 from ensue.tasks.targets.target import Classified, Estimated
 from ensue.tasks.task import NOTHING, Asked
 from ensue.tasks.trees.content import TreeAnswer, tree_of
 from ensue.training.processes import device_of_weights, moved
+
+if TYPE_CHECKING:
+    from ensue.tasks.supervised.task import SupervisedModel
 
 
 @dataclass(frozen=True)
@@ -39,32 +41,34 @@ class ExplainTree:
 
     option = EXPLAINED_TREE
 
-    def explain(self, model: AnyModel, given: str, asked: Asked = NOTHING) -> TreeExplanation:
+    def explain(
+        self, model: SupervisedModel, given: str, asked: Asked = NOTHING
+    ) -> TreeExplanation:
         model.must_be_fitted()
-        part = model.task.asked([given], model)
+        part = model.reader.questions([given])
         return TreeExplanation(state_tree(model, part, 0))
 
 
 class DrawTrees:
     """The first tree that was asked for, or the first of a part."""
 
-    def answers(self, model: AnyModel, part: Part, asked: Any) -> str:
+    def answers(self, model: SupervisedModel, part: Part, asked: Any) -> str:
         if not len(part):
             raise OptionError("--picture: expected a tree to draw, got none")
         return tree_picture(state_tree(model, part, 0))
 
-    def evaluated(self, model: AnyModel, part: Part) -> str:
+    def evaluated(self, model: SupervisedModel, part: Part) -> str:
         return self.answers(model, part, {})
 
 
 @torch.no_grad()
-def state_tree(model: AnyModel, part: Part, row: int) -> StateTree:
+def state_tree(model: SupervisedModel, part: Part, row: int) -> StateTree:
     """One tree of a part; the states are those of the first network."""
     only = replace(part.take(torch.tensor([row]).numpy()), labels=None)
     answer = model.task.answers(only, model)[0]
     network = model.networks[0]
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, TreeReader)
+    assert isinstance(network.reader, TreeEncoder)
     forest = model.learned.input.forest(only)
     batch = moved(forest.batch([0]), device_of_weights(network))
     states = network.reader.states(batch).cpu()

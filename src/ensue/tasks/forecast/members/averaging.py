@@ -52,6 +52,12 @@ class ForecastAverages:
         assert held is not None
         return [held[None]]
 
+    def model_scores(self, validation: SeriesPart, model: ForecastModel) -> dict[str, float]:
+        return self.scores(self.held(validation, model), validation, model)
+
+    def knows_validation(self, model: ForecastModel) -> str:
+        return ""
+
     def scores(
         self, outputs: Outputs, validation: SeriesPart, model: ForecastModel
     ) -> dict[str, float]:

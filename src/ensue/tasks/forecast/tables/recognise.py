@@ -212,7 +212,12 @@ def _static(table: Table, ids: Sequence[str], others: Sequence[str]) -> list[str
 # --- a guess ---------------------------------------------------------------------------------
 
 
-def recognised(sample: Sample) -> Guess | None:
+def recognised(sample: Sample) -> Guess | DataError | None:
+    """A series; what keeps rows with dates and numbers from being one; None for other data."""
+    return series_recognised(sample) or problem_of(sample)
+
+
+def series_recognised(sample: Sample) -> Guess | None:
     """A series, where rows have dates that are evenly spaced, or are those of a panel, and numbers
     beside them; or where a word of forecasting was said."""
     if options_given(sample):

@@ -124,7 +124,7 @@ def study_ngrams(
     model = LanguageModel({"level": level, "min_count": 1})
     given = {"train": list(files), "validation": list(held_out), "text": "text"}
     data = DataSettings.of(given, "data")
-    reading = model.task.files(data, model)
+    reading = model.reader.files(data)
     train = reading.part("train")
     held = reading.part("validation", train)
     if not len(train.inputs.values) or not len(held.inputs.values):

@@ -22,6 +22,7 @@ from ensue.errors import DataError, OptionError
 from ensue.layers.activations import ACTIVATIONS
 from ensue.layers.feedforward import STARTS, HiddenLayers
 from ensue.settings import OFF, Expected, Rate, Size, Table, Width
+from ensue.tasks.abilities import NOTHING
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.beside import Category
@@ -49,11 +50,12 @@ from ensue.tasks.declarations import Given, SavedAs
 from ensue.tasks.evaluation.report import preview
 from ensue.tasks.explaining.methods import NEVER_SEEN
 from ensue.tasks.exported import Rounding
+from ensue.tasks.reader import NO_COLUMNS
 from ensue.tasks.rows.collect import IN_MEMORY, Content, Example
 from ensue.tasks.rows.part import Part, Tokenisers
-from ensue.tasks.rows.task import Rows
+from ensue.tasks.rows.reader import Rows
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
@@ -65,14 +67,13 @@ from ensue.tasks.supervised.learned import (
     Share,
     saved_regression,
 )
-from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 AT_ONCE = 4096  # rows that the networks answer together
 LINEAR_CATEGORIES = 50  # of a column, that the linear model reads
@@ -221,13 +222,13 @@ class LearnedColumns(LearnedInput):
     def tokenisers(self) -> Tokenisers:
         return CELLS
 
-    def encode(self, part: Part, model: Model[Any, Any, Any]) -> FixedWidth:
+    def encode(self, part: Part, model: ModelView) -> FixedWidth:
         return FixedWidth(self.columns.encode(Grid.of(part), model.model))
 
-    def reader(self, model: Model[Any, Any, Any]) -> ColumnsReader:
+    def encoder(self, model: ModelView) -> ColumnsEncoder:
         counts = [len(column.categories) for column in self.columns.categories]
         features = self.columns.features.layer()
-        return ColumnsReader(self.columns.width, counts, model.model, features)
+        return ColumnsEncoder(self.columns.width, counts, model.model, features)
 
     def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
         texts = part.numbers.token_names
@@ -237,18 +238,18 @@ class LearnedColumns(LearnedInput):
 
         return shown
 
-    def features(self, part: Part, model: Model[Any, Any, Any]) -> Tensor:
+    def features(self, part: Part, model: ModelView) -> Tensor:
         return dense_rows(self.columns, part, model.model)
 
     def linear(
-        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+        self, train: Part, validation: Part, target: Target, model: ModelView
     ) -> FittedLinear:
         x, y = self.features(train, model), torch.from_numpy(target.encode(train))
         regression = Regression(x.shape[1], target.linear_width, target.regression).double()
         regression.solve(x, y.double() if y.is_floating_point() else y, RIDGE)
         return FittedLinear(ColumnsLinear(self.columns, model.model, regression))
 
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         features = self.columns.features
 
         def batch(named: Named) -> dict[str, Tensor]:
@@ -260,7 +261,7 @@ class LearnedColumns(LearnedInput):
         steps = (row_step(self.columns, model.model.missing != "error"),)
         return InputQuestion(column_inputs(self.columns), steps, batch)
 
-    def remarks(self, train: Part, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+    def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
         arrays = self.columns.encode(Grid.of(train), model.model)
         number = None
         if isinstance(target, NumberTarget):
@@ -268,7 +269,7 @@ class LearnedColumns(LearnedInput):
         lines = almost_numbers(Grid.of(train), self.columns, model.model)
         return lines + self.columns.remarks(arrays, number)
 
-    def occlusions(self, part: Part, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: Part, model: ModelView) -> Occlusions:
         """Each cell replaced by one that says nothing: the mean of its numbers, an unknown
         category, or, of a column that features read, an empty cell."""
         tokens = part.numbers.tokens
@@ -298,8 +299,8 @@ class LearnedColumns(LearnedInput):
         features = columns.features.texts
         return f"{line}; {len(features)} made: {', '.join(features)}" if features else line
 
-    def reader_facts(self, reader: ColumnsReader) -> list[str]:
-        months = {} if reader.features is None else reader.features.learned_months()
+    def encoder_facts(self, encoder: ColumnsEncoder) -> list[str]:
+        months = {} if encoder.features is None else encoder.features.learned_months()
         return [f"{text}: α = {alpha:.2f}" for text, alpha in months.items()]
 
 
@@ -330,7 +331,7 @@ class ColumnsLinear(Linear):
         regression.weight.data = torch.from_numpy(values).to(regression.weight.dtype)
         return ColumnsLinear(self.columns, self.settings, regression)
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+    def question(self, model: ModelView) -> LinearQuestion:
         return LinearQuestion((), (), ColumnsScores(self.columns, self.regression))
 
 
@@ -359,7 +360,7 @@ def dense_rows(columns: TableColumns, part: Part, settings: Any) -> Tensor:
     return torch.from_numpy(columns.dense(arrays, LINEAR_CATEGORIES))
 
 
-class ColumnsReader(Reader):
+class ColumnsEncoder(InputEncoder):
     """numbers (rows, n), categories (rows, c) and what features read (rows, f), where there are
     features → hidden layers (rows, width)."""
 
@@ -401,53 +402,41 @@ class ColumnsReader(Reader):
 # --- the input -----------------------------------------------------------------------------------
 
 
-class Columns(Input):
-    """All columns of a row but the target and the group."""
-
-    name = "columns"
+class ColumnsReader(InputReader[Part]):
     content = TableContent()
-    exact = True
 
-    def given(
-        self,
-        task: Supervised[Any],
-        rows: Any,
-        model: Model[Any, Any, Any],
-        columns: Mapping[str, str],
-        before: Part | None,
+    def _target(self) -> str:
+        """The column that a fitted model predicts."""
+        return str(self.model.learned.input.target_column) if self.model.fitted else ""
+
+    def labelled(
+        self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: Part | None = None
     ) -> Part:
         """rows: by column name, or columns by name."""
-        known = model.learned.input.target_column if model.fitted else ""
-        target = columns.get("target") or columns.get("label") or known
+        target = columns.get("target") or columns.get("label") or self._target()
         if not target:
             raise OptionError('target: expected the column to predict, target="price", got none')
         examples = list(labelled_rows(rows, target))
-        part: Part = task.collected(lambda: examples, model, before)
+        part: Part = self.collected(lambda: examples, before)
         return part
 
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> Part:
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        return CELLS
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
         """inputs: rows by column name, or columns by name."""
         rows = inputs if isinstance(inputs, Mapping) else list(inputs)
-        examples = list(unlabelled_rows(rows, model.learned.input.target_column))
-        part: Part = task.collected(lambda: examples, model)
+        examples = list(unlabelled_rows(rows, self._target()))
+        part: Part = self.collected(lambda: examples)
         return part
 
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> Part:
+    def question_lines(self, lines: Sequence[str]) -> Part:
         """Each line is a row as JSON."""
-        return self.asked(task, [row_of_line(line) for line in lines], model, {})
+        return self.questions([row_of_line(line) for line in lines])
 
-    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
+    def question_content(self, data: DataSettings) -> Content:
         """Without the column of the answers, which files that are asked about may have."""
-        return TableContent((data.label, data.group, model.learned.input.target_column))
-
-    def tokenisers(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any]
-    ) -> Tokenisers:
-        return CELLS
+        return TableContent((data.label, data.group, self._target()))
 
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ()
@@ -458,15 +447,23 @@ class Columns(Input):
     def shown_line(self, line: str) -> ShownRow:
         return ShownRow(row_of_line(line))
 
-    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedColumns:
+
+class Columns(Input):
+    """All columns of a row but the target and the group."""
+
+    name = "columns"
+    reader_class = ColumnsReader
+    exact = True
+
+    def learn(self, train: Part, model: ModelView) -> LearnedColumns:
         columns = TableColumns.learn(Grid.of(train), model.model)
         return LearnedColumns(columns, str(model.roles.get("label", "")))
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedColumns:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedColumns:
         return unpacked(LearnedColumns, saved)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedColumns, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedColumns, target: Target, model: ModelView
     ) -> ColumnsLinear:
         return unpacked(ColumnsLinear, saved, input=learned, target=target, settings=model.model)
 

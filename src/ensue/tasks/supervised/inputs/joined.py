@@ -7,16 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ensue.data.frames.origin import Origin
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Place, Row, Tell
 from ensue.data.settings import DataSettings
 from ensue.data.values import Unfit
 from ensue.errors import ConfigError, DataError, OptionError
-from ensue.settings import Table, known_keys, together, unknown_key
+from ensue.settings import Table, known_keys, unknown_key
+from ensue.settings import together as all_together
+from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.layer_settings import cell_references
 from ensue.tasks.codec import unpacked
 from ensue.tasks.columns.cells import Grid, ShownRow, row_of_line, rows_of
 from ensue.tasks.columns.recognise import table_recipe
+from ensue.tasks.reader import NO_COLUMNS
 from ensue.tasks.rows.collect import (
     IN_MEMORY,
     Collector,
@@ -24,14 +28,13 @@ from ensue.tasks.rows.collect import (
     Example,
 )
 from ensue.tasks.rows.part import Numbers
-from ensue.tasks.rows.reading import Reading, asked_rows
+from ensue.tasks.rows.reader import Rows
+from ensue.tasks.rows.reading import AT_ONCE, Reading, asked_rows, together
 from ensue.tasks.rows.recipe import text_recipe
-from ensue.tasks.rows.task import AT_ONCE, Rows
-from ensue.tasks.rows.task import together as some_together
 from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Searched, Space
 from ensue.tasks.search.usual import RANGES, TRAINING
-from ensue.tasks.supervised.input import Input
+from ensue.tasks.supervised.input import Input, InputReader
 from ensue.tasks.supervised.inputs.joined_kinds import KINDS, SPACES, Kind
 from ensue.tasks.supervised.inputs.joined_learned import (
     InputView,
@@ -44,11 +47,10 @@ from ensue.tasks.supervised.inputs.text import MIXED
 from ensue.tasks.supervised.learned import Linear, Share
 from ensue.tasks.supervised.network import Budget
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked, Questions, Recipe
+from ensue.tasks.task import Recipe
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 BESIDE = "columns"  # the name of the input that reads columns
 
@@ -129,7 +131,7 @@ def input_tables(
             for key, cell in cell_references(found[own.name]).items()
         ]
     if wrong:
-        raise ConfigError(together(wrong))
+        raise ConfigError(all_together(wrong))
     return found
 
 
@@ -151,7 +153,7 @@ class JoinsInputs:
                 )
         return input_tables(joined_inputs(data), given, shared)
 
-    def space(self, model: Model[Any, Any, Any]) -> Space:
+    def space(self, model: AnyModel) -> Space:
         """How each input is read, and how all are trained."""
         found: dict[str, Searched] = {}
         for name, table in model.inputs.items():
@@ -230,29 +232,106 @@ class JoinedFiles:
     """The parts of a run's files, or of a data frame."""
 
     def __init__(
-        self,
-        joined: Joined,
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
+        self, reader: JoinedReader, data: DataSettings, on_bad_row: Tell | None, origin: Origin
     ) -> None:
-        self._joined, self._data, self._model = joined, data, model
-        self._tell, self._origin = on_bad_row, origin
+        self._reader, self._data = reader, data
+        self._on_bad_row, self._origin = on_bad_row, origin
         self.rejected = 0
 
     def part(self, name: str, like: JoinedPart | None = None) -> JoinedPart:
         """Pictures are read once, in the last pass over the rows."""
-        reading, texts = self._reading(True, self._tell), self._reading(False, None)
-        found = self._joined.collected_of(
-            lambda: reading.rows(name), lambda: texts.rows(name), self._model, like
-        )
+        reading, texts = self._reading(True, self._on_bad_row), self._reading(False, None)
+        part = self._reader.collected_of(lambda: reading.rows(name), lambda: texts.rows(name), like)
         self.rejected = reading.rejected
-        return found
+        return part
 
-    def _reading(self, look: bool, tell: Tell | None) -> Reading:
-        content = JoinedContent(self._joined.inputs, self._origin.files, look)
-        return Reading(self._data, content, tell, self._origin)
+    def _reading(self, look: bool, on_bad_row: Tell | None) -> Reading:
+        content = JoinedContent(self._reader.inputs, self._origin.files, look)
+        return Reading(self._data, content, on_bad_row, self._origin)
+
+
+class JoinedReader(InputReader[JoinedPart]):
+    """Reads rows by column name. joined: what their columns are."""
+
+    def __init__(self, joined: Joined, model: AnyModel) -> None:
+        super().__init__(model)
+        self.joined, self.inputs = joined, joined.inputs
+
+    def files(
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+    ) -> JoinedFiles:
+        return JoinedFiles(self, data, on_bad_row, origin)
+
+    def labelled(
+        self,
+        rows: Any,
+        columns: Mapping[str, Any] = NO_COLUMNS,
+        before: JoinedPart | None = None,
+    ) -> JoinedPart:
+        label = columns.get("label") or self.model.roles.get("label", "")
+        if not label:
+            raise OptionError('label: expected the column to predict, label="sold", got none')
+        examples = examples_in_memory(self.inputs, rows, {**self.model.roles, "label": label})
+        return self.collected(lambda: examples, before)
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> JoinedPart:
+        roles = {**self.model.roles, "label": "", "separator": ""}
+        examples = examples_in_memory(self.inputs, inputs, roles)
+        return self.collected(lambda: examples)
+
+    def question_lines(self, lines: Sequence[str]) -> JoinedPart:
+        """Each line is a row as JSON."""
+        return self.questions([row_of_line(line) for line in lines])
+
+    def question_rows(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[list[Example]]:
+        content = JoinedContent(self.inputs, origin.files)
+        return together(asked_rows(content, data, list(paths), on_bad_row, origin), AT_ONCE)
+
+    def question_content(self, data: DataSettings) -> Content:
+        return JoinedContent(self.inputs)
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        return ()
+
+    def shown_input(self, example: Example) -> ShownRow:
+        return ShownRow(
+            {
+                column: value
+                for own in self.inputs
+                for column, value in own.reads.shown(example.value[own.name], own.columns).items()
+            }
+        )
+
+    def collected(self, rows: Rows, like: JoinedPart | None = None) -> JoinedPart:
+        return self.collected_of(rows, rows, like)
+
+    def collected_of(self, rows: Rows, texts: Rows, like: JoinedPart | None) -> JoinedPart:
+        """A part of each input, from one pass over the rows. texts: the same without pictures."""
+        numbers = Numbers() if like is None else like.numbers
+        views, collectors = self.joined.views(self.model), dict[str, Any]()
+        for own in self.inputs:
+            before = None if like is None else like.parts[own.name]
+            each = Numbers(labels=numbers.labels) if before is None else before.numbers
+
+            def values(name: str = own.name) -> Iterator[Any]:
+                return (row.value[name] for row in texts())
+
+            collectors[own.name] = own.reads.collector(values, each, views[own.name], before)
+        labels = Collector(numbers, SPACES)
+        for example in rows():
+            for name, collector in collectors.items():
+                collector.add(Example(example.value[name], None, example.place))
+            labels.add(Example([], example.label, example.place))
+        labelled = labels.done()
+        known = {"labels": labelled.labels, "unlabelled": labelled.unlabelled}
+        parts = {name: replace(own.done(), **known) for name, own in collectors.items()}
+        return JoinedPart(parts, labelled.labels, labelled.names, numbers, labelled.unlabelled)
 
 
 # --- the input -----------------------------------------------------------------------------------
@@ -266,7 +345,7 @@ class Joined(Input):
     def __init__(self, inputs: Sequence[JoinedInput]) -> None:
         self.inputs = tuple(inputs)
 
-    def views(self, model: Model[Any, Any, Any]) -> dict[str, InputView]:
+    def views(self, model: ModelView) -> dict[str, InputView]:
         """The model as each input sees it."""
         settings: Any = model.model
         most = self.answer_budget(settings)
@@ -281,106 +360,11 @@ class Joined(Input):
             )
         return found
 
-    # ------------------------------------------------------------- rows
-    def files(
-        self,
-        task: Supervised[Any],
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
-    ) -> JoinedFiles:
-        return JoinedFiles(self, data, model, on_bad_row, origin)
-
-    def given(
-        self,
-        task: Supervised[Any],
-        rows: Any,
-        model: Model[Any, Any, Any],
-        columns: Mapping[str, Any],
-        before: Any,
-    ) -> JoinedPart:
-        """rows: by column name."""
-        label = columns.get("label") or model.roles.get("label", "")
-        if not label:
-            raise OptionError('label: expected the column to predict, label="sold", got none')
-        examples = examples_in_memory(self.inputs, rows, {**model.roles, "label": label})
-        return self.collected(task, lambda: examples, model, before)
-
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> JoinedPart:
-        """inputs: rows by column name."""
-        roles = {**model.roles, "label": "", "separator": ""}
-        examples = examples_in_memory(self.inputs, inputs, roles)
-        return self.collected(task, lambda: examples, model, None)
-
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> JoinedPart:
-        """Each line is a row as JSON."""
-        return self.asked(task, [row_of_line(line) for line in lines], model, {})
-
-    def asked_files(
-        self,
-        task: Supervised[Any],
-        paths: Sequence[str],
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
-    ) -> Iterator[Questions[Any]]:
-        content = JoinedContent(self.inputs, origin.files)
-        rows = asked_rows(content, data, list(paths), on_bad_row, origin)
-        for some in some_together(rows, AT_ONCE):
-            yield task.questions_about(some, model)
-
-    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
-        return JoinedContent(self.inputs)
-
-    def collected(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any], like: Any
-    ) -> JoinedPart:
-        return self.collected_of(rows, rows, model, like)
-
-    def collected_of(
-        self, rows: Rows, texts: Rows, model: Model[Any, Any, Any], like: JoinedPart | None
-    ) -> JoinedPart:
-        """A part of each input, from one pass over the rows. texts: the same without pictures."""
-        numbers = Numbers() if like is None else like.numbers
-        views, collectors = self.views(model), dict[str, Any]()
-        for own in self.inputs:
-            before = None if like is None else like.parts[own.name]
-            each = Numbers(labels=numbers.labels) if before is None else before.numbers
-
-            def values(name: str = own.name) -> Iterator[Any]:
-                return (row.value[name] for row in texts())
-
-            collectors[own.name] = own.reads.collector(values, each, views[own.name], before)
-        labels = Collector(numbers, SPACES)
-        for example in rows():
-            for name, collector in collectors.items():
-                collector.add(Example(example.value[name], None, example.place))
-            labels.add(Example([], example.label, example.place))
-        found = labels.done()
-        known = {"labels": found.labels, "unlabelled": found.unlabelled}
-        parts = {name: replace(own.done(), **known) for name, own in collectors.items()}
-        return JoinedPart(parts, found.labels, found.names, numbers, found.unlabelled)
-
-    def question_keys(self, origin: Origin) -> tuple[str, ...]:
-        return ()
-
-    def shown_input(self, example: Example) -> ShownRow:
-        return ShownRow(
-            {
-                column: value
-                for own in self.inputs
-                for column, value in own.reads.shown(example.value[own.name], own.columns).items()
-            }
-        )
+    def reader(self, model: AnyModel) -> JoinedReader:
+        return JoinedReader(self, model)
 
     # ------------------------------------------------------------- learned
-    def learn(self, train: JoinedPart, model: Model[Any, Any, Any]) -> LearnedJoined:
+    def learn(self, train: JoinedPart, model: ModelView) -> LearnedJoined:
         if getattr(model.model, "ngrams", 0):
             raise OptionError(
                 f"model.ngrams: expected 0 with several inputs, got {model.model.ngrams}; "
@@ -388,21 +372,21 @@ class Joined(Input):
             )
         views = self.views(model)
         learned = {
-            own.name: own.reads.input.learn(train.parts[own.name], views[own.name])  # type: ignore[arg-type]
+            own.name: own.reads.input.learn(train.parts[own.name], views[own.name])
             for own in self.inputs
         }
         return LearnedJoined(learned, self.views)
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedJoined:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedJoined:
         views = self.views(model)
         learned = {
-            own.name: own.reads.input.unpack(saved_of(saved, own.name), views[own.name])  # type: ignore[arg-type]
+            own.name: own.reads.input.unpack(saved_of(saved, own.name), views[own.name])
             for own in self.inputs
         }
         return LearnedJoined(learned, self.views)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedJoined, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedJoined, target: Target, model: ModelView
     ) -> Linear | None:
         views, found = self.views(model), dict[str, Linear]()
         for own in self.inputs:
@@ -410,7 +394,7 @@ class Joined(Input):
                 saved_of(saved, own.name),
                 learned.inputs[own.name],
                 target,
-                views[own.name],  # type: ignore[arg-type]
+                views[own.name],
             )
             if linear is not None:
                 found[own.name] = linear
@@ -433,7 +417,7 @@ class Joined(Input):
 EPOCHS, PATIENCE = 30, 5  # where no text tells
 
 
-def joined_recipe(train: JoinedPart, model: Model[Any, Any, Any], kind: str, mixed: bool) -> Recipe:
+def joined_recipe(train: JoinedPart, model: AnyModel, kind: str, mixed: bool) -> Recipe:
     """kind: of the target; mixed: a linear model answers with the network."""
     tables: dict[str, dict[str, Any]] = {"train": {}, "inputs": {}}
     why = list[str]()

@@ -29,7 +29,7 @@ from ensue.tasks.rows.collect import (
     written,
 )
 from ensue.tasks.rows.part import Numbers, Tokenisers
-from ensue.tasks.rows.task import AUTO, level_of, tokeniser_of
+from ensue.tasks.rows.reader import AUTO, level_of, tokeniser_of
 from ensue.tasks.settings import LinearSettings, SequenceSettings, TextSettings
 from ensue.tasks.supervised.input import Input
 from ensue.tasks.supervised.inputs.columns import AT_ONCE as ROWS_AT_ONCE

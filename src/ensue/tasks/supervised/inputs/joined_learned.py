@@ -34,11 +34,11 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     joined_pack,
 )
-from ensue.tasks.supervised.network import Cost, Encoded, Reader, SupervisedNetwork, Whole
+from ensue.tasks.supervised.network import Cost, Encoded, InputEncoder, SupervisedNetwork, Whole
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
+    from ensue.tasks.any_model import ModelView
 
 PREFIX = "inputs"  # begins the names of what belongs to one of them
 SEVERAL = "linear model"  # as an evaluation calls the views together
@@ -130,7 +130,7 @@ class InputView:
     """A model as one of its inputs sees it: with the settings of this input, and what was learned
     of it. unit: what a row costs in a batch for each of its steps."""
 
-    of: Model[Any, Any, Any]
+    of: ModelView
     name: str
     kind: str
     column: str
@@ -158,10 +158,14 @@ class InputView:
         return {}
 
     @property
-    def readers(self) -> list[nn.Module]:
+    def inputs(self) -> Mapping[str, Any]:
+        return {}
+
+    @property
+    def encoders(self) -> list[nn.Module]:
         """What reads this input, of each member."""
         place = list(self.of.learned.input.inputs).index(self.name)
-        return [readers_of(network)[place] for network in self.of.networks]
+        return [encoders_of(network)[place] for network in self.of.networks]
 
     @property
     def learned(self) -> Learned:
@@ -171,7 +175,7 @@ class InputView:
 
 
 Views = Mapping[str, InputView]
-ViewsOf = Callable[["Model[Any, Any, Any]"], Views]
+ViewsOf = Callable[["ModelView"], Views]
 
 
 # --- learned -------------------------------------------------------------------------------------
@@ -191,20 +195,20 @@ class LearnedJoined(LearnedInput):
     def tokenisers(self) -> Tokenisers:
         raise AssertionError("each of several inputs has tokenisers of its own")
 
-    def _each(self, model: Model[Any, Any, Any]) -> list[tuple[str, Any, Any]]:
+    def _each(self, model: ModelView) -> list[tuple[str, Any, Any]]:
         """Name, what was learned, and the model as the input sees it."""
         views = self.views(model)
         return [(name, own, views[name]) for name, own in self.inputs.items()]
 
-    def encode(self, part: JoinedPart, model: Model[Any, Any, Any]) -> JoinedRows:
+    def encode(self, part: JoinedPart, model: ModelView) -> JoinedRows:
         each = self._each(model)
         return JoinedRows(
             [own.encode(part.parts[name], view) for name, own, view in each],
             [view.unit for _, _, view in each],
         )
 
-    def reader(self, model: Model[Any, Any, Any]) -> JoinedReader:
-        return JoinedReader([own.reader(view) for _, own, view in self._each(model)])
+    def encoder(self, model: ModelView) -> JoinedEncoder:
+        return JoinedEncoder([own.encoder(view) for _, own, view in self._each(model)])
 
     def shown(self, part: JoinedPart) -> Callable[[int], tuple[str, str]]:
         each = [own.shown(part.parts[name]) for name, own in self.inputs.items()]
@@ -216,7 +220,7 @@ class LearnedJoined(LearnedInput):
         return shown
 
     def linear(
-        self, train: JoinedPart, validation: JoinedPart, target: Target, model: Model[Any, Any, Any]
+        self, train: JoinedPart, validation: JoinedPart, target: Target, model: ModelView
     ) -> FittedLinear | None:
         """Each view is scaled and penalised as it is alone; their scores are weighted on rows that
         they did not learn from."""
@@ -236,7 +240,7 @@ class LearnedJoined(LearnedInput):
         weights, bias = view_weights(held, y, target.regression)
         return FittedLinear(JoinedLinear(views, weights, bias), crossed(held, y, target.regression))
 
-    def remarks(self, train: JoinedPart, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+    def remarks(self, train: JoinedPart, target: Target, model: ModelView) -> list[str]:
         return [
             f"{name}: {line}"
             for name, own, view in self._each(model)
@@ -251,14 +255,14 @@ class LearnedJoined(LearnedInput):
     def _named(self) -> list[tuple[str, LearnedInput]]:
         return list(self.inputs.items())
 
-    def reader_facts(self, reader: JoinedReader) -> list[str]:
+    def encoder_facts(self, encoder: JoinedEncoder) -> list[str]:
         return [
             f"{name}: {line}"
-            for (name, own), one in zip(self._named, reader.readers, strict=True)
-            for line in own.reader_facts(one)
+            for (name, own), one in zip(self._named, encoder.readers, strict=True)
+            for line in own.encoder_facts(one)
         ]
 
-    def occlusions(self, part: JoinedPart, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: JoinedPart, model: ModelView) -> Occlusions:
         """Each input taken apart in its way, the others as they are."""
         each = self._each(model)
         found = {name: own.occlusions(part.parts[name], view) for name, own, view in each}
@@ -277,7 +281,7 @@ class LearnedJoined(LearnedInput):
         return Occlusions(units, how, replace(again, parts=parts, labels=None))
 
     # ------------------------------------------------------------- exported, kept
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         """A question is a row by column name: each input is read from its column."""
         each = self._each(model)
         found = [(view, own.question(view)) for _, own, view in each]
@@ -289,7 +293,7 @@ class LearnedJoined(LearnedInput):
 
         return InputQuestion(inputs, steps, batch)
 
-    def members(self, model: Model[Any, Any, Any]) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
+    def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
         """What goes up a tree is a graph of its own, which is run before: the network takes its
         vectors."""
         graphs: tuple[Graph, ...] = ()
@@ -301,10 +305,10 @@ class LearnedJoined(LearnedInput):
             graphs = (*graphs, graph)
             members = [deepcopy(network) for network in members]
             for number, network in enumerate(members):
-                readers = readers_of(network)
-                width = readers[place].width
+                encoders = encoders_of(network)
+                width = encoders[place].width
                 assert isinstance(width, int)
-                readers[place] = GivenVector(number, width)
+                encoders[place] = GivenVector(number, width)
         return members, graphs
 
     def pack(self) -> Packed:
@@ -339,20 +343,20 @@ def saved_of(saved: Saved, name: str) -> Saved:
 # --- the network ---------------------------------------------------------------------------------
 
 
-class JoinedReader(Reader):
+class JoinedEncoder(InputEncoder):
     """The vectors of all inputs, one after another: (rows, Σ width)."""
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, encoders: Sequence[InputEncoder]) -> None:
         super().__init__()
-        self.readers = nn.ModuleList(readers)
-        self.width = sum(reader.width for reader in readers)
+        self.readers = nn.ModuleList(encoders)
+        self.width = sum(encoder.width for encoder in encoders)
 
     def forward(self, inputs: Sequence[Any]) -> Tensor:
         return torch.cat(self._vectors(inputs), -1)
 
     def _vectors(self, inputs: Sequence[Any]) -> list[Tensor]:
         dtype = torch.get_default_dtype()
-        found = [reader(own) for reader, own in zip(self.readers, inputs, strict=True)]
+        found = [encoder(own) for encoder, own in zip(self.readers, inputs, strict=True)]
         return [vectors.to(dtype) for vectors in found]
 
     def begin(self, output: nn.Linear) -> None:
@@ -364,28 +368,28 @@ class JoinedReader(Reader):
     def penalty(self, inputs: Sequence[Any], cost: Cost) -> Tensor | None:
         """The regularisers of all inputs; for each, the vectors of the others stay as they are."""
         total: Tensor | None = None
-        for k, (reader, own) in enumerate(zip(self.readers, inputs, strict=True)):
+        for k, (encoder, own) in enumerate(zip(self.readers, inputs, strict=True)):
 
             def beside(vectors: Tensor, k: int = k) -> Tensor:
                 with torch.no_grad():
                     others = self._vectors(inputs)
                 return cost(torch.cat([*others[:k], vectors, *others[k + 1 :]], -1))
 
-            assert isinstance(reader, Reader)
-            found = reader.penalty(own, beside)
+            assert isinstance(encoder, InputEncoder)
+            found = encoder.penalty(own, beside)
             if found is not None:
                 total = found if total is None else total + found
         return total
 
 
-def readers_of(network: nn.Module) -> nn.ModuleList:
+def encoders_of(network: nn.Module) -> nn.ModuleList:
     """What reads each input in a network of several."""
     assert isinstance(network, SupervisedNetwork)
-    assert isinstance(network.reader, JoinedReader)
+    assert isinstance(network.reader, JoinedEncoder)
     return network.reader.readers
 
 
-class GivenVector(Reader):
+class GivenVector(InputEncoder):
     """The vector of an input that a graph of its own has made, of one member of several."""
 
     def __init__(self, member: int, width: int) -> None:
@@ -488,7 +492,7 @@ class JoinedLinear(Linear):
         views = {name: view.rounded(rounding) for name, view in self.views.items()}
         return replace(self, views=views)
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion | None:
+    def question(self, model: ModelView) -> LinearQuestion | None:
         views = model.learned.input.views(model)
         asked = {name: own.question(views[name]) for name, own in self.views.items()}
         known = {name: own for name, own in asked.items() if own is not None}

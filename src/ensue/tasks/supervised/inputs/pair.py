@@ -44,7 +44,7 @@ from ensue.tasks.rows.exported import read_steps
 from ensue.tasks.rows.inputs import LearnedInputs, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, renumbered, shown_of
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.inputs.text import PooledSettings
 from ensue.tasks.supervised.learned import (
     FittedLinear,
@@ -54,15 +54,14 @@ from ensue.tasks.supervised.learned import (
     Named,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, StepReader
+from ensue.tasks.supervised.network import Budget, StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 BINS = 10  # of a share
 
@@ -205,22 +204,22 @@ class LearnedPair(LearnedInput):
     def tokenisers(self) -> Tokenisers:
         return self.inputs.tokenisers
 
-    def encode(self, part: Part, model: Model[Any, Any, Any]) -> PairColumns:
+    def encode(self, part: Part, model: ModelView) -> PairColumns:
         assert part.second is not None
         second = replace(part, inputs=part.second)
         first = self.inputs.columns(part, model.text)
         return PairColumns(first, self.inputs.columns(second, model.text))
 
-    def repeated(self, part: Part, model: Model[Any, Any, Any], rows: int) -> PairBatch:
+    def repeated(self, part: Part, model: ModelView, rows: int) -> PairBatch:
         """The only row of a part, so many times, its real numbers in float64."""
         columns = self.encode(part, model)
         return PairBatch(batch_of(columns.first, rows), batch_of(columns.second, rows))
 
-    def reader(self, model: Model[Any, Any, Any]) -> PairReader:
+    def encoder(self, model: ModelView) -> PairEncoder:
         settings = model.model
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
-        return PairReader(
+        return PairEncoder(
             embed,
             encoder,
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
@@ -234,7 +233,7 @@ class LearnedPair(LearnedInput):
         return shown_of(part)
 
     def linear(
-        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+        self, train: Part, validation: Part, target: Target, model: ModelView
     ) -> FittedLinear | None:
         words = self.inputs.words
         if words is None:
@@ -247,7 +246,7 @@ class LearnedPair(LearnedInput):
         fitted = fit_linear(rows, values, target.width, longest=2, min_rows=RARE)
         return FittedLinear(OverlapLinear(self.inputs, fitted))
 
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         first = read_steps(self.inputs, model.text, SIDES[0])
         second = read_steps(self.inputs, model.text, SIDES[1], SECOND)
         name, lengths = first.inputs[0].name, first.inputs[1].name
@@ -312,7 +311,7 @@ class Attended(nn.Module):
         return found
 
 
-class PairReader(StepReader):
+class PairEncoder(StepEncoder):
     """ReLU(W·[u; v; |u − v|; u * v] + d), with u and v the two sides embedded, encoded and pooled
     by the same layers.
 
@@ -360,10 +359,7 @@ class PairReader(StepReader):
 # --- the input -----------------------------------------------------------------------------------
 
 
-class Pair(Input):
-    """Two texts or sequences."""
-
-    name = "pair"
+class PairReader(InputReader[Part]):
     content = PairContent()
 
     def examples(self, rows: Any) -> Iterable[Example]:
@@ -371,7 +367,7 @@ class Pair(Input):
         for line, (pair, label) in enumerate(pairs_of(rows), 1):
             yield _example(pair, label, Place(IN_MEMORY, line))
 
-    def questions(self, inputs: Iterable[Any]) -> Iterator[Example]:
+    def unlabelled_examples(self, inputs: Iterable[Any]) -> Iterator[Example]:
         """(first, second) each."""
         for line, pair in enumerate(inputs, 1):
             yield _example(pair, None, Place(IN_MEMORY, line))
@@ -379,11 +375,8 @@ class Pair(Input):
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return ("text", "second")
 
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> Part:
-        part: Part = self.asked(task, [pair_of_line(line) for line in lines], model, {})
-        return part
+    def question_lines(self, lines: Sequence[str]) -> Part:
+        return self.questions([pair_of_line(line) for line in lines])
 
     def shown_input(self, example: Example) -> tuple[str, str]:
         """Both texts."""
@@ -392,16 +385,23 @@ class Pair(Input):
     def shown_line(self, line: str) -> tuple[str, str]:
         return pair_of_line(line)
 
-    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedPair:
+
+class Pair(Input):
+    """Two texts or sequences."""
+
+    name = "pair"
+    reader_class = PairReader
+
+    def learn(self, train: Part, model: ModelView) -> LearnedPair:
         return LearnedPair(
             LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
         )
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedPair:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedPair:
         return unpacked(LearnedPair, saved)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedPair, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedPair, target: Target, model: ModelView
     ) -> Linear | None:
         if learned.inputs.words is None:
             return None

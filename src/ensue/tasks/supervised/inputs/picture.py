@@ -17,13 +17,14 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_sample
 
-from ensue.data.frames.origin import Origin
+from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
-from ensue.errors import DataError, OptionError
+from ensue.errors import OptionError
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.layers.feedforward import HiddenLayers
 from ensue.settings import Rate, Size, Width
+from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.regression import Regression, minimise
 from ensue.tasks.codec import unpacked
 from ensue.tasks.declarations import Range, SavedAs
@@ -49,10 +50,11 @@ from ensue.tasks.pictures.part import (
     shape_text,
 )
 from ensue.tasks.pictures.settings import PictureSettings
-from ensue.tasks.rows.reading import asked_rows
-from ensue.tasks.rows.task import together
+from ensue.tasks.reader import NO_COLUMNS, Questions
+from ensue.tasks.rows.reader import unlabelled_rows_error
+from ensue.tasks.rows.reading import asked_rows, together
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
@@ -64,13 +66,11 @@ from ensue.tasks.supervised.learned import (
     Share,
     saved_regression,
 )
-from ensue.tasks.supervised.network import Budget, FixedWidth, Reader, begin_dense
+from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
 from ensue.tasks.targets.target import Target
-from ensue.tasks.task import Asked, Questions
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 SIDE = 28  # larger pictures are averaged to so many places in height and width
 MOST_ROWS = 60_000  # that it is fitted to
@@ -163,32 +163,32 @@ class LearnedPictures(LearnedInput):
         Range(above=0),
     ]
 
-    def encode(self, part: PicturePart, model: Model[Any, Any, Any]) -> FixedWidth:
+    def encode(self, part: PicturePart, model: ModelView) -> FixedWidth:
         return FixedWidth({PICTURES: part.pixels})
 
-    def reader(self, model: Model[Any, Any, Any]) -> PictureReader:
+    def encoder(self, model: ModelView) -> PictureEncoder:
         mean, spread = torch.from_numpy(self.mean), torch.from_numpy(self.spread)
-        return PictureReader(self.shape, mean, spread, model.model)
+        return PictureEncoder(self.shape, mean, spread, model.model)
 
     def shown(self, part: PicturePart) -> Callable[[int], tuple[str, str]]:
         return lambda row: (part.names[row], "")
 
-    def features(self, part: PicturePart, model: Model[Any, Any, Any]) -> Tensor:
+    def features(self, part: PicturePart, model: ModelView) -> Tensor:
         return pixel_features(part.pixels)
 
     def linear(
-        self, train: PicturePart, validation: Any, target: Target, model: Model[Any, Any, Any]
+        self, train: PicturePart, validation: Any, target: Target, model: ModelView
     ) -> FittedLinear:
         y, outputs = target.encode(train), target.linear_width
         return FittedLinear(
             PixelLinear(pixel_regression(train.pixels, y, outputs, target.regression))
         )
 
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         inputs = (GraphInput(PICTURES, (BATCH, *self.shape)),)
         return InputQuestion(inputs, (picture_step(self.shape),), lambda named: named)
 
-    def occlusions(self, part: PicturePart, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: PicturePart, model: ModelView) -> Occlusions:
         """Each patch replaced by the mean brightness of training."""
         _, height, width = self.shape
         grey = self.mean.round().astype(np.uint8)[:, None, None]
@@ -229,7 +229,7 @@ class PixelLinear(Linear):
         regression.weight.data = torch.from_numpy(values)
         return PixelLinear(regression)
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+    def question(self, model: ModelView) -> LinearQuestion:
         shape: Shape = model.learned.input.shape
         return LinearQuestion((), (), PixelScores(shape, self.regression))
 
@@ -303,7 +303,7 @@ class Disturbance:
         return grid_sample(x, grid, padding_mode="border", align_corners=False)
 
 
-class PictureReader(Reader):
+class PictureEncoder(InputEncoder):
     """Convolutions and layers over (x − mean)/spread of pictures x in bytes, each channel by its
     own mean and spread."""
 
@@ -343,98 +343,86 @@ class PictureReader(Reader):
 # --- the input -----------------------------------------------------------------------------------
 
 
-class Picture(Input):
-    """A picture: an array of bytes, a file, one of a folder or of an idx file."""
-
-    name = "picture"
+class PictureReader(InputReader[PicturePart]):
+    def _shape(self) -> Shape | None:
+        shape: Shape | None = self.model.learned.input.shape if self.model.fitted else None
+        return shape
 
     def files(
-        self,
-        task: Supervised[Any],
-        data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
     ) -> PictureFiles | NamedPictureParts:
-        shape = model.learned.input.shape if model.fitted else None
+        settings = self.model.model
         if not origin.files:
-            return NamedPictureParts(data, model.model, shape, origin)
-        return PictureFiles(data, model.model, shape, on_bad_row)
+            return NamedPictureParts(data, settings, self._shape(), origin)
+        return PictureFiles(data, settings, self._shape(), on_bad_row)
 
-    def given(
+    def labelled(
         self,
-        task: Supervised[Any],
         rows: Any,
-        model: Model[Any, Any, Any],
-        columns: Mapping[str, str],
-        before: PicturePart | None,
+        columns: Mapping[str, str] = NO_COLUMNS,
+        before: PicturePart | None = None,
     ) -> PicturePart:
         """rows: pairs (picture, label)."""
-        examples = pictures_in_memory(rows)
-        if model.fitted:
-            return collect_pictures(examples, model.model, shape=model.learned.input.shape)
-        if before is None:
-            return collect_pictures(examples, model.model)
-        return collect_pictures(examples, model.model, before.numbers, before.shape)
+        examples, settings = pictures_in_memory(rows), self.model.model
+        if before is None or self.model.fitted:
+            return collect_pictures(examples, settings, shape=self._shape())
+        return collect_pictures(examples, settings, before.numbers, before.shape)
 
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> PicturePart:
+    def check_labels(self, part: PicturePart, name: str) -> None:
+        if not len(part) or part.labels is None:
+            raise unlabelled_rows_error(part, name, "pictures")
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
         """inputs: arrays of bytes, or names of files."""
         if isinstance(inputs, str | Path):
             raise OptionError("predict: expected a list of pictures, got one; write [picture]")
-        shape = model.learned.input.shape
-        return collect_pictures(pictures_asked(inputs), model.model, shape=shape)
+        return collect_pictures(pictures_asked(inputs), self.model.model, shape=self._shape())
 
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> PicturePart:
+    def question_lines(self, lines: Sequence[str]) -> PicturePart:
         """Each line is the name of a file."""
-        return self.asked(task, list(lines), model, {})
+        return self.questions(list(lines))
 
-    def asked_files(
+    def question_files(
         self,
-        task: Supervised[Any],
         paths: Sequence[str],
         data: DataSettings,
-        model: Model[Any, Any, Any],
-        on_bad_row: Tell | None,
-        origin: Origin,
+        options: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
     ) -> Iterator[Questions[PicturePart]]:
-        shape = model.learned.input.shape
+        settings, shape = self.model.model, self._shape()
         if not origin.files:
-            named = asked_rows(CONTENT, data, [*paths], None, origin)
-            for examples in together(named, READ_AT_ONCE):
-                part = collect_pictures(examples, model.model, shape=shape)
+            rows = asked_rows(CONTENT, data, [*paths], None, origin)
+            for examples in together(rows, READ_AT_ONCE):
+                part = collect_pictures(examples, settings, shape=shape)
                 yield Questions(part, [str(example.place) for example in examples])
             return
-        for rows in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
-            part = collect_pictures(picture_examples(rows), model.model, shape=shape)
-            yield Questions(part, [picture_name(row.place) for row in rows])
+        for batch in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
+            part = collect_pictures(picture_examples(batch), settings, shape=shape)
+            yield Questions(part, [picture_name(row.place) for row in batch])
 
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return () if origin.files else ("text",)
 
-    def check(self, part: PicturePart, name: str) -> None:
-        if not len(part) or part.labels is None:
-            where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
-            raise DataError(
-                f"the {name} part: expected pictures with labels, got {len(part)}"
-                + (" with some of them missing" + where) * bool(len(part))
-            )
 
-    def learn(self, train: PicturePart, model: Model[Any, Any, Any]) -> LearnedPictures:
+class Picture(Input):
+    """A picture: an array of bytes, a file, one of a folder or of an idx file."""
+
+    name = "picture"
+    reader_class = PictureReader
+
+    def learn(self, train: PicturePart, model: ModelView) -> LearnedPictures:
         mean, spread = brightness(train.pixels)
         learned = LearnedPictures(train.shape, mean, spread)
         with torch.device("meta"):  # an error about sizes comes before any long work
-            learned.reader(model)
+            learned.encoder(model)
         return learned
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedPictures:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedPictures:
         return unpacked(LearnedPictures, saved)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedPictures, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedPictures, target: Target, model: ModelView
     ) -> PixelLinear:
         return unpacked(PixelLinear, saved, input=learned, target=target)
 

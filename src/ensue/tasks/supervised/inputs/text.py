@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ from ensue.tasks.rows.exported import read_steps
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, shared_texts, shown_of
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input
+from ensue.tasks.supervised.input import Input, InputReader
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
@@ -57,16 +57,16 @@ from ensue.tasks.supervised.learned import (
     Occlusions,
     Share,
 )
-from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepReader, SupervisedNetwork
+from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepEncoder, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import MixedText, NgramText, VectorLinear, vector_features
 from ensue.tasks.targets.classes import LabelTarget
 from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
+    from ensue.tasks.any_model import ModelView
     from ensue.tasks.explaining.measures import Wanted
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import AnyModel
+    from ensue.tasks.supervised.task import SupervisedModel
 
 MOST_UNITS = 40  # of a row that is taken apart
 RARE = 2  # rows that an n-gram of the linear model has at least
@@ -128,7 +128,7 @@ class LearnedText(LearnedInput):
     def tokenisers(self) -> Tokenisers:
         return self.inputs.tokenisers
 
-    def encode(self, part: Part, model: Model[Any, Any, Any]) -> Columns:
+    def encode(self, part: Part, model: ModelView) -> Columns:
         columns = self.inputs.columns(part, model.text)
         linear = model.learned.linear
         if getattr(model.model, "ngrams", 0) and isinstance(linear, NgramText):
@@ -137,15 +137,15 @@ class LearnedText(LearnedInput):
             columns = replace(columns, ngrams=linear.model.ngrams.present(rows))
         return columns if self.beside is None else self.beside.joined(columns, part)
 
-    def repeated(self, part: Part, model: Model[Any, Any, Any], rows: int) -> SequenceBatch:
+    def repeated(self, part: Part, model: ModelView, rows: int) -> SequenceBatch:
         """The only row of a part, so many times, its real numbers in float64."""
         return batch_of(self.encode(part, model), rows)
 
-    def reader(self, model: Model[Any, Any, Any]) -> TextReader:
+    def encoder(self, model: ModelView) -> TextEncoder:
         settings = model.model
         embed = Embed([self.inputs.feature(settings)], settings.dropout_input)
         encoder = encoder_of(settings, embed.width)
-        return TextReader(
+        return TextEncoder(
             embed,
             encoder,
             Pooling(settings.pooling, encoder.output_size, encoder.final_size),
@@ -155,7 +155,7 @@ class LearnedText(LearnedInput):
             norm_weight=settings.norm_weight,
         )
 
-    def side(self, model: Model[Any, Any, Any], outputs: int) -> NgramScores | None:
+    def side(self, model: ModelView, outputs: int) -> NgramScores | None:
         """The n-grams inside the network; None where they answer next to it, or not at all."""
         settings, linear = model.model, model.learned.linear
         if not getattr(settings, "ngrams", 0) or settings.ngram_share:
@@ -174,7 +174,7 @@ class LearnedText(LearnedInput):
     def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
         return shown_of(part)
 
-    def remarks(self, train: Part, target: Target, model: Model[Any, Any, Any]) -> list[str]:
+    def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
         most, lengths = model.text.max_length, train.inputs.lengths
         count = 0 if most is None else int((lengths > most).sum())
         if not count:
@@ -190,7 +190,7 @@ class LearnedText(LearnedInput):
 
     # ------------------------------------------------------------- linear models
     def linear(
-        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+        self, train: Part, validation: Part, target: Target, model: ModelView
     ) -> FittedLinear:
         if self.inputs.words is None:
             x, y = vector_features(train), torch.from_numpy(target.encode(train))
@@ -225,7 +225,7 @@ class LearnedText(LearnedInput):
         return FittedLinear(MixedText(fitted.model, self.beside, False, telling), fitted.held)
 
     # ------------------------------------------------------------- explained
-    def occlusions(self, part: Part, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: Part, model: ModelView) -> Occlusions:
         """Each token left out; of a long row, as many tokens together as make few units."""
         row, names = part.inputs.row(0), part.numbers.token_names
         count = min(len(row), MOST_UNITS)
@@ -266,7 +266,7 @@ class LearnedText(LearnedInput):
         return learned.linear.parts_of(part, wanted, learned.target, weights, nothing)
 
     # ------------------------------------------------------------- exported
-    def question(self, model: Model[Any, Any, Any]) -> InputQuestion:
+    def question(self, model: ModelView) -> InputQuestion:
         """A question with columns is a row by column name."""
         for network in model.networks:
             if not isinstance(network, SupervisedNetwork) or network.side is not None:
@@ -292,7 +292,7 @@ class LearnedText(LearnedInput):
 # --- the network ---------------------------------------------------------------------------------
 
 
-class TextReader(StepReader):
+class TextEncoder(StepEncoder):
     """[dropout(pool(encode(embed(steps)))), c], with c the columns next to the steps, where there
     are any.
 
@@ -405,16 +405,17 @@ class Text(Input):
     """A text, tokens, or a sequence of vectors."""
 
     name = "text"
+    reader_class: ClassVar[type[InputReader[Any]]] = InputReader[Part]
 
-    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedText:
+    def learn(self, train: Part, model: ModelView) -> LearnedText:
         inputs = LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
         return LearnedText(inputs, ColumnsBeside.learn(train, model.model))
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedText:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedText:
         return unpacked(LearnedText, saved, settings=model.model)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedText, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedText, target: Target, model: ModelView
     ) -> Linear:
         kind: type[Linear] = MixedText if model.model.linear == MIXED else NgramText
         if learned.inputs.scale is not None:
@@ -455,7 +456,7 @@ def telling_ngrams(learned: Learned, label: str, count: int) -> list[str]:
 class WordTopics:
     """The linear model is fitted again, with the topics of all texts."""
 
-    def refused(self, model: AnyModel) -> str:
+    def refused(self, model: SupervisedModel) -> str:
         """Why a model with these settings cannot; "" where it can."""
         if model.inputs:
             return "expected a model of one text, got several inputs"
@@ -467,7 +468,7 @@ class WordTopics:
         )
 
     def learned(
-        self, unlabelled: Part, train: Part, validation: Part, model: AnyModel
+        self, unlabelled: Part, train: Part, validation: Part, model: SupervisedModel
     ) -> tuple[Learned, str]:
         """With the linear model and the mixture learned again, if topics make its answers to rows
         that it did not learn from better; else as before."""

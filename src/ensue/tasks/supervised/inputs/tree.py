@@ -23,6 +23,7 @@ from ensue.errors import DataError, OptionError
 from ensue.files.opening import TREE_DEPTH, TREE_LENGTH
 from ensue.layers.recursive import PLACES
 from ensue.settings import OFF, Size
+from ensue.tasks.abilities import NOTHING
 from ensue.tasks.baselines.text_features import Texts
 from ensue.tasks.baselines.text_linear import TextLinear, fit_text_linear, fit_text_ridge
 from ensue.tasks.codec import unpacked
@@ -35,9 +36,9 @@ from ensue.tasks.rows.exported import linear_steps
 from ensue.tasks.rows.inputs import vocabulary_of
 from ensue.tasks.rows.labels import label_numbers
 from ensue.tasks.rows.part import Part, Tokenisers, counts_of
-from ensue.tasks.rows.task import Rows
+from ensue.tasks.rows.reader import Rows
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, ShareSettings
+from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.inputs.tree_network import (
     CHILDREN,
     LABELS,
@@ -45,15 +46,14 @@ from ensue.tasks.supervised.inputs.tree_network import (
     WORDS,
     NodeStates,
     NodeStep,
-    TreeReader,
+    TreeEncoder,
     TreeReaderSettings,
     state_sizes,
-    tree_readers,
+    tree_encoders,
 )
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
-    Learned,
     LearnedInput,
     Linear,
     LinearQuestion,
@@ -80,8 +80,7 @@ from ensue.tasks.trees.content import (
 )
 
 if TYPE_CHECKING:
-    from ensue.tasks.model import Model
-    from ensue.tasks.supervised.task import Supervised
+    from ensue.tasks.any_model import ModelView
 
 CLOSES, OPENS, OPENS_LEARNED = -1, -2, -3  # kinds of tokens; of a word 0
 LEAVES = "leaves"  # the words of a tree, among the values of an exported one
@@ -121,7 +120,7 @@ class LearnedTree(LearnedInput):
         """Whether one label of the whole tree is learned, not those of its nodes."""
         return self.inner is not None
 
-    def encode(self, part: Part, model: Model[Any, Any, Any]) -> Forest:
+    def encode(self, part: Part, model: ModelView) -> Forest:
         return self.forest(part)
 
     def forest(self, part: Part) -> Forest:
@@ -200,9 +199,9 @@ class LearnedTree(LearnedInput):
         return DataError(f"{part.names[0]}: expected {expected}, as in training, got {got}")
 
     # ------------------------------------------------------------- network and linear model
-    def reader(self, model: Model[Any, Any, Any]) -> TreeReader:
+    def encoder(self, model: ModelView) -> TreeEncoder:
         inner = 0 if self.inner is None else len(self.inner)
-        return TreeReader(len(self.words), model.model, inner, units=not self.whole)
+        return TreeEncoder(len(self.words), model.model, inner, units=not self.whole)
 
     def shown(self, part: Part) -> Callable[[int], tuple[str, str]]:
         names = part.numbers.token_names
@@ -214,7 +213,7 @@ class LearnedTree(LearnedInput):
         return shown
 
     def linear(
-        self, train: Part, validation: Part, target: Target, model: Model[Any, Any, Any]
+        self, train: Part, validation: Part, target: Target, model: ModelView
     ) -> FittedLinear:
         first, second = tree_texts(train), tree_texts(validation)
         words = first.words if len(first.words) > len(second.words) else second.words
@@ -228,7 +227,7 @@ class LearnedTree(LearnedInput):
         return FittedLinear(TreeLinear(fitted.model), fitted.held)
 
     # ------------------------------------------------------------- explained
-    def occlusions(self, part: Part, model: Model[Any, Any, Any]) -> Occlusions:
+    def occlusions(self, part: Part, model: ModelView) -> Occlusions:
         """The word of each node replaced by one that training never saw."""
         tokens, names = part.inputs.row(0), part.numbers.token_names
         places = [k for k, token in enumerate(tokens) if not names[token].startswith((PLAIN, END))]
@@ -247,26 +246,26 @@ class LearnedTree(LearnedInput):
     def question(self, model: Any) -> InputQuestion:
         """Of one input of several: the vectors of the root, which `climb` makes by the graph of
         `vectors_graph`."""
-        readers = tree_readers(model.readers)
-        names = [f"vector_{number}" for number in range(len(readers))]
+        encoders = tree_encoders(model.encoders)
+        names = [f"vector_{number}" for number in range(len(encoders))]
         inputs = tuple(
-            GraphInput(name, (BATCH, reader.width))
-            for name, reader in zip(names, readers, strict=True)
+            GraphInput(name, (BATCH, encoder.width))
+            for name, encoder in zip(names, encoders, strict=True)
         )
         climb = {"step": "climb", "graph": NODE, "vectors": names, "words": LEAVES}
-        return InputQuestion(inputs, (self._brackets(readers), climb), lambda named: named)
+        return InputQuestion(inputs, (self._brackets(encoders), climb), lambda named: named)
 
     def vectors_graph(self, model: Any) -> Graph:
         """One node at a time, from its word and the states of its children to its vector and its
         own state."""
-        readers = tree_readers(model.readers)
-        inputs, states = self._node_inputs(readers, model.model.combine)
-        outputs = [f"vector_{number}" for number in range(len(readers))]
-        nodes = NodeStates(readers, [one.name for one in inputs])
+        encoders = tree_encoders(model.encoders)
+        inputs, states = self._node_inputs(encoders, model.model.combine)
+        outputs = [f"vector_{number}" for number in range(len(encoders))]
+        nodes = NodeStates(encoders, [one.name for one in inputs])
         return Graph(NODE, nodes, inputs, (*outputs, *states))
 
     def _node_inputs(
-        self, readers: Sequence[TreeReader], combine: str
+        self, encoders: Sequence[TreeEncoder], combine: str
     ) -> tuple[tuple[GraphInput, ...], tuple[str, ...]]:
         """Of the graph of a node, and the names of the states that it gives."""
         inputs = [GraphInput(WORDS, (BATCH,), len(self.words))]
@@ -274,23 +273,23 @@ class LearnedTree(LearnedInput):
             inputs.append(GraphInput(LABELS, (BATCH,), len(self.inner)))
         if combine == "mean":
             inputs.append(GraphInput(CHILDREN, (BATCH, 1)))
-        below = state_sizes(readers)
+        below = state_sizes(encoders)
         inputs += [GraphInput(name, (BATCH, len(PLACES), size)) for name, size in below.items()]
         return tuple(inputs), tuple(name.replace("below", "state") for name in below)
 
-    def _brackets(self, readers: Sequence[TreeReader]) -> Step:
+    def _brackets(self, encoders: Sequence[TreeEncoder]) -> Step:
         return {
             "step": "brackets",
             "from": "question",
             "words": list(self.words.tokens),
             "lower": self.lower,
             "inner": None if self.inner is None else list(self.inner.tokens),
-            "states": state_sizes(readers),
+            "states": state_sizes(encoders),
             "longest": TREE_LENGTH,
             "deepest": TREE_DEPTH,
         }
 
-    def exported(self, model: Model[Any, Any, Learned]) -> Exported:
+    def exported(self, model: ModelView) -> Exported:
         """One node at a time, from its word and the states of its children to its answer and its
         own state. The walk from the leaves to the root is a step after it."""
         target = model.learned.target
@@ -298,12 +297,12 @@ class LearnedTree(LearnedInput):
             raise refuse("linear of trees", "tree")
         answers = answering(target)
         members = [net for net in model.networks if isinstance(net, SupervisedNetwork)]
-        readers = tree_readers([network.reader for network in members])
-        inputs, states = self._node_inputs(readers, model.model.combine)
+        encoders = tree_encoders([network.reader for network in members])
+        inputs, states = self._node_inputs(encoders, model.model.combine)
         outputs = (*answers.outputs, *states)
         names = [one.name for one in inputs]
         node = NodeStep(members, names, model.learned.temperature, answers.answers)
-        step = self._brackets(readers)
+        step = self._brackets(encoders)
         graph = Graph(NODE, node, inputs, outputs)
         if isinstance(target, ClassTarget):
             classes = {"step": "nodes", "labels": list(target.labels.tokens)}
@@ -329,7 +328,7 @@ class TreeLinear(Linear):
     def scores(self, part: Part) -> Tensor:
         return self.model.scores(tree_texts(part))
 
-    def question(self, model: Model[Any, Any, Any]) -> LinearQuestion:
+    def question(self, model: ModelView) -> LinearQuestion:
         """Of one input of several: the words that `climb` leaves."""
         read = linear_steps(self.model.features, model.learned.tokenisers.input)
         steps = tuple({**step, "from": LEAVES} for step in read.steps)
@@ -364,48 +363,46 @@ def _parents(kind: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.int64]
 # --- the input -----------------------------------------------------------------------------------
 
 
-class Tree(Input):
-    """A tree in brackets, with a label beside it or labels at its nodes."""
-
-    name = "tree"
+class TreeReader(InputReader[Part]):
     content = TreeContent()
 
     def examples(self, rows: Any) -> Iterable[Example]:
         """Rows in memory: trees with labels at their nodes, or pairs of a tree and its label."""
         return [_example(row, line) for line, row in enumerate(rows, 1)]
 
-    def asked(
-        self, task: Supervised[Any], inputs: Any, model: Model[Any, Any, Any], asked: Asked
-    ) -> Part:
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        """Words are what stands between brackets and spaces."""
+        return Tokenisers(Tokeniser("spaces"))
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> Part:
         if isinstance(inputs, str):
             raise OptionError("predict: expected a list of trees, got one text; write [text]")
-        whole = model.learned.input.whole
+        whole = self.model.learned.input.whole
         trees = [_tree(value, line) for line, value in enumerate(inputs, 1)]
         rows = [
             Example(tokens_of(tree, whole), None, Place(IN_MEMORY, line))
             for line, tree in enumerate(trees, 1)
         ]
-        part: Part = task.collected(lambda: rows, model)
+        part: Part = self.collected(lambda: rows)
         return part
 
-    def asked_lines(
-        self, task: Supervised[Any], lines: Sequence[str], model: Model[Any, Any, Any]
-    ) -> Part:
-        return self.asked(task, list(lines), model, {})
+    def question_lines(self, lines: Sequence[str]) -> Part:
+        return self.questions(list(lines))
 
-    def asked_content(self, data: DataSettings, model: Model[Any, Any, Any]) -> Content:
-        return TreeContent(model.learned.input.whole)
-
-    def tokenisers(
-        self, task: Supervised[Any], rows: Rows, model: Model[Any, Any, Any]
-    ) -> Tokenisers:
-        """Words are what stands between brackets and spaces."""
-        return Tokenisers(Tokeniser("spaces"))
+    def question_content(self, data: DataSettings) -> Content:
+        return TreeContent(self.model.learned.input.whole)
 
     def shown_input(self, example: Example) -> Any:
         return tree_of(example.value).as_text()
 
-    def learn(self, train: Part, model: Model[Any, Any, Any]) -> LearnedTree:
+
+class Tree(Input):
+    """A tree in brackets, with a label beside it or labels at its nodes."""
+
+    name = "tree"
+    reader_class = TreeReader
+
+    def learn(self, train: Part, model: ModelView) -> LearnedTree:
         text, words, inner = model.text, dict[str, int](), dict[str, int]()
         counts = counts_of(train.inputs, train.numbers.tokens)
         for token, count in counts.items():
@@ -421,11 +418,11 @@ class Tree(Input):
             )
         return LearnedTree(train.tokenisers, vocabulary_of(words, text), labels, text.lower)
 
-    def unpack(self, saved: Saved, model: Model[Any, Any, Any]) -> LearnedTree:
+    def unpack(self, saved: Saved, model: ModelView) -> LearnedTree:
         return unpacked(LearnedTree, saved)
 
     def unpack_linear(
-        self, saved: Saved, learned: LearnedTree, target: Target, model: Model[Any, Any, Any]
+        self, saved: Saved, learned: LearnedTree, target: Target, model: ModelView
     ) -> TreeLinear:
         return unpacked(TreeLinear, saved, target=target)
 

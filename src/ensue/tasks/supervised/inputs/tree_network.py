@@ -16,7 +16,7 @@ from ensue.layers.recursive import Recursive
 from ensue.settings import Rate, Table, Width
 from ensue.tasks.blocks.layer_settings import CellName, Initialisation
 from ensue.tasks.rows.batch import PADDING
-from ensue.tasks.supervised.network import Reader, SupervisedNetwork, in_batches
+from ensue.tasks.supervised.network import InputEncoder, SupervisedNetwork, in_batches
 from ensue.tasks.trees.content import (
     Forest,
     TreeBatch,
@@ -48,7 +48,7 @@ class TreeReaderSettings(Table):
     dropout_output: Rate = Field(0.1, description="Dropout before the output layer.")
 
 
-class TreeReader(Reader):
+class TreeEncoder(InputEncoder):
     """h_n = cell([e(word_n); a(inner label_n)], states of the children of n), as `Recursive`
     combines them; the vector of a tree is that of its root. A node without a word has e = 0.
 
@@ -110,17 +110,17 @@ def node_outputs(network: nn.Module, forest: Forest, tokens: int) -> Tensor:
     return z
 
 
-def tree_readers(modules: Iterable[nn.Module]) -> list[TreeReader]:
+def tree_encoders(modules: Iterable[nn.Module]) -> list[TreeEncoder]:
     """Those of them that read trees."""
-    return [own for own in modules if isinstance(own, TreeReader)]
+    return [own for own in modules if isinstance(own, TreeEncoder)]
 
 
-def state_sizes(readers: Sequence[TreeReader]) -> dict[str, int]:
-    """Of the parts of each reader's state, by the names of what stands below a node."""
+def state_sizes(encoders: Sequence[TreeEncoder]) -> dict[str, int]:
+    """Of the parts of each encoder's state, by the names of what stands below a node."""
     return {
         f"below_{number}_{k}": size
-        for number, reader in enumerate(readers)
-        for k, size in enumerate(reader.recursive.inner.state_sizes)
+        for number, encoder in enumerate(encoders)
+        for k, size in enumerate(encoder.recursive.inner.state_sizes)
     }
 
 
@@ -139,7 +139,7 @@ class NodeStep(nn.Module):
     ) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.nodes = NodeStates(tree_readers([network.reader for network in members]), names)
+        self.nodes = NodeStates(tree_encoders([network.reader for network in members]), names)
         self.temperature, self.answers = temperature, answers
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
@@ -154,35 +154,35 @@ class NodeStep(nn.Module):
 
 
 class NodeStates(nn.Module):
-    """The vector of each reader and the parts of its state, for all nodes."""
+    """The vector of each encoder and the parts of its state, for all nodes."""
 
-    def __init__(self, readers: Sequence[TreeReader], names: Sequence[str]) -> None:
+    def __init__(self, encoders: Sequence[TreeEncoder], names: Sequence[str]) -> None:
         super().__init__()
-        self.readers, self.names = nn.ModuleList(readers), list(names)
+        self.readers, self.names = nn.ModuleList(encoders), list(names)
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         named = dict(zip(self.names, values, strict=True))
         vectors, states = list[Tensor](), list[Tensor]()
-        for number, reader in enumerate(self.readers):
-            assert isinstance(reader, TreeReader)
-            x = reader.words(named[WORDS])
-            if reader.inner is not None:
-                x = torch.cat([x, reader.inner(named[LABELS])], -1)
-            cell, parameters = reader.recursive.inner.way()
+        for number, encoder in enumerate(self.readers):
+            assert isinstance(encoder, TreeEncoder)
+            x = encoder.words(named[WORDS])
+            if encoder.inner is not None:
+                x = torch.cat([x, encoder.inner(named[LABELS])], -1)
+            cell, parameters = encoder.recursive.inner.way()
             parts = [
-                _combined(reader, named[f"below_{number}_{k}"], k, named.get(CHILDREN))
-                for k in range(len(reader.recursive.inner.state_sizes))
+                _combined(encoder, named[f"below_{number}_{k}"], k, named.get(CHILDREN))
+                for k in range(len(encoder.recursive.inner.state_sizes))
             ]
-            y, new = one_step(cell.on_tensors(parameters), x, parts, reader.width)
+            y, new = one_step(cell.on_tensors(parameters), x, parts, encoder.width)
             vectors.append(y)
             states += new
         return (*vectors, *states)
 
 
-def _combined(reader: TreeReader, below: Tensor, part: int, children: Tensor | None) -> Tensor:
+def _combined(encoder: TreeEncoder, below: Tensor, part: int, children: Tensor | None) -> Tensor:
     """(nodes, features): one part of the children's states, as `Recursive` combines them."""
-    if reader.recursive.combine == "ordered" and part == 0:
-        places = enumerate(reader.recursive.places)
+    if encoder.recursive.combine == "ordered" and part == 0:
+        places = enumerate(encoder.recursive.places)
         return torch.stack([below[:, k] @ matrix.t() for k, matrix in places]).sum(0)
     total = below.sum(1)
     return total if children is None else total / children.clamp(min=1)

@@ -1,0 +1,134 @@
+"""`DatasetReader`: how the rows of a model become parts, to learn from and to answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ensue.data.frames.origin import FILES, Origin
+from ensue.data.rows import Tell
+from ensue.data.settings import DataSettings
+from ensue.data.split import by_share
+from ensue.tasks.abilities import NOTHING, Asked
+
+if TYPE_CHECKING:
+    from ensue.tasks.any_model import AnyModel
+
+HELD_OUT = 0.1  # share of the rows that validate, where no validation part is named
+NO_COLUMNS: Mapping[str, str] = {}
+
+
+class RowNames(Protocol):
+    """Where each row comes from."""
+
+    def __getitem__(self, row: int) -> str: ...
+
+
+class AnyPart(Protocol):
+    """Rows that belong together, as arrays: what a task reads, learns from and answers."""
+
+    @property
+    def names(self) -> RowNames: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: NDArray[np.int64]) -> Self: ...
+
+
+P = TypeVar("P", bound=AnyPart)
+P_co = TypeVar("P_co", bound=AnyPart, covariant=True)
+
+
+class PartFiles(Protocol[P_co]):
+    """The parts of a run's files."""
+
+    @property
+    def rejected(self) -> int:
+        """Rejected rows of the last part."""
+        ...
+
+    def part(self, name: str, like: Any = None) -> P_co:
+        """train, validation or test. like: the training part, whose tokenisers, numbers or shape
+        the others share; those of a fitted model take its place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Questions(Generic[P]):
+    """Rows to answer. shown: each row as it is shown next to its answer; None where answers do not
+    belong to rows."""
+
+    part: P
+    shown: Sequence[Any] | None = None
+
+
+class DatasetReader(ABC, Generic[P]):
+    """Reads the rows of one model, from files, data frames, memory or lines, into parts."""
+
+    def __init__(self, model: AnyModel) -> None:
+        self.model = model
+
+    # ------------------------------------------------------------- to learn from
+    @abstractmethod
+    def files(
+        self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
+    ) -> PartFiles[P]:
+        """The parts of files. on_bad_row: callback for rejected rows; origin: what the rows are
+        read from, a data frame instead of files."""
+
+    @abstractmethod
+    def labelled(
+        self, rows: Any, columns: Mapping[str, str] = NO_COLUMNS, before: P | None = None
+    ) -> P:
+        """Labelled rows in memory. columns: roles by name; before: the part that these rows
+        follow, whose tokenisers and numbers they share."""
+
+    def hold_out(self, part: P) -> tuple[P, P]:
+        """A training and a validation part: a tenth of the rows validates."""
+        shares = {"train": 1 - HELD_OUT, "validation": HELD_OUT}
+        split = by_share(len(part), shares, self.model.train.seed)
+        return part.take(split["train"]), part.take(split["validation"])
+
+    def answerable(self, train: P, validation: P) -> NDArray[np.int64] | None:
+        """The validation rows that can be answered with what the training part has; None: all."""
+        return None
+
+    def check(self, part: P, name: str) -> None:
+        """Raises where a part cannot be learned from or evaluated. name: of the part."""
+
+    def remarks(self, train: P, validation: P) -> list[str]:
+        """What a user should know of the training part, once it is learned."""
+        return []
+
+    # ------------------------------------------------------------- to answer
+    @abstractmethod
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> P:
+        """Inputs in memory."""
+
+    @abstractmethod
+    def question_files(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        options: Asked = NOTHING,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[Questions[P]]:
+        """The rows of files, or of another origin, in batches."""
+
+    def question_lines(self, lines: Sequence[str]) -> P:
+        """Lines of the standard input."""
+        return self.questions(list(lines))
+
+    def question_keys(self, origin: Origin) -> tuple[str, ...]:
+        """The keys of [data] whose columns a question needs."""
+        return ("text",)
+
+    def shown_line(self, line: str) -> Any:
+        """A line of the standard input, as it is shown next to its answer."""
+        return line

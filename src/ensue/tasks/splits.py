@@ -1,0 +1,31 @@
+"""How a task splits files into training, validation and test parts."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from ensue.data.settings import DataSettings
+
+
+class Split(Protocol):
+    def line(self, data: DataSettings, settings: Any) -> str:
+        """By what the files are split, as a line for the person who reads it. settings: the
+        [model] table."""
+        ...
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        """Whether a row's part depends on its place in the file, not on its content."""
+        ...
+
+
+class HashSplit:
+    """By the hash of each row's content. unit: what a split takes apart."""
+
+    def __init__(self, unit: str = "each row") -> None:
+        self.unit = unit
+
+    def line(self, data: DataSettings, settings: Any) -> str:
+        return data.split_line(self.unit)
+
+    def moves_with_files(self, data: DataSettings) -> bool:
+        return False
