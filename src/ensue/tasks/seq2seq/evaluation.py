@@ -43,7 +43,7 @@ class PairEvaluation(Evaluation):
         return [self._head(), self._lengths(), self._worst()]
 
     def own_tables(self) -> list[OwnTable]:
-        return [OwnTable("by length of the source", ("tokens", "rows", self.main), self.buckets)]
+        return [OwnTable("by length", ("tokens", "rows", self.main), self.buckets)]
 
     def wrong(self) -> list[Error]:
         """An empty text is an answer too."""
