@@ -15,7 +15,7 @@ from ensue.tasks.seq2seq.answer import Captioned, Gaze
 from ensue.tasks.seq2seq.explain import ExplainWords
 from ensue.tasks.seq2seq.options import OPTIONS
 from ensue.tasks.seq2seq.pairs import Taught
-from ensue.tasks.seq2seq.picture import PictureReader, PictureTexts, described, picture_network
+from ensue.tasks.seq2seq.picture import PictureReader, PictureTexts, description, picture_network
 from ensue.tasks.seq2seq.recognise import captions_guess, recognised_captions
 from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.tasks.seq2seq.source import LearnedPairs
@@ -67,7 +67,7 @@ class Caption(Seq2Seq[CaptionSettings]):
         return picture_network(model)
 
     def describe(self, model: AnyModel) -> str:
-        return described(model.model)
+        return description(model.model)
 
 
 TASK = Caption()

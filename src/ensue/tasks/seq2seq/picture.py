@@ -58,7 +58,7 @@ MIDDLE = 127.5  # bytes become numbers from −1 to 1
 # --- read ----------------------------------------------------------------------------------------
 
 
-class NamedPictures(PairContent):
+class PictureContent(PairContent):
     """The name of a picture's file, and a text; neither is empty."""
 
     def looked_up(self, example: Example, data: DataSettings) -> Example:
@@ -68,7 +68,7 @@ class NamedPictures(PairContent):
 class PictureReader(SourceReader[PicturePart]):
     """Reads pictures, arrays of bytes or files, which a table may name, with their texts."""
 
-    content = NamedPictures()
+    content = PictureContent()
     rows, row, text = "pictures with captions", "picture", "caption"
 
     def examples(self, rows: Any) -> Iterator[Example]:
@@ -196,7 +196,7 @@ def picture_network(model: AnyModel) -> Taught:
     return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.model))
 
 
-def described(settings: CaptionSettings) -> str:
+def description(settings: CaptionSettings) -> str:
     """The network in a few words."""
     looks = "no" if settings.attention == "none" else settings.attention
     decoder = f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
