@@ -126,7 +126,7 @@ def test_every_file_is_read_as_the_data_table_says(tmp_path: Path) -> None:
         },
         "data",
     )
-    files = TASK.files(data, model)
+    files = model.reader.files(data)
     train = files.part("train")
     held = files.part("validation", like=train)
     assert (len(train), held.begin, len(held)) == (42, 42, 6)
@@ -154,7 +154,7 @@ def test_parts_with_files_of_their_own_are_all_of_their_steps(tmp_path: Path) ->
         paths[name] = tmp_path / f"{name}.csv"
         paths[name].write_text("y\n" + "".join(f"{k * k % 11}\n" for k in rows), "utf-8")
     data = DataSettings.of({name: [str(path)] for name, path in paths.items()}, "data")
-    files = TASK.files(data, model)
+    files = model.reader.files(data)
     train = files.part("train")
     held = files.part("validation", like=train)
     assert (len(train), len(held), held.begin) == (20, 10, 20)
@@ -169,7 +169,7 @@ def test_a_part_that_no_step_falls_into_is_told(tmp_path: Path) -> None:
     model = Forecaster(
         model={"targets": ["y"], "look_back": 2, "horizon": 1, "split": [0.98, 0.01, 0.01]}
     )
-    files = TASK.files(DataSettings.of({"train": [str(path)]}, "data"), model)
+    files = model.reader.files(DataSettings.of({"train": [str(path)]}, "data"))
     assert len(files.part("train")) == 8
     for name in ("validation", "test"):
         with pytest.raises(DataError) as told:

@@ -318,7 +318,7 @@ def test_from_idx_files_to_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(ensue("predict", "run", "train-images-idx3-ubyte").splitlines()) == 60
     data = DataSettings(train=["train-images-idx3-ubyte"])
     assert TASK.split.line(data, ImageSettings()) == data.split_line("each picture")
-    assert not TASK.moves_with_files(data)
+    assert not TASK.split.moves_with_files(data)
 
 
 def write_idx(file: Path, values: NDArray[np.uint8]) -> None:
@@ -365,8 +365,8 @@ def test_messages(fitted: Callable[[str], ImageModel], tmp_path: Path) -> None:
     with pytest.raises(DataError) as unlabelled:
         new("grey").fit([(own, None) for own, _ in figures(9, 1)], figures(3, 1))
     assert str(unlabelled.value) == (
-        "the training part: expected pictures with labels, got 9 with some of them missing, the "
-        "first of them row:1"
+        "the training part: expected pictures with labels, got 9 pictures with some or all of "
+        "them missing, the first of them row:1"
     )
     with pytest.raises(DataError) as file:
         new("grey").fit(tmp_path / "a.png")
@@ -420,7 +420,7 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
         (tmp_path / "shapes" / label).mkdir(parents=True, exist_ok=True)
         write_image(tmp_path / "shapes" / label / f"{k}.png", picture)
     model, data = new("grey"), DataSettings(train=[str(tmp_path / "shapes")])
-    files = TASK.files(data, model)
+    files = model.reader.files(data)
     train = files.part("train")
     others = [files.part(name, like=train) for name in ("validation", "test")]
     assert sum(map(len, (train, *others))) == 60
@@ -442,12 +442,12 @@ def test_bad_pictures_are_counted(tmp_path: Path) -> None:
     whole = [str(tmp_path / "shapes")]
     heard: list[Problem] = []
     data = DataSettings(train=whole, validation=whole, skip_bad=True)
-    files = TASK.files(data, new("grey"), heard.append)
+    files = new("grey").reader.files(data, heard.append)
     assert len(files.part("train")) == 6
     assert files.rejected == 1
     assert [Path(own.place.file).name for own in heard] == ["bad.png"]
     with pytest.raises(DataError, match="1 problem in "):
-        TASK.files(data.model_copy(update={"skip_bad": False}), new("grey")).part("train")
+        new("grey").reader.files(data.model_copy(update={"skip_bad": False})).part("train")
 
 
 def test_recognised_by_their_paths_alone(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from ensue import Matcher
 from ensue.data.vocabulary import Vocabulary
 from ensue.errors import DataError
 from ensue.runs.infer import infer
-from ensue.tasks import TASKS
 from ensue.tasks.supervised.inputs.pair import BINS, Attended, overlap_rows
 
 WORDS = [f"w{k}" for k in range(14)]
@@ -152,7 +151,7 @@ def test_columns_of_other_names_are_named_or_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", ["one text", ("one",), ("a", "b", "c")])
 def test_what_is_no_pair_is_refused(given: Any) -> None:
     with pytest.raises(DataError, match="row:1: expected two texts or sequences"):
-        TASKS["match"].examples([(given, "same")]).__next__()
+        next(iter(Matcher().reader.examples([(given, "same")])))
 
 
 def test_a_line_needs_its_tab() -> None:

@@ -535,7 +535,7 @@ def test_a_file_has_the_same_cells_as_rows_in_memory(tmp_path: Path) -> None:
     file = write_houses(tmp_path / "houses.csv", 60)
     data = DataSettings(train=[str(file)], label="price", group="town")
     model = TableModel()
-    files = TASK.files(data, model)
+    files = model.reader.files(data)
     train = files.part("train")
     parts = [train, *(files.part(name, like=train) for name in ("validation", "test"))]
     assert sum(map(len, parts)) == 60

@@ -234,7 +234,7 @@ def test_answers_of_other_processes_are_the_same(
         told = refused(folder, "predict", "run", asked, *shared)
         assert f"--workers: a run to {row.task} answers in one process; leave it out" in told
         return
-    monkeypatch.setattr("ensue.tasks.rows.task.AT_ONCE", 3)
+    monkeypatch.setattr("ensue.tasks.rows.reader.AT_ONCE", 3)
     for words in ((), ("--json",)):
         alone = done(folder, "predict", "run", asked, *words)
         assert done(folder, "predict", "run", asked, *words, *shared) == alone

@@ -261,9 +261,7 @@ def by_name(rows: Any) -> bool:
 
 def unlabelled_rows_error(part: Any, name: str, rows: str = "rows") -> DataError:
     """name: of a part without rows, or with rows that have no label."""
-    message = f"the {name} part: expected {rows} with labels, got {len(part)}"
-    if rows == "rows":
-        message += " rows"
+    message = f"the {name} part: expected {rows} with labels, got {len(part)} {rows}"
     if len(part):
         where = f", the first of them {part.unlabelled}" if part.unlabelled else ""
         message += f" with some or all of them missing{where}"
