@@ -28,9 +28,9 @@ from ensue.data.batches import evaluation_batches
 from ensue.data.ragged import Ragged
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.runs.load import load_run
+from ensue.tasks.seq2seq.network import RecurrentPairs
+from ensue.tasks.seq2seq.pairs import pair_networks
 from ensue.tasks.seq2seq.search import HYPOTHESES, NEVER, SOURCE_TOKENS, Search, searched
-from ensue.tasks.seq2seq.task import pair_networks
-from ensue.tasks.translate.families import RecurrentPairs
 from ensue.training import RunFolder
 
 

@@ -46,8 +46,6 @@ from ensue.study.memory.budget import Budget
 from ensue.study.memory.study import MemoryReport, Trial
 from ensue.study.memory.table import draw as draw_memory
 from ensue.study.selection.entries import Entry, Selection, WinnerVerdict
-from ensue.tasks.caption.answer import Gaze
-from ensue.tasks.caption.explain import gaze_picture
 from ensue.tasks.explaining.attribution import (
     Attribution,
     Attributions,
@@ -56,8 +54,8 @@ from ensue.tasks.explaining.attribution import (
 )
 from ensue.tasks.explaining.heads import HeadMap, HeadMaps
 from ensue.tasks.forecast.task import Forecaster
-from ensue.tasks.translate.answer import Explained
-from ensue.tasks.translate.explain import alignment_picture
+from ensue.tasks.seq2seq.answer import Explained, Gaze
+from ensue.tasks.seq2seq.drawing import alignment_picture, gaze_picture
 
 CELLS = ("SimpleRNN", "GRU", "LSTM")
 OPPONENTS = {

@@ -205,7 +205,13 @@ def test_a_wrong_arrow_is_seen(tmp_path: Path, path: str, code: str, wrong: bool
 
 # Who may name a task: the table of them and that of their words on the command line, the public
 # face, the demo that shows one.
-MAY_NAME_TASKS = ("tasks/__init__.py", "tasks/supervised/options.py", "__init__.py", "demo/")
+MAY_NAME_TASKS = (
+    "tasks/__init__.py",
+    "tasks/seq2seq/options.py",
+    "tasks/supervised/options.py",
+    "__init__.py",
+    "demo/",
+)
 ROOM_NAMES = frozenset(ROOMS)
 # Words that are names of tasks and of other things too: a column, a table of settings, …
 ROLES = frozenset({"tree", "label", "table", "image", "caption", "language"})
@@ -315,7 +321,8 @@ def test_nobody_asks_which_task_it_has() -> None:
     ("path", "code"),
     [
         ("runs/train.py", "from ensue.tasks.label.task import Labeller"),
-        ("tasks/image.py", "from ensue.tasks.caption.network import CaptionNetwork"),
+        ("tasks/image.py", "from ensue.tasks.caption import Captioner"),
+        ("tasks/seq2seq/text.py", "from ensue.tasks.translate import TASK"),
         ("tasks/rows/task.py", "from ensue.tasks.classify import task"),
         ("tasks/regress.py", "from ensue.tasks.classify import Classifier"),
         ("tasks/regress.py", "from ensue.tasks import classify"),
@@ -362,7 +369,7 @@ def test_asking_which_task_is_seen(tmp_path: Path, path: str, code: str) -> None
     ("path", "wrong"),
     [
         ("tasks/match.py", False),
-        ("tasks/translate/task.py", False),
+        ("tasks/forecast/task.py", False),
         ("tasks/supervised/inputs/pair.py", True),
         ("tasks/classify.py", True),
         ("tasks/matches.py", True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ from commands import Ensue, commands_in
 
 from ensue import Captioner, Gaze, cli
 from ensue.data.tasks import Scene, shapes
-from ensue.tasks.caption.explain import gaze_picture, gaze_text
+from ensue.tasks.seq2seq.drawing import gaze_picture, gaze_text
 
 SMALL = [
     "model.blocks=4x5/3 6x5/3",
@@ -101,6 +102,17 @@ def test_pictures_and_tables_are_described(ensue: Ensue) -> None:
     seen = ensue("predict", "r", "test/03.png", "--alignment")[1].split("\t")
     assert seen[0] == described[0]
     assert len(seen[1].split()) == len(described[0].split())
+
+
+def test_the_pictures_of_a_folder_are_described(ensue: Ensue, walked: Path) -> None:
+    pictures = sorted((walked / "test").glob("*.png"))
+    folder = walked / "pictures alone"
+    folder.mkdir()
+    for picture in pictures:
+        shutil.copy(picture, folder)
+    code, out, _ = ensue("predict", "r", "pictures alone")
+    assert code == 0
+    assert out == ensue("predict", "r", *map(str, pictures))[1]
 
 
 def test_where_words_look_is_drawn(ensue: Ensue, walked: Path) -> None:

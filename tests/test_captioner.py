@@ -20,14 +20,13 @@ from ensue.data.vocabulary import START_NUMBER
 from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, OptionError, ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
-from ensue.tasks.caption.network import CaptionNetwork, Regions, lines_of
-from ensue.tasks.caption.settings import CaptionSettings
-from ensue.tasks.caption.task import evaluate_captions
+from ensue.tasks.answers import columns_of
 from ensue.tasks.rows.part import Names
-from ensue.tasks.seq2seq.evaluation import Compared, Scoring
+from ensue.tasks.seq2seq.evaluation import Compared, Scoring, evaluate_pairs
+from ensue.tasks.seq2seq.pairs import PairColumns, pair_networks
+from ensue.tasks.seq2seq.picture import PicturePairs, Regions, lines_of
 from ensue.tasks.seq2seq.search import SearchEnsemble
-from ensue.tasks.seq2seq.source import PairColumns
-from ensue.tasks.seq2seq.task import pair_networks
+from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.training import Stopped, Update
 
 SIDE = 12
@@ -267,7 +266,7 @@ def test_lines_of_another_shape_are_refused() -> None:
 
 def test_every_parameter_learns() -> None:
     own = CaptionSettings(blocks="4/2 5/2", hidden_size=6, embedding_size=5)
-    network = CaptionNetwork(9, (3, 12, 12), own)
+    network = PicturePairs(9, (3, 12, 12), own)
     lines = lines_of(np.stack(PICTURES))
     targets = Ragged.of([[5, 6, 7]] * len(PICTURES), np.int32)
     network(PairColumns(lines, targets).batch(range(len(PICTURES)))).backward()
@@ -331,7 +330,7 @@ def test_attributes_are_right_where_their_words_are() -> None:
     )
     how = Scoring("13a", False, True, 1)
     asked = {"colour": ["red", "blue"], "kind": ["circle", "star", "cross"], "size": ["small"]}
-    found = evaluate_captions(rows, "a red circle", how, asked)
+    found = evaluate_pairs(rows, {"frequent caption": ["a red circle"] * 4}, how, asked)
     assert found.others["colour right"] == 0.75
     assert found.others["kind right"] == 0.75
     assert "size right" not in found.others  # no caption that was expected speaks of it
@@ -340,6 +339,41 @@ def test_attributes_are_right_where_their_words_are() -> None:
     assert "source" not in found.as_text()
     assert "    expected  a blue circle\n    got       a red circle" in found.as_text()
     assert [own.name for own in found.buckets] == ["1–5", "6–10"]
+
+
+def test_rows_by_column_name_name_files(tmp_path: Path) -> None:
+    case, rows = CASES["additive"], blocks(6, 1)
+    for k, (picture, _) in enumerate(rows):
+        write_image(tmp_path / f"{k}.png", picture)
+    named = [
+        {"photo": str(tmp_path / f"{k}.png"), "words": text} for k, (_, text) in enumerate(rows)
+    ]
+    roles = {"image": "photo", "caption": "words"}
+    model = case.new().fit(named, named, **roles)
+    as_pairs = case.new().fit(rows, rows)
+    asked = [{"photo": row["photo"]} for row in named]
+    assert model.predict(asked) == as_pairs.predict([picture for picture, _ in rows])
+    assert model.evaluate(named, **roles).scores == as_pairs.evaluate(rows).scores
+
+
+def test_captions_beyond_the_longest_are_left_out() -> None:
+    rows = blocks(30, 1)
+    short = [row for row in rows if len(row[1].split()) <= 3]
+    assert 0 < len(short) < len(rows)
+    model = Case(text={"max_length": 3}).new().fit(rows, rows)
+    assert "and" not in model.learned.target.words.tokens
+    assert "and" in Case().new().fit(rows, rows).learned.target.words.tokens
+    none = Case(text={"max_length": 1}).new()
+    assert told_by(lambda: none.fit(rows, rows), DataError) == (
+        "all 30 pairs are longer than text.max_length, 1 tokens: raise it, or leave it out"
+    )
+
+
+def test_a_notebook_shows_where_words_look(fitted: Callable[[str], Captioner]) -> None:
+    model = fitted("additive")
+    columns = columns_of(model.predict(PICTURES[:2], alignment=True))
+    assert list(columns) == ["caption", "log p", "where each word looked"]
+    assert "where each word looked" not in columns_of(model.predict(PICTURES[:2]))
 
 
 # --- mistakes --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from commands import Ensue, commands_in
 
 from ensue import Explained, cli
-from ensue.tasks.translate.explain import alignment_picture, alignment_text
+from ensue.tasks.seq2seq.drawing import alignment_picture, alignment_text
 
 SMALL = [
     "text.level=characters",

@@ -131,7 +131,7 @@ def test_text_and_drawing_are_known() -> None:
         "src/ensue/drawing/arrows.py",
         "src/ensue/study/memory/table.py",
         "src/ensue/tasks/forecast/draws.py",
-        "src/ensue/tasks/caption/explain.py",
+        "src/ensue/tasks/seq2seq/drawing.py",
         "src/ensue/demo/translation.py",
         "src/ensue/doctor.py",
         "src/ensue/study/foundations/backprop_report.py",

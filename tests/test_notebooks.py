@@ -23,16 +23,14 @@ from ensue.drawing.inline import bar, heat_map, span, sparkline
 from ensue.equations import Matrix, tanh
 from ensue.metrics.spans import Span
 from ensue.tasks.answers import Answers
-from ensue.tasks.caption.answer import Captioned
 from ensue.tasks.evaluation.bootstrap import Interval
 from ensue.tasks.evaluation.report import ClassRow, Error, Evaluation
 from ensue.tasks.forecast.answer import Before, Expected, ForecastStep, SeriesForecast
 from ensue.tasks.language.surprisal import Scored
 from ensue.tasks.model_page import preview_html
-from ensue.tasks.seq2seq.answer import Alternative
+from ensue.tasks.seq2seq.answer import Alternative, Captioned, Translated
 from ensue.tasks.seq2seq.evaluation import Bucket, PairEvaluation
 from ensue.tasks.targets.target import Estimated
-from ensue.tasks.translate.answer import Translated
 
 # --- tables and small pictures ---------------------------------------------------------------
 

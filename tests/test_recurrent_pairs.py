@@ -17,10 +17,10 @@ from ensue.engine import engines_used
 from ensue.engine.rows import reverse_time
 from ensue.errors import ConfigError, OptionError, ShapeError
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder
-from ensue.tasks.seq2seq.network import PairBatch, StateBridge, VectorBridge
+from ensue.tasks.seq2seq.network import RecurrentPairs, StateBridge, VectorBridge
+from ensue.tasks.seq2seq.pairs import PairBatch
+from ensue.tasks.seq2seq.settings import PairSettings
 from ensue.tasks.settings import DecoderSettings
-from ensue.tasks.translate.families import RecurrentPairs
-from ensue.tasks.translate.settings import PairSettings
 
 SOURCES, TARGETS, START, END = 11, 9, 1, 2
 LENGTHS, WANTED = (6, 3, 0, 5), (3, 5, 4, 1)

@@ -157,7 +157,7 @@ def test_a_translator_reads_its_sources_as_the_base_did(
         assert same(found, wanted)
     known = load(bases["recurrent"]).learned
     assert torch.equal(fresh["network.table.weight"][: len(known.words)], own["table.weight"])
-    assert translator.learned.source_tokeniser == known.tokeniser
+    assert translator.learned.source.tokeniser == known.tokeniser
     assert translator.learned.target.tokeniser.lower is False
     assert (translator.model.bidirectional, translator.model.hidden_size) == (False, 5)
     assert len(translator.predict(["the Fine film"])) == 1

@@ -25,9 +25,9 @@ from ensue.decoding import (
 )
 from ensue.errors import ConfigError, OptionError
 from ensue.layers.transformer import sinusoids
-from ensue.tasks.seq2seq.network import PairBatch
-from ensue.tasks.translate.families import TransformerPairs
-from ensue.tasks.translate.settings import PairSettings
+from ensue.tasks.seq2seq.network import TransformerPairs
+from ensue.tasks.seq2seq.pairs import PairBatch
+from ensue.tasks.seq2seq.settings import PairSettings
 
 WORDS, START, END = 9, 1, 2
 SMALL: dict[str, Any] = {"hidden_size": 8, "heads": 2, "layers": 2, "inner_size": 6}

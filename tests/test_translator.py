@@ -27,9 +27,8 @@ from ensue.decoding import score
 from ensue.errors import ConfigError, DataError, MissingExtra, OptionError
 from ensue.metrics.bleu import bleu_of, corpus_of, edit_distances, letters_of
 from ensue.tasks.rows.part import Names
+from ensue.tasks.seq2seq.pairs import PairColumns, PairSource, pair_networks
 from ensue.tasks.seq2seq.search import SearchEnsemble
-from ensue.tasks.seq2seq.source import PairColumns, PairSource
-from ensue.tasks.seq2seq.task import pair_networks
 from ensue.training import Said, Stopped, Update
 from ensue.training.rows import Validated
 
@@ -176,7 +175,7 @@ def test_the_score_is_the_log_probability_of_the_words(
     """Found by search, step by step; asked for again with all words given at once."""
     model = fitted(name)
     for own in model.predict(INPUTS):
-        source = Ragged.of([model.learned.source_words.ids(own.source)], np.int32)
+        source = Ragged.of([model.learned.source.words.ids(own.source)], np.int32)
         target = Ragged.of([model.learned.target.words.ids(own.tokens)], np.int32)
         batch = PairColumns(source, target).batch([0])
         logs = SearchEnsemble(pair_networks(model)).log_probabilities(batch)

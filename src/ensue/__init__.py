@@ -66,10 +66,7 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.runs.load import load as load
     from ensue.runs.run import Run as Run
     from ensue.study.selection.python import select as select
-    from ensue.tasks.caption.answer import Captioned as Captioned
-    from ensue.tasks.caption.answer import Gaze as Gaze
-    from ensue.tasks.caption.settings import CaptionSettings as CaptionSettings
-    from ensue.tasks.caption.task import Captioner as Captioner
+    from ensue.tasks.caption import Captioner as Captioner
     from ensue.tasks.classify import Classifier as Classifier
     from ensue.tasks.classify import ClassifierSettings as ClassifierSettings
     from ensue.tasks.estimator import Estimator
@@ -90,16 +87,19 @@ if TYPE_CHECKING:  # for editors and type checkers, the same names as in _DEFINE
     from ensue.tasks.model import Model as Model
     from ensue.tasks.regress import Regressor as Regressor
     from ensue.tasks.regress import RegressorSettings as RegressorSettings
+    from ensue.tasks.seq2seq.answer import Captioned as Captioned
+    from ensue.tasks.seq2seq.answer import Explained as Explained
+    from ensue.tasks.seq2seq.answer import Gaze as Gaze
+    from ensue.tasks.seq2seq.answer import Translated as Translated
+    from ensue.tasks.seq2seq.settings import CaptionSettings as CaptionSettings
+    from ensue.tasks.seq2seq.settings import PairSettings as PairSettings
     from ensue.tasks.settings import NetworkSettings as NetworkSettings
     from ensue.tasks.settings import TextSettings as TextSettings
     from ensue.tasks.table import TableModel as TableModel
     from ensue.tasks.table import TableSettings as TableSettings
     from ensue.tasks.targets.target import Classified as Classified
     from ensue.tasks.targets.target import Estimated as Estimated
-    from ensue.tasks.translate.answer import Explained as Explained
-    from ensue.tasks.translate.answer import Translated as Translated
-    from ensue.tasks.translate.settings import PairSettings as PairSettings
-    from ensue.tasks.translate.task import Translator as Translator
+    from ensue.tasks.translate import Translator as Translator
     from ensue.tasks.tree import TreeClassifier as TreeClassifier
     from ensue.tasks.tree import TreeSettings as TreeSettings
     from ensue.tasks.trees.content import TreeAnswer as TreeAnswer
@@ -181,9 +181,7 @@ _DEFINED = {
     "runs.load": ("load",),
     "runs.run": ("Run",),
     "study.selection.python": ("select",),
-    "tasks.caption.answer": ("Captioned", "Gaze"),
-    "tasks.caption.settings": ("CaptionSettings",),
-    "tasks.caption.task": ("Captioner",),
+    "tasks.caption": ("Captioner",),
     "tasks.classify": ("Classifier", "ClassifierSettings"),
     "tasks.evaluation.report": ("Evaluation",),
     "tasks.forecast.answer": ("ForecastStep",),
@@ -202,9 +200,9 @@ _DEFINED = {
     "tasks.settings": ("NetworkSettings", "TextSettings"),
     "tasks.table": ("TableSettings", "TableModel"),
     "tasks.targets.target": ("Classified", "Estimated"),
-    "tasks.translate.answer": ("Explained", "Translated"),
-    "tasks.translate.settings": ("PairSettings",),
-    "tasks.translate.task": ("Translator",),
+    "tasks.seq2seq.answer": ("Captioned", "Explained", "Gaze", "Translated"),
+    "tasks.seq2seq.settings": ("CaptionSettings", "PairSettings"),
+    "tasks.translate": ("Translator",),
     "tasks.tree": ("TreeSettings", "TreeClassifier"),
     "tasks.trees.content": ("TreeAnswer",),
     "training": ("TrainSettings",),

@@ -29,8 +29,17 @@ ROOMS = (
 )
 
 
-# Those that are one file here, an input and a target; the others are folders.
-FILES = ("classify", "image", "match", "regress", "table", "tree")
+# Those that are one file here, each a row of what a folder says once; the others are folders.
+FILES = {
+    "caption": "seq2seq",
+    "classify": "supervised",
+    "image": "supervised",
+    "match": "supervised",
+    "regress": "supervised",
+    "table": "supervised",
+    "translate": "seq2seq",
+    "tree": "supervised",
+}
 
 
 # Rooms whose data are recognised without loading their networks: by this function of a module here.
@@ -45,7 +54,7 @@ RECOGNISERS = {
 class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
     """The tasks by name. A task is loaded when it is asked for: `ensue.tasks.NAME`, or
     `ensue.tasks.NAME.task` of a folder, has it as TASK. Its words on the command line, for which
-    no torch is loaded, stand in `ensue.tasks.supervised.options`, or `ensue.tasks.NAME.options`."""
+    no torch is loaded, stand in the `options` of its folder, or of the folder it is a row of."""
 
     def __init__(self, rooms: tuple[str, ...]) -> None:
         self._rooms = rooms
@@ -119,11 +128,8 @@ class Tasks(Mapping[str, "Task[Any, Any, Any]"]):
         """A task's own words on the command line."""
         if name in self._added:
             return self._added[name].options
-        if name in FILES:
-            from ensue.tasks.supervised.options import OPTIONS
-
-            return OPTIONS[name]
-        options: tuple[Option, ...] = import_module(f"ensue.tasks.{name}.options").OPTIONS
+        every = import_module(f"ensue.tasks.{FILES.get(name, name)}.options").OPTIONS
+        options: tuple[Option, ...] = every[name] if name in FILES else every
         return options
 
 

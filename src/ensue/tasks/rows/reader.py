@@ -145,7 +145,8 @@ class RowReader(DatasetReader[P]):
         for number, row in enumerate(rows, 1):
             place = Place(IN_MEMORY, number)
             try:
-                examples.append(self.content.example(Row(place, dict(row)), data))
+                example = self.content.example(Row(place, dict(row)), data)
+                examples.append(self.content.looked_up(example, data))
             except Unfit as unfit:
                 raise DataError(f"{place}: {unfit}") from None
         return examples

@@ -1,14 +1,16 @@
-"""What every answer in words has."""
+"""Answers in words, and where the words look."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ensue.drawing.html import Markup
+from ensue.drawing.inline import heat_map
 from ensue.drawing.svg import escape
-from ensue.tasks.answers import Columns, tabbed
+from ensue.tasks.answers import Answer, Columns, tabbed
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
 
@@ -19,50 +21,169 @@ class Alternative:
     score: float  # log p
 
 
-def answer_row(
-    text: str, score: float, alternatives: Sequence[Alternative], weights: Weights | None
-) -> dict[str, Any]:
-    """Text and log p; where they were asked for, the texts of alternatives, and the weights."""
-    return {
-        "text": text,
-        "score": score,
-        "alternatives": [other.text for other in alternatives] or None,
-        "alignment": None if weights is None else [list(row) for row in weights],
-    }
+class Best(NamedTuple):
+    """The best answer of a search. source: names of its positions, () of those that have none;
+    weights: how much each counted for each token, None if nobody asked."""
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    source: tuple[str, ...]
+    weights: Weights | None
 
 
-def answer_line(text: str, alternatives: Sequence[Alternative], weights: Weights | None) -> str:
-    """The text alone; or a line for each alternative with its log p; or, after a tab, pairs i-j:
-    token j, from 0 on, looked most at position i of the source."""
-    if alternatives:
-        return "\n".join(tabbed(f"{other.score:.4f}", other.text) for other in alternatives)
-    if weights is None:
-        return tabbed(text)
-    looked = [max(range(len(row)), key=row.__getitem__) for row in weights]
-    return tabbed(text, " ".join(f"{i}-{j}" for j, i in enumerate(looked)))
+class Words(Answer):
+    """text: the best one, of these tokens; score: its log p, the end included; alternatives: the n
+    best where more than one is wanted, the best one first. head: of the column of texts."""
 
+    head: ClassVar[str]
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
 
-class Said(Protocol):
-    """An answer in words."""
+    @classmethod
+    @abstractmethod
+    def of(cls, best: Best) -> Self:
+        """As an answer of this kind."""
 
     @property
-    def text(self) -> str: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def alternatives(self) -> Sequence[Alternative]: ...
+    @abstractmethod
+    def weights(self) -> Weights | None:
+        """How much each position of the source counted for each token; None if not asked for."""
 
+    def positions(self) -> Sequence[str]:
+        """Names of what the weights are of: numbers from 1 on."""
+        return [str(k) for k in range(1, len(self.weights[0]) + 1)] if self.weights else []
 
-def said_columns(answers: Sequence[Said], head: str) -> Columns:
-    """The texts with their log p, and the other ones where they were asked for."""
-    columns: Columns = {
-        head: [answer.text for answer in answers],
-        "log p": [answer.score for answer in answers],
-    }
-    if not any(answer.alternatives for answer in answers):
+    def as_line(self, shown: object) -> str:
+        """The text alone; or a line for each alternative with its log p; or, after a tab, pairs
+        i-j: token j, from 0 on, looked most at position i of the source."""
+        if self.alternatives:
+            return "\n".join(tabbed(f"{one.score:.4f}", one.text) for one in self.alternatives)
+        if self.weights is None:
+            return tabbed(self.text)
+        looked = [max(range(len(row)), key=row.__getitem__) for row in self.weights]
+        return tabbed(self.text, " ".join(f"{i}-{j}" for j, i in enumerate(looked)))
+
+    def as_row(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "score": self.score,
+            "alternatives": [one.text for one in self.alternatives] or None,
+            "alignment": None if self.weights is None else [list(row) for row in self.weights],
+        }
+
+    @classmethod
+    def as_columns(cls, answers: Sequence[Self]) -> Columns:
+        columns: dict[str, Sequence[object]] = {
+            cls.head: [answer.text for answer in answers],
+            "log p": [answer.score for answer in answers],
+        }
+        if any(answer.alternatives for answer in answers):
+            columns["other answers"] = [answer._other_answers() for answer in answers]
+        if any(answer.weights is not None for answer in answers):
+            columns["where each word looked"] = [answer._aligned() for answer in answers]
         return columns
-    others = [
-        "<br/>".join(f"{escape(own.text)} ({own.score:.2f})" for own in answer.alternatives[1:])
-        for answer in answers
-    ]
-    return {**columns, "other answers": [Markup(own) for own in others]}
+
+    def _other_answers(self) -> Markup:
+        lines = [f"{escape(one.text)} ({one.score:.2f})" for one in self.alternatives[1:]]
+        return Markup("<br/>".join(lines))
+
+    def _aligned(self) -> Markup:
+        return heat_map(self.tokens, self.positions(), self.weights) if self.weights else Markup()
+
+
+@dataclass(frozen=True)
+class Translated(Words):
+    """text: the best translation found, of these tokens; score: its log p, the end included;
+    alternatives: the n best where more than one was asked for, the best one first; alignment:
+    how much each token of the source counted for each token said, where that was asked for.
+
+    >>> Translated("a dog", -0.2, ("a", "dog"), ("un", "chien")).as_line("un chien")
+    'a dog'
+    """
+
+    head = "translation"
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    source: tuple[str, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    alignment: Weights | None = None
+
+    @classmethod
+    def of(cls, best: Best) -> Self:
+        text, score, tokens, alternatives, source, weights = best
+        return cls(text, score, tokens, source, alternatives, weights)
+
+    @property
+    def weights(self) -> Weights | None:
+        return self.alignment
+
+    def positions(self) -> Sequence[str]:
+        return self.source
+
+
+@dataclass(frozen=True)
+class Captioned(Words):
+    """text: the best caption found, of these tokens; score: its log p, the end included;
+    alternatives: the n best where more than one was asked for, the best one first; attention: how
+    much each region, row by row from the top left, counted for each token, where that was asked
+    for.
+
+    >>> Captioned("a red circle", -0.4, ("a", "red", "circle")).as_line("1.png")
+    'a red circle'
+    """
+
+    head = "caption"
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    attention: Weights | None = None
+
+    @classmethod
+    def of(cls, best: Best) -> Self:
+        text, score, tokens, alternatives, _, weights = best
+        return cls(text, score, tokens, alternatives, weights)
+
+    @property
+    def weights(self) -> Weights | None:
+        return self.attention
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A translation word by word, the end last: the probability of each given those before it,
+    and where it looked.
+
+    >>> weights = (0.9, 0.1), (0.2, 0.8)
+    >>> found = Explained(("un", "chien"), ("a", "dog"), (0.9, 0.8), weights, "a dog")
+    >>> found.tokens[1], found.alignment[1]
+    ('dog', (0.2, 0.8))
+    """
+
+    source: tuple[str, ...]
+    tokens: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    alignment: Weights
+    text: str
+
+
+@dataclass(frozen=True)
+class Gaze:
+    """A caption word by word, the end last: the probability of each given those before it, and
+    where it looked. grid: how many regions lie below and beside each other.
+
+    >>> found = Gaze("red", ("red",), (0.9,), grid=(1, 2), attention=((0.2, 0.8),))
+    >>> found.attention[0]  # of the word "red", by region
+    (0.2, 0.8)
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    grid: tuple[int, int]
+    attention: Weights

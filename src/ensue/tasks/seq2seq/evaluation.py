@@ -43,7 +43,7 @@ class PairEvaluation(Evaluation):
         return [self._head(), self._lengths(), self._worst()]
 
     def own_tables(self) -> list[OwnTable]:
-        return [OwnTable("by length of the source", ("tokens", "rows", self.main), self.buckets)]
+        return [OwnTable("by length", ("tokens", "rows", self.main), self.buckets)]
 
     def wrong(self) -> list[Error]:
         """An empty text is an answer too."""
@@ -104,10 +104,14 @@ class Scoring:
 
 
 def evaluate_pairs(
-    rows: Compared, baselines: Mapping[str, Sequence[str]], how: Scoring
+    rows: Compared,
+    baselines: Mapping[str, Sequence[str]],
+    how: Scoring,
+    attributes: Mapping[str, Sequence[str]] | None = None,
 ) -> PairEvaluation:
     """BLEU, chrF, exact answers and edits, the worst answers. baselines: the answers of models that
-    a network must beat, by name."""
+    a network must beat, by name; attributes: words that answer one question, of which a text is
+    right where it has the same ones in the same order."""
     pairs = zip(rows.found, rows.expected, strict=True)
     right = np.array([found == expected for found, expected in pairs], np.float64)
     edits = _edits(rows)
@@ -120,6 +124,9 @@ def evaluate_pairs(
         sums["bleu"] = RowSums("bleu", corpus.sums)
         rates = {"chrf": corpus.chrf, **rates}
         notes = [f"BLEU {corpus.bleu_signature}", f"chrF {corpus.chrf_signature}"]
+    for name, words in (attributes or {}).items():
+        if (share := _attribute_share(rows, words)) is not None:
+            rates[f"{name} right"] = share
     main = "exact" if how.exact_first or corpus is None else "bleu"
     sums = {main: sums[main], **sums}
     scores = intervals(sums, how.seed)
@@ -151,6 +158,19 @@ def _edits(rows: Compared) -> list[NDArray[np.int64]]:
         edit_distances(found, expected),
         expected.lengths,
     ]
+
+
+def _attribute_share(rows: Compared, words: Sequence[str]) -> float | None:
+    """The share of texts in which these words are as expected; None where none is expected."""
+    known = frozenset(words)
+
+    def of(text: str) -> list[str]:
+        return [word for word in text.split() if word in known]
+
+    pairs = [(of(found), of(text)) for found, text in zip(rows.found, rows.expected, strict=True)]
+    if not any(expected for _, expected in pairs):
+        return None
+    return sum(found == expected for found, expected in pairs) / len(pairs)
 
 
 def _main_score(found: Sequence[str], expected: Sequence[str], main: str, how: Scoring) -> float:

@@ -8,8 +8,7 @@ A search has several hypotheses of a source; memory stands once for each of them
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +16,11 @@ from torch import Tensor, nn
 
 from ensue.data.vocabulary import END_NUMBER, START_NUMBER
 from ensue.decoding import Shared
-from ensue.tasks.exported import BATCH, LENGTHS, TIME, Graph, Input, Step, joining
-from ensue.tasks.seq2seq.search import NEVER, Search
+from ensue.tasks.any_model import AnyModel
+from ensue.tasks.exported import BATCH, LENGTHS, TIME, Exported, Graph, Input, Step, joining
+from ensue.tasks.seq2seq.pairs import pair_networks
+from ensue.tasks.seq2seq.search import NEVER, Search, mean_log
+from ensue.tasks.seq2seq.source import SourceQuestion
 from ensue.tasks.seq2seq.target import LearnedTarget
 
 PAST = "past"  # the axis of what grows with every step
@@ -63,11 +65,16 @@ def rebuilt(like: Any, changing: Tensors, shared: Tensors, real: Tensor) -> Any:
 
 
 class Encode(nn.Module):
-    def __init__(self, members: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.members = nn.ModuleList(members)
+    """read: source and lengths of the inputs."""
 
-    def forward(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, ...]:
+    def __init__(
+        self, members: Sequence[nn.Module], read: Callable[..., tuple[Tensor, Tensor]]
+    ) -> None:
+        super().__init__()
+        self.members, self.read = nn.ModuleList(members), read
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        source, lengths = self.read(*inputs)
         found: Tensors = []
         for own in self.members:
             parts = parts_of(own.begin(source, lengths))  # type: ignore[operator]
@@ -98,7 +105,7 @@ class OneStep(nn.Module):
             logs.append(log)
             names = [name for name in ("weights", "looked") if hasattr(state, name)]
             states += parts_of(state._replace(**dict.fromkeys(names))).changing
-        log = logs[0] if len(logs) == 1 else _mean(logs)
+        log = logs[0] if len(logs) == 1 else mean_log(logs)
         log = log.index_fill(1, NEVER, -torch.inf)
         return (log, *states, *([torch.stack(looked).mean(0)] if looked else []))
 
@@ -109,18 +116,15 @@ class OneStep(nn.Module):
         return torch.arange(time)[None] < lengths.clamp(min=1)[:, None]  # no row looks at nothing
 
 
-def _mean(logs: Sequence[Tensor]) -> Tensor:
-    return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
-
-
 @torch.no_grad()
 def generating_graphs(
-    members: Sequence[Any], source: Input, words: int, positions: int = 0
+    members: Sequence[Any], question: SourceQuestion, words: int
 ) -> tuple[Graph, Graph]:
     """encode and step. words: that are said."""
-    members = [own.eval() for own in members]
-    encode = Graph("encode", Encode(members), (source, LENGTHS), ())
-    begun = [own.begin(*encode.example().values()) for own in members]
+    members, positions = [own.eval() for own in members], question.positions
+    encode = Graph("encode", Encode(members, question.read), question.inputs, ())
+    example = question.read(*encode.example().values())
+    begun = [own.begin(*example) for own in members]
     states, memory = list[Input](), list[Input]()
     order = list[str]()
     for number, state in enumerate(begun):
@@ -153,6 +157,15 @@ def _axes(part: Tensor, positions: int) -> tuple[str | int, ...]:
         else:
             axes.append(size)
     return tuple(axes)
+
+
+def exported(name: str, model: AnyModel, how: Search) -> Exported:
+    """name: of the task."""
+    learned, members = model.learned, pair_networks(model)
+    question = learned.source.question(members)
+    graphs = generating_graphs(members, question, len(learned.target.words))
+    after = search_step(how, learned.target, question.length)
+    return Exported(name, graphs, question.steps, (after,))
 
 
 def search_step(how: Search, target: LearnedTarget, steps: str | int) -> Step:

@@ -1,20 +1,31 @@
-"""Pairs of sequences as networks take them, and what is asked of a network that turns one into
-the other."""
+"""The networks that answer in words: bridges to a decoder, and the kinds by `model.family`."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
-from ensue.decoding import State
-from ensue.errors import ShapeError
+from ensue.decoding import Shared, State
+from ensue.engine.rows import check_lengths, reverse_time
+from ensue.errors import OptionError, ShapeError
+from ensue.layers.lengths import step_mask
 from ensue.layers.recurrent import Recurrent
-from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
+from ensue.layers.transformer import Decoded, DecoderBlocks, Design, EncoderBlocks, placed
+from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState, embedding_table
+from ensue.tasks.blocks.recurrent_layers import layers_of
+from ensue.tasks.blocks.softmax_output import Output
+from ensue.tasks.model import Model
+from ensue.tasks.seq2seq.pairs import PairBatch, Taught
+from ensue.tasks.seq2seq.settings import PairSettings
+from ensue.tasks.seq2seq.source import LearnedPairs
+from ensue.tasks.task import Family
 
 SPREAD = 0.1  # of a random state
 
@@ -123,45 +134,255 @@ class DecodedPairs(nn.Module, ABC):
         return state.weights
 
 
+# --- the kinds that read words or vectors ------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class PairBatch:
-    """Rows of a batch on axis 1 of what has steps; 0 is padding.
+class SourceSize:
+    """words: of its vocabulary; or features: numbers of a vector."""
 
-    source (time, batch), or vectors (time, batch, n), with lengths (batch,); for a target w_1 … w_n
-    before (time, batch): <s> w_1 … w_n, what stands before each word that is to be said;
-    wanted (time, batch): w_1 … w_n </s>; wanted_lengths (batch,): n + 1."""
-
-    source: Tensor
-    lengths: Tensor
-    before: Tensor
-    wanted: Tensor
-    wanted_lengths: Tensor
-
-    def __len__(self) -> int:
-        return len(self.lengths)
+    words: int = 0
+    features: int = 0
 
 
-class PairNetwork(Protocol):
-    """What training, search and evaluation see of any of them."""
+class VectorTable(nn.Module):
+    """W·v + b in the place of a word's vector."""
 
-    def __call__(self, batch: PairBatch) -> Tensor:
-        """The cost summed over all real words that are wanted, with teacher forcing."""
-        ...
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(features, width)
 
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(time, batch, features) → (time, batch, width)."""
+        found: Tensor = self.map(vectors)
+        return found
+
+
+class RecurrentPairs(DecodedPairs):
+    """h_1 … h_n = encoder(x_1 … x_n); p(w_t | w_1 … w_{t−1}, x) as `AttentionDecoder`, which looks
+    at h, has the encoder's layers and begins in its end states (bridge "states"), in a
+    `RandomStart`, or as its cells begin.
+
+    reverse_source: the encoder reads from the last word to the first; h_i stays with its word.
+    source: how many words it has, or what vectors it is made of. decoder_cell: "" is the
+    encoder's. shared: one embedding for both sides. sampling: in training, the share of the
+    decoder's inputs that are its own words. smoothing: of the targets, see `Output`."""
+
+    def __init__(
+        self,
+        source: int | SourceSize,
+        target_words: int,
+        settings: PairSettings,
+        engine: str = "auto",
+    ) -> None:
+        super().__init__()
+        size = SourceSize(source) if isinstance(source, int) else source
+        _check(settings, size.words, target_words)
+        self.reverse_source, self.sampling = settings.reverse_source, settings.sampling
+        self.dropout_input = settings.dropout_input
+        width = settings.embedding_size
+        self.table: nn.Module
+        if size.features:
+            self.table = VectorTable(size.features, width)
+        else:
+            self.table = embedding_table(size.words, width)
+        self.encoder = layers_of(
+            settings,
+            settings.embedding_size,
+            bidirectional=settings.bidirectional,
+            backward_start=settings.backward_start,
+            engine=engine,
+        )
+        says = settings.decoder_cell or settings.cell
+        self.decoder = AttentionDecoder(
+            target_words,
+            settings.model_copy(update={"cell": says}),
+            memory_size=self.encoder.output_size,
+            attend_output=settings.attend_output,
+            table=self.table if isinstance(self.table, nn.Embedding) and settings.shared else None,
+            engine=engine,
+        )
+        self.bridge: StateBridge | RandomStart | None = None
+        if settings.bridge == "states":
+            self.bridge = StateBridge(self.encoder, self.decoder.recurrent)
+        elif settings.bridge == "random":
+            self.bridge = RandomStart(self.decoder.recurrent)
+
+    def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        """source (time, batch), or vectors (time, batch, n), lengths (batch,)."""
+        plain = check_lengths(lengths, *source.shape[:2])
+        assert plain is not None
+        x = self.table(reverse_time(source, plain) if self.reverse_source else source)
+        if self.training and self.dropout_input:
+            x = x * dropout(x.new_ones(1, *x.shape[1:]), self.dropout_input)
+        memory, ends = self.encoder(x, lengths=plain)
+        if self.reverse_source:
+            memory = reverse_time(memory, plain)
+        cells = None if self.bridge is None else self.bridge(ends)
+        real = step_mask(plain.to(x.device), x.shape[0])
+        # a row's positions lie together: every step reads them
+        memory = memory.transpose(0, 1).contiguous()
+        return self.decoder.begin(source.shape[1], cells, memory, real.T.contiguous())
+
+
+def _check(settings: PairSettings, source_words: int, target_words: int) -> None:
+    if settings.bridge != "states" and settings.attention == "none":
+        raise OptionError(
+            f"bridge: expected 'states' without attention, got {settings.bridge!r}: the decoder "
+            "would know nothing of the source"
+        )
+    if settings.shared and source_words != target_words:
+        raise OptionError(
+            f"shared: expected one vocabulary for both sides, got {source_words} source words and "
+            f"{target_words} target words"
+        )
+
+
+class TransformerState(NamedTuple):
+    """Between two steps of a search: for each block of the decoder what it remembers of the words
+    before (rows, words, 2·width) and what it sees of the source; where the source is real;
+    looked (rows, 1, width), the queries by which the last step looked at it."""
+
+    past: tuple[Tensor, ...]
+    memories: tuple[Shared, ...]
+    real: Shared
+    looked: Tensor | None = None
+
+
+class TransformerPairs(nn.Module):
+    """s = encode(√width·E(source) + positions); p(w_t) = softmax of
+    decode(√width·E'(<s> w_1 … w_{t−1}) + positions; s).
+
+    layers: of the encoder, and of the decoder. tied: E' is the output's matrix too; shared: E is
+    E', of one vocabulary. dropout_layers: of embeddings with positions and of each sublayer's
+    output. smoothing: of the cost that is trained."""
+
+    def __init__(self, source: int | SourceSize, target_words: int, settings: PairSettings) -> None:
+        super().__init__()
+        size = SourceSize(source) if isinstance(source, int) else source
+        if settings.shared and size.words != target_words:
+            raise OptionError(
+                "shared: expected one vocabulary for both sides, "
+                f"got {size.words} words and {target_words}"
+            )
+        design = Design(
+            settings.hidden_size,
+            settings.heads,
+            settings.inner_size,
+            settings.norm,
+            settings.dropout_layers,
+            settings.dropout_attention,
+        )
+        self.width, self.dropout = design.width, design.dropout
+        self.smoothing = settings.smoothing
+        self.target = _table(target_words, self.width)
+        self.source: nn.Module
+        if size.features:
+            self.source = VectorTable(size.features, self.width)
+        else:
+            self.source = self.target if settings.shared else _table(size.words, self.width)
+        self.encoder = EncoderBlocks(settings.layers, design)
+        self.decoder = DecoderBlocks(settings.layers, design)
+        self.output = Output(target_words, self.width, self.target if settings.tied else None)
+
+    def _embedded(self, table: nn.Module, tokens: Tensor, first: int = 0) -> Tensor:
+        """(time, batch, width) of tokens (time, batch), or of vectors, which stand at first,
+        first + 1, …"""
+        x = placed(table(tokens) * math.sqrt(self.width), first)
+        return dropout(x, self.dropout, self.training)
+
+    def _encoded(self, source: Tensor, lengths: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """What each block of the decoder sees of the source, and where it is real (batch, time)."""
+        lengths = lengths.to(source.device)
+        y = self.encoder(self._embedded(self.source, source), lengths)
+        return self.decoder.memories(y), step_mask(lengths, source.shape[0]).t()
+
+    def _decoded(self, batch: PairBatch) -> Tensor:
+        memories, real = self._encoded(batch.source, batch.lengths)
+        decoded: Decoded = self.decoder(self._embedded(self.target, batch.before), memories, real)
+        return decoded.y
+
+    def forward(self, batch: PairBatch) -> Tensor:
+        real = step_mask(batch.wanted_lengths.to(batch.wanted.device), len(batch.wanted))
+        return self.output.cost(self._decoded(batch), batch.wanted, real, self.smoothing)
+
+    @torch.no_grad()
     def costs(self, batch: PairBatch) -> Tensor:
-        """−log p (time, batch) of each wanted word, 0 on padding; no smoothing, no dropout."""
-        ...
+        trained = self.training
+        self.eval()
+        try:
+            costs = self.output.costs(self._decoded(batch), batch.wanted)
+        finally:
+            self.train(trained)
+        return costs * step_mask(batch.wanted_lengths.to(costs.device), len(costs))
 
-    def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """The source read: what the first step needs. Rows are on axis 0 of every tensor of the
-        state, so that `decoding.reordered` works; what all hypotheses share is `Shared`."""
-        ...
+    @torch.no_grad()
+    def begin(self, source: Tensor, lengths: Tensor) -> TransformerState:
+        memories, real = self._encoded(source, lengths)
+        nothing = memories[0].new_zeros(real.shape[0], 0, 2 * self.width)
+        return TransformerState(
+            tuple(nothing for _ in memories),
+            tuple(Shared(memory) for memory in memories),
+            Shared(real),
+        )
 
-    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """log p (rows, words) of what follows tokens (rows,), and the new state."""
-        ...
+    @torch.no_grad()
+    def step(self, tokens: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        x = self._embedded(self.target, tokens[None], first=state.past[0].shape[1])
+        memories = tuple(memory.values for memory in state.memories)
+        y, past, looked = self.decoder(x, memories, state.real.values, state.past)
+        logs = self.output.log_probabilities(y[0])
+        return logs, state._replace(past=past, looked=looked)
 
-    def alignment(self, state: State) -> Tensor | None:
-        """α (rows, source time): where the step that gave this state looked; None without
-        attention. Zero on padding, each row sums to one."""
-        ...
+    @torch.no_grad()
+    def alignment(self, state: TransformerState) -> Tensor | None:
+        """The mean over the heads of the last block, found only when it is asked for."""
+        if state.looked is None:  # nothing was said yet
+            return None
+        memory, real = state.memories[-1].values, state.real.values
+        return self.decoder.weights(state.looked, memory, real)[:, 0]
+
+
+def _table(words: int, width: int) -> nn.Embedding:
+    table = nn.Embedding(words, width)
+    nn.init.normal_(table.weight, std=width**-0.5)  # times √width: the scale of the positions
+    return table
+
+
+class RecurrentFamily(Family[PairSettings]):
+    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+        network = RecurrentPairs(*_sizes(model.learned), model.model)
+        start = model.learned.source.start
+        if start is not None:
+            with torch.no_grad():
+                cast(nn.Embedding, network.table).weight.copy_(start)
+        return Taught(network)
+
+    def describe(self, settings: PairSettings) -> str:
+        ways = "bidirectional " if settings.bidirectional else ""
+        looks = "no" if settings.attention == "none" else settings.attention
+        layers = f"{settings.layers} × {ways}{settings.cell} of {settings.hidden_size}"
+        return f"{layers}, {looks} attention"
+
+
+class TransformerFamily(Family[PairSettings]):
+    def build(self, model: Model[PairSettings, Any, Any]) -> Taught:
+        return Taught(TransformerPairs(*_sizes(model.learned), model.model))
+
+    def describe(self, settings: PairSettings) -> str:
+        layers = settings.layers
+        return f"transformer, {layers} + {layers} layers of {settings.hidden_size}"
+
+
+FAMILIES: dict[str, Family[PairSettings]] = {
+    "recurrent": RecurrentFamily(),
+    "transformer": TransformerFamily(),
+}
+
+
+def _sizes(learned: LearnedPairs) -> tuple[SourceSize, int]:
+    """What sources are made of, and how many words the target has."""
+    source, words = learned.source, len(learned.target.words)
+    if source.scale is not None:
+        return SourceSize(features=source.scale.width), words
+    return SourceSize(words=len(source.words)), words

@@ -1,5 +1,10 @@
-"""How answers in words are searched for: words on the command line of every such task."""
+"""The words on the command line of tasks that answer in texts; nothing of torch is loaded."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ensue.tasks.explaining.options import EXPLAINED, EXPLAINED_PICTURE
 from ensue.tasks.options import EVALUATE, PREDICT, Option
 
 SEARCH_OPTIONS = (
@@ -25,3 +30,7 @@ SEARCH_OPTIONS = (
         verbs=(EVALUATE, PREDICT),
     ),
 )
+OPTIONS: Mapping[str, tuple[Option, ...]] = {
+    "caption": (*SEARCH_OPTIONS, EXPLAINED_PICTURE),
+    "translate": (*SEARCH_OPTIONS, EXPLAINED),
+}

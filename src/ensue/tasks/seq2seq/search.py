@@ -22,8 +22,7 @@ from ensue.data.vocabulary import (
     UNKNOWN,
 )
 from ensue.decoding import BeamSearch, Hypothesis, State, beam, greedy
-from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
-from ensue.tasks.seq2seq.source import source_tensor
+from ensue.tasks.seq2seq.pairs import PairBatch, PairNetwork, source_tensor
 from ensue.training.processes import device_of_weights, moved
 
 NEVER = torch.tensor([TEXT_SPECIALS.index(token) for token in (PAD, UNKNOWN, START)])  # is not said
@@ -69,7 +68,7 @@ class SearchEnsemble:
         found = [
             network.step(tokens.to(device_of_weights(network)), before) for network, before in pairs
         ]
-        logs = found[0][0].cpu() if len(found) == 1 else _mean([log.cpu() for log, _ in found])
+        logs = found[0][0].cpu() if len(found) == 1 else mean_log([log.cpu() for log, _ in found])
         return logs.index_fill(1, NEVER, -torch.inf), tuple(new for _, new in found)
 
     def alignment(self, state: State) -> Tensor:
@@ -85,10 +84,11 @@ class SearchEnsemble:
             -network.costs(moved(batch, device_of_weights(network))).cpu()
             for network in self.networks
         ]
-        return found[0] if len(found) == 1 else _mean(found)
+        return found[0] if len(found) == 1 else mean_log(found)
 
 
-def _mean(logs: Sequence[Tensor]) -> Tensor:
+def mean_log(logs: Sequence[Tensor]) -> Tensor:
+    """log of the mean p of several networks."""
     return torch.logsumexp(torch.stack(list(logs)), 0) - math.log(len(logs))
 
 

@@ -1,129 +1,159 @@
-"""Encoded pairs as networks and the training loop take them."""
+"""What becomes a text: how it is read, and what is learned of it and of the text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from ensue.data.batches import batches, evaluation_batches
-from ensue.data.fingerprint import fingerprint
-from ensue.data.ragged import Ragged, Rows
-from ensue.data.vocabulary import END_NUMBER, START_NUMBER
-from ensue.tasks.rows.batch import numbers
-from ensue.tasks.rows.part import Names
-from ensue.tasks.seq2seq.network import PairBatch, PairNetwork
-from ensue.training.processes import device_of_weights, moved
+from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
+from ensue.errors import DataError
+from ensue.tasks.abilities import Explanation
+from ensue.tasks.any_model import AnyModel
+from ensue.tasks.codec import Packed, packed, unpacked
+from ensue.tasks.exported import Input, Step
+from ensue.tasks.reader import P
+from ensue.tasks.rows.part import Tokenisers
+from ensue.tasks.rows.reader import RowReader
+from ensue.tasks.saved import Saved
+from ensue.tasks.seq2seq.answer import Best
+from ensue.tasks.seq2seq.pairs import PairNetwork
+from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
 
 
-class Taught(nn.Module):
-    """A pair network as the training loop sees it: no state goes from batch to batch."""
+class SourceReader(RowReader[P]):
+    """Reads sources with their texts. rows, row, text: as messages call all of it, one of it, and
+    what a source becomes."""
 
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
+    new_labels = True
+    rows: ClassVar[str]
+    row: ClassVar[str]
+    text: ClassVar[str]
 
-    def forward(
-        self, batch: PairBatch, carried: Mapping[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The cost of the batch, summed over the words that are wanted."""
-        return self.network(batch), {}
+    def check(self, part: Any, name: str) -> None:
+        """Every row has a text, and none is empty."""
+        if not len(part) or part.labels is None:
+            first = f", the first without a {self.text} is {part.unlabelled}"
+            raise DataError(
+                f"the {name} part: expected {self.rows}, got {len(part)} rows"
+                f"{first if part.unlabelled else ''}"
+            )
+        self.check_side(part, name, self.text, part.labels)
 
-    @property
-    def pairs(self) -> PairNetwork:
-        return cast(PairNetwork, self.network)
+    def check_side(self, part: Any, name: str, side: str, values: Ragged) -> None:
+        """No row of this side is empty."""
+        empty = np.flatnonzero(values.lengths == 0)
+        if len(empty):
+            many = f"1 {self.row} has" if len(empty) == 1 else f"{len(empty):,} {self.row}s have"
+            raise DataError(
+                f"the {name} part: {many} an empty {side}, the first of them "
+                f"{part.names[int(empty[0])]}: nothing can be learned from it; leave it out"
+            )
+
+    def remarks(self, train: Any, validation: Any) -> list[str]:
+        long = self.long_rows(train)
+        if not len(long):
+            return []
+        return [
+            f"{len(long):,} of {len(train):,} pairs left out, longer than text.max_length, "
+            f"{self.model.text.max_length} tokens, the first of them {train.names[int(long[0])]}"
+        ]
+
+    def short(self, part: P) -> P:
+        """The rows of which no text is longer than the settings allow."""
+        long = self.long_rows(part)
+        if not len(long):
+            return part
+        if len(long) == len(part):
+            raise DataError(
+                f"all {len(part):,} pairs are longer than text.max_length, "
+                f"{self.model.text.max_length} tokens: raise it, or leave it out"
+            )
+        return part.take(np.delete(np.arange(len(part)), long))
+
+    def long_rows(self, part: P) -> NDArray[np.int64]:
+        most = self.model.text.max_length
+        return np.flatnonzero(self.token_counts(part) > (np.inf if most is None else most))
+
+    def token_counts(self, part: Any) -> NDArray[np.int64]:
+        """Of the longest text of each row."""
+        return targets_of(part).lengths
+
+
+class SourceQuestion(NamedTuple):
+    """How an exported graph reads a source: its inputs, the steps from a question to their values,
+    and source and lengths of all inputs. positions: that answers look at, 0 where each source has
+    its number of them; length: of a source in steps, a number or the name of a value."""
+
+    inputs: tuple[Input, ...]
+    steps: tuple[Step, ...]
+    read: Callable[..., tuple[Tensor, Tensor]]
+    positions: int
+    length: str | int
+
+
+class LearnedSource(ABC):
+    """What was learned of sources: vocabulary, scale, shape. tokeniser: of texts, None of others;
+    copied: whether a source could be its own answer."""
+
+    tokeniser: Tokeniser | None
+    copied: bool
+
+    @abstractmethod
+    def encode(self, part: Any) -> Ragged:
+        """The sources of a part as the networks read them, step by step."""
+
+    @abstractmethod
+    def shown(self, part: Any) -> tuple[list[str], NDArray[np.int64]]:
+        """Of each row: its source as a text, and the length in tokens that scores are shown by."""
+
+    @abstractmethod
+    def positions(self, part: Any) -> Sequence[tuple[str, ...]]:
+        """Of each row: names of what an answer can look at; () where they have none."""
+
+    @abstractmethod
+    def explanation(
+        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+    ) -> Explanation:
+        """The best answer to a source with the probability of each word, the end last, and where it
+        looked. given: the source."""
+
+    @abstractmethod
+    def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
+        """How an export asks for it."""
+
+    @abstractmethod
+    def facts(self, target: LearnedTarget, networks: Sequence[PairNetwork]) -> list[str]:
+        """Lines on both sides of a fitted model."""
 
 
 @dataclass(frozen=True)
-class PairColumns:
-    """Both sides by their vocabularies' numbers, row by row; a source may be vectors."""
+class LearnedPairs(ABC):
+    """What was learned of both sides: a `LearnedSource`, and the text. Each kind of source says
+    where files have it."""
 
-    source: Ragged
-    target: Ragged
+    source: Any
+    target: LearnedTarget
 
-    def __len__(self) -> int:
-        return len(self.source)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Steps of the longer side, the end of the target counted."""
-        return np.maximum(self.source.lengths, self.target.lengths + 1)
+    @classmethod
+    @abstractmethod
+    def learn(cls, train: Any, model: AnyModel) -> Self:
+        """Of the training part alone."""
 
     @property
-    def wanted(self) -> NDArray[np.int64]:
-        """Words to be said: those of the target and the end."""
-        return self.target.lengths + 1
+    def tokenisers(self) -> Tokenisers:
+        cut = self.target.tokeniser
+        return Tokenisers(self.source.tokeniser or cut, cut)
 
-    def taken(self, rows: Rows) -> PairColumns:
-        return PairColumns(self.source.take(rows), self.target.take(rows))
+    def pack(self) -> Packed:
+        return packed(self)
 
-    def arrays(self) -> dict[str, Ragged]:
-        return {"source": self.source, "target": self.target}
-
-    def batch(self, rows: Rows) -> PairBatch:
-        rows = np.asarray(rows, np.int64)
-        target = self.target.padded(rows)  # (time, batch)
-        lengths = self.target.lengths[rows]
-        before = np.concatenate([np.full((1, len(rows)), START_NUMBER), target])
-        wanted = np.concatenate([target, np.zeros((1, len(rows)), target.dtype)])
-        wanted[lengths, np.arange(len(rows))] = END_NUMBER
-        return PairBatch(
-            source_tensor(self.source.padded(rows)),
-            torch.from_numpy(self.source.lengths[rows]),
-            _numbers(before),
-            _numbers(wanted),
-            torch.from_numpy(lengths + 1),
-        )
-
-
-def source_tensor(values: NDArray[Any]) -> Tensor:
-    """Words by their numbers, or vectors as they are."""
-    return numbers(values) if values.dtype.kind == "f" else _numbers(values)
-
-
-def _numbers(values: NDArray[Any]) -> Tensor:
-    return torch.from_numpy(values.astype(np.int64))
-
-
-class PairSource:
-    """Pairs in batches of a token budget, rows of like length together; their order follows from
-    the seed and the epoch."""
-
-    def __init__(
-        self, columns: PairColumns, names: Names, *, seed: int, budget: int, most_rows: int | None
-    ) -> None:
-        self.columns, self.names, self.seed = columns, names, seed
-        self.budget, self.most_rows = budget, most_rows
-        self.fingerprint = fingerprint(columns.arrays())
-        self._lengths, self._wanted = columns.lengths, columns.wanted
-        self._both = columns.source.lengths + columns.wanted
-
-    def batches(self, epoch: int) -> Sequence[Any]:
-        return batches(self._lengths, self.budget, self.seed, epoch, most_rows=self.most_rows)
-
-    def batch(self, rows: Sequence[int]) -> PairBatch:
-        return self.columns.batch(rows)
-
-    def targets(self, rows: Sequence[int]) -> float:
-        return float(self._wanted[np.asarray(rows)].sum())
-
-    def tokens(self, rows: Sequence[int]) -> float:
-        """Of both sides."""
-        return float(self._both[np.asarray(rows)].sum())
-
-    def name(self, row: int) -> str:
-        return self.names[row]
-
-
-def in_batches(
-    columns: PairColumns, network: PairNetwork, budget: int, most_rows: int
-) -> Iterator[tuple[NDArray[np.int64], PairBatch]]:
-    """Row numbers and batch, shortest first, where the network's weights are."""
-    device = device_of_weights(network)
-    for rows in evaluation_batches(columns.lengths, budget, most_rows=most_rows):
-        yield rows, moved(columns.batch(rows), device)
+    @classmethod
+    def unpack(cls, saved: Saved, settings: Any) -> Self:
+        return unpacked(cls, saved, settings=settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from ensue.data.ragged import Ragged
 from ensue.data.tokenise import Tokeniser
 from ensue.data.vocabulary import END, TEXT_SPECIALS, Vocabulary
 from ensue.tasks.declarations import TextWords
-from ensue.tasks.rows.part import LabelledPart, Numbers, renumbered
+from ensue.tasks.rows.part import LabelledPart, Numbers, counts_of, renumbered
 from ensue.tasks.settings import TextSettings
 
 
@@ -24,6 +24,20 @@ class LearnedTarget:
     tokeniser: Tokeniser
     words: TextWords
     frequent: tuple[str, ...]
+
+    @classmethod
+    def learn(
+        cls,
+        train: LabelledPart,
+        tokeniser: Tokeniser,
+        text: TextSettings,
+        others: Mapping[str, int] | None = None,
+    ) -> LearnedTarget:
+        """others: how often words occur in sources that share the vocabulary."""
+        counts = Counter(counts_of(targets_of(train), train.numbers.labels))
+        counts.update(others or {})
+        words = text_vocabulary(counts, len(train), text)
+        return cls(tokeniser, words, most_frequent(train))
 
     def text_of(self, numbers: Iterable[int]) -> str:
         """The text of tokens by the vocabulary's numbers."""
@@ -50,7 +64,7 @@ def targets_of(part: LabelledPart) -> Ragged:
     return part.labels
 
 
-def text_vocabulary(counts: dict[str, int], rows: int, text: TextSettings) -> Vocabulary:
+def text_vocabulary(counts: Mapping[str, int], rows: int, text: TextSettings) -> Vocabulary:
     """Words with the specials of a text, whose end stands in each of so many rows. min_count is
     that of the settings, unless all words are rarer."""
     least = min(text.min_count, max(counts.values()))

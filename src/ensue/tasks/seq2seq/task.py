@@ -1,16 +1,14 @@
-"""`Seq2SeqTask`: what tasks share whose answers are the words of pair networks."""
+"""`Seq2Seq`: every task that answers in texts, whatever it reads, written once."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from ensue.data.fingerprint import fingerprint
@@ -20,17 +18,26 @@ from ensue.errors import OptionError
 from ensue.metrics.classes import TextAnswers
 from ensue.metrics.table import TEXT_METRICS, scores_of
 from ensue.tasks.any_model import AnyModel
+from ensue.tasks.codec import Packed
 from ensue.tasks.evaluation.report import Evaluation
-from ensue.tasks.model import Model
-from ensue.tasks.rows.part import LabelledPart
-from ensue.tasks.seq2seq.answer import Alternative
-from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring
-from ensue.tasks.seq2seq.network import PairNetwork
-from ensue.tasks.seq2seq.search import Search, SearchEnsemble, searched
-from ensue.tasks.seq2seq.source import PairColumns, Taught, in_batches
-from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
-from ensue.tasks.settings import SearchSettings
-from ensue.tasks.task import NOTHING, AnswerShape, Asked, Task
+from ensue.tasks.exported import Exported
+from ensue.tasks.rows.task import RowTask
+from ensue.tasks.saved import Saved
+from ensue.tasks.seq2seq.answer import Alternative, Best, Words
+from ensue.tasks.seq2seq.evaluation import Compared, PairEvaluation, Scoring, evaluate_pairs
+from ensue.tasks.seq2seq.exported import exported
+from ensue.tasks.seq2seq.pairs import (
+    PairColumns,
+    PairNetwork,
+    PairSource,
+    Taught,
+    in_batches,
+    pair_networks,
+)
+from ensue.tasks.seq2seq.search import Search, searched
+from ensue.tasks.seq2seq.source import LearnedPairs, SourceReader
+from ensue.tasks.seq2seq.target import targets_of
+from ensue.tasks.task import NOTHING, AnswerShape, Asked, S
 
 TOKENS, ROWS = 8_000, 256  # of a batch
 FEW = 4  # rows of a trial evaluation
@@ -74,89 +81,47 @@ def mean_cost(network: PairNetwork, columns: PairColumns) -> float:
     return total / float(columns.wanted.sum())
 
 
-class TargetPart(LabelledPart, Protocol):
-    """Rows of which the label is a text: the tokens of the target."""
+class Seq2Seq(RowTask[S, LearnedPairs]):
+    """p(text | source) = Π p(word | words before it, source), the end included.
 
-    def take(self, rows: NDArray[np.int64]) -> Self: ...
-
-
-class LearnedPairing(Protocol):
-    """What was learned from pairs."""
-
-    @property
-    def target(self) -> LearnedTarget: ...
-
-
-class WordAnswer(Protocol):
-    """score: log p of the tokens and the end."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def tokens(self) -> tuple[str, ...]: ...
-    @property
-    def score(self) -> float: ...
-
-
-S = TypeVar("S", bound=SearchSettings)
-P = TypeVar("P", bound=TargetPart)
-L = TypeVar("L", bound=LearnedPairing)
-
-
-class Seq2SeqTask(Task[S, P, L]):
-    """p(target | source) = Π p(word | words before it, source), the end included.
-
-    no_attention: the error where a model without attention is asked where its words look."""
+    reader_class, learned_class: how sources are read, and what is learned of both sides; answer:
+    the class of its answers; where_words: what attention shows, as messages say it."""
 
     metrics = TEXT_METRICS
     evaluation_class = PairEvaluation
-    no_attention: ClassVar[str]
-
-    # ------------------------------------------------------------- what a task says
-    @abstractmethod
-    def sources(self, part: P, model: Model[S, P, L]) -> Ragged:
-        """The sources of a part as the networks take them."""
-
-    @abstractmethod
-    def longest(self, settings: S) -> tuple[float, int]:
-        """(factor, extra): an answer has at most factor·(steps of its source) + extra tokens."""
-
-    @abstractmethod
-    def attends(self, settings: S) -> bool:
-        """Whether the words look at the source."""
-
-    @abstractmethod
-    def answered(
-        self, found: Sequence[list[Hypothesis]], part: P, how: Search, model: Model[S, P, L]
-    ) -> list[Any]:
-        """The hypotheses of each row, best first, as answers."""
-
-    @abstractmethod
-    def shown(self, part: P, model: Model[S, P, L]) -> tuple[list[str], NDArray[np.int64]]:
-        """Of each row: its source as a text, and the length in tokens that scores are shown by."""
-
-    @abstractmethod
-    def evaluation(self, rows: Compared, model: Model[S, P, L]) -> PairEvaluation:
-        """Scores of answers beside what was expected, with the task's baselines."""
+    reader_class: ClassVar[type[SourceReader[Any]]]
+    learned_class: type[LearnedPairs]
+    answer: ClassVar[type[Words]]
+    where_words: ClassVar[str]
 
     # ------------------------------------------------------------- learned
-    def pair_columns(self, part: P, model: Model[S, P, L]) -> PairColumns:
-        """A part as the networks see it."""
-        return PairColumns(self.sources(part, model), model.learned.target.numbered(part))
+    def learn(self, train: Any, validation: Any, model: AnyModel) -> LearnedPairs:
+        return self.learned_class.learn(self.reader_class(model).short(train), model)
 
-    def validation(self, network: nn.Module, part: P, model: Model[S, P, L]) -> PairValidation:
+    def pair_columns(self, part: Any, model: AnyModel) -> PairColumns:
+        """A part as the networks see it."""
+        learned = model.learned
+        return PairColumns(learned.source.encode(part), learned.target.numbered(part))
+
+    def source(self, train: Any, model: AnyModel, seed: int) -> PairSource:
+        short = self.reader_class(model).short(train)
+        columns = self.pair_columns(short, model)
+        budget, rows = model.model.budget(int(columns.lengths.max()))
+        return PairSource(columns, short.names, seed=seed, budget=budget, most_rows=rows)
+
+    def validation(self, network: nn.Module, part: Any, model: AnyModel) -> PairValidation:
         settings, target = model.model, model.learned.target
         pairs = cast(Taught, network).pairs
         width = settings.beam if settings.validation_search == "beam" else 1
         how = replace(self.search(model), width=width)
 
         def score(columns: PairColumns, references: References) -> Mapping[str, float]:
-            found: list[str] = []
+            texts: list[str] = []
             if references.texts:
                 best = searched([pairs], references.sources, how)
-                found = [target.text_of(hypotheses[0].content) for hypotheses in best]
+                texts = [target.text_of(hypotheses[0].content) for hypotheses in best]
             answers = TextAnswers(
-                found,
+                texts,
                 references.texts,
                 settings.bleu_tokenize,
                 settings.bleu_lowercase,
@@ -167,7 +132,7 @@ class Seq2SeqTask(Task[S, P, L]):
         columns = self.pair_columns(part, model)
         return PairValidation(score, columns, self._references(part, columns, model))
 
-    def _references(self, part: P, columns: PairColumns, model: Model[S, P, L]) -> References:
+    def _references(self, part: Any, columns: PairColumns, model: AnyModel) -> References:
         """Rows that every validation answers, from all over the part."""
         count = min(model.model.validation_rows, len(part))
         rows = np.linspace(0, len(part) - 1, count).astype(np.int64)
@@ -175,18 +140,18 @@ class Seq2SeqTask(Task[S, P, L]):
         return References(columns.source.take(rows), texts)
 
     # ------------------------------------------------------------- asked
-    def search(self, model: Model[S, P, L], asked: Asked = NOTHING) -> Search:
+    def search(self, model: AnyModel, asked: Asked = NOTHING) -> Search:
         """As the settings say, but for what was asked: beam, n_best, alignment. More answers than
         the beam of the settings is wide widen it."""
         settings = model.model
         for flag, key in (("--beam", "beam"), ("--nbest", "n_best")):
-            if (given := asked.get(key)) is not None and given < 0:
-                raise OptionError(f"{flag}: expected a number ≥ 1, got {given}")
+            if (number := asked.get(key)) is not None and number < 0:
+                raise OptionError(f"{flag}: expected a number ≥ 1, got {number}")
         n_best = asked.get("n_best") or 1
         width = asked.get("beam") or max(settings.beam, n_best)
         if n_best > width:
             raise OptionError(f"--nbest: expected at most --beam, {width}, got {n_best}")
-        factor, extra = self.longest(settings)
+        factor, extra = settings.longest_answer
         return Search(
             width,
             n_best,
@@ -197,71 +162,94 @@ class Seq2SeqTask(Task[S, P, L]):
             bool(asked.get("alignment")),
         )
 
-    def answer_shape(self, model: Model[S, P, L]) -> AnswerShape:
+    def answer_shape(self, model: AnyModel) -> AnswerShape:
         return AnswerShape(("text", "score"))
 
-    def answers(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> list[Any]:
+    def answers(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> list[Any]:
         how = self.search(model, asked)
         if how.aligned:
             self.must_attend(model)
         if not len(part):
             return []
-        found = searched(pair_networks(model), self.sources(part, model), how)
-        return self.answered(found, part, how, model)
+        source = model.learned.source
+        ranked = searched(pair_networks(model), source.encode(part), how)
+        rows = zip(ranked, source.positions(part), strict=True)
+        return [self.answer.of(_best(some, names, how, model)) for some, names in rows]
 
-    def must_attend(self, model: Model[S, P, L]) -> None:
-        if not self.attends(model.model):
-            raise OptionError(self.no_attention)
-
-    def explained(
-        self, sources: Ragged, model: Model[S, P, L]
-    ) -> tuple[Hypothesis, tuple[float, ...]]:
-        """The best answer to the one source, with where it looked, and the probability of each of
-        its words."""
-        self.must_attend(model)
-        networks = pair_networks(model)
-        best = searched(networks, sources, replace(self.search(model), aligned=True))[0][0]
-        said = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
-        logs = SearchEnsemble(networks).log_probabilities(said)[: len(best.tokens), 0]
-        return best, tuple(math.exp(value) for value in logs.tolist())
+    def must_attend(self, model: AnyModel) -> None:
+        """An error where the words of an answer do not look at the source."""
+        if not model.model.attends:
+            other = ", or with model.family=transformer" if self.families else ""
+            raise OptionError(
+                f"this model has no attention, so that nothing shows {self.where_words}; train one "
+                f"with --set model.attention=additive (dot, general, concat){other}"
+            )
 
     # ------------------------------------------------------------- evaluated
-    def evaluate(self, part: P, model: Model[S, P, L], asked: Asked = NOTHING) -> Evaluation:
-        answers = self.answers(part, model, asked)
-        return self.evaluation(self._compared(part, answers, model), model)
+    def evaluate(self, part: Any, model: AnyModel, asked: Asked = NOTHING) -> Evaluation:
+        rows = self._compared(part, self.answers(part, model, asked), model)
+        settings, learned = model.model, model.learned
+        baselines: dict[str, Sequence[str]] = {}
+        if learned.source.copied:
+            baselines["copied source"] = rows.sources
+        frequent = [learned.target.frequent_text] * len(rows.expected)
+        baselines[f"frequent {self.reader_class.text}"] = frequent
+        train = model.train
+        scoring = Scoring(
+            settings.bleu_tokenize, settings.bleu_lowercase, train.watch == "exact", train.seed
+        )
+        return evaluate_pairs(rows, baselines, scoring, getattr(settings, "attributes", None))
 
-    def _compared(self, part: P, answers: Sequence[WordAnswer], model: Model[S, P, L]) -> Compared:
+    def _compared(self, part: Any, answers: Sequence[Words], model: AnyModel) -> Compared:
         numbers, targets = dict(part.numbers.labels), targets_of(part)
-        said = [
+        tokens = [
             [numbers.setdefault(token, len(numbers)) for token in answer.tokens]
             for answer in answers
         ]
-        sources, lengths = self.shown(part, model)
+        sources, lengths = model.learned.source.shown(part)
         return Compared(
             part.names,
             sources,
             model.learned.target.texts(targets, part.numbers),
             [answer.text for answer in answers],
             targets,
-            Ragged.of(said, np.int32),
+            Ragged.of(tokens, np.int32),
             lengths,
             [math.exp(answer.score) for answer in answers],
         )
 
+    # ------------------------------------------------------------- kept, looked at
+    def pack(self, learned: LearnedPairs) -> Packed:
+        return learned.pack()
 
-def pair_networks(model: AnyModel) -> list[PairNetwork]:
-    return [cast(Taught, network).pairs for network in model.networks]
+    def unpack(self, saved: Saved, model: AnyModel) -> LearnedPairs:
+        return self.learned_class.unpack(saved, model.model)
+
+    def exported(self, model: AnyModel) -> Exported:
+        return exported(self.name, model, self.search(model))
+
+    def facts(self, model: AnyModel) -> list[str]:
+        learned = model.learned
+        facts: list[str] = learned.source.facts(learned.target, pair_networks(model))
+        return facts
 
 
-def alternatives(found: Sequence[Hypothesis], target: LearnedTarget) -> tuple[Alternative, ...]:
-    """Hypotheses as texts with their log p."""
-    return tuple(
-        Alternative(target.text_of(hypothesis.content), hypothesis.log_probability)
-        for hypothesis in found
+def _best(
+    ranked: Sequence[Hypothesis], source: tuple[str, ...], how: Search, model: AnyModel
+) -> Best:
+    """Of the hypotheses of a row, best first. source: names of its positions."""
+    best, target = ranked[0], model.learned.target
+    several = tuple(Alternative(target.text_of(one.content), one.log_probability) for one in ranked)
+    weights = None
+    if how.aligned:
+        count = len(source) or None  # of unnamed positions there is no padding
+        rows = [] if best.watched is None else best.watched[:, :count].tolist()
+        weights = tuple(tuple(row) for row in rows[: len(best.content)])
+    return Best(
+        several[0].text,
+        best.log_probability,
+        tuple(target.words.tokens_of(best.content)),
+        several if how.n_best > 1 else (),
+        source,
+        weights,
     )
-
-
-def scoring(model: Model[S, Any, Any]) -> Scoring:
-    """How the texts of a model are scored."""
-    settings, exact_first = model.model, model.train.watch == "exact"
-    return Scoring(settings.bleu_tokenize, settings.bleu_lowercase, exact_first, model.train.seed)

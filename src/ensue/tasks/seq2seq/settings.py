@@ -1,4 +1,4 @@
-"""The [model] table of a translator: its network, its batches, its search."""
+"""The [model] tables of what answers in texts: networks, batches, search."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ensue.settings import OFF, Rate, Size, Width
+from ensue.data.tasks.shapes import ATTRIBUTES
+from ensue.settings import OFF, Expected, Rate, Size, Width
 from ensue.tasks.blocks.layer_settings import (
     BACKWARD_START,
     BackwardStart,
+    CellName,
     OptionalCell,
     whole_heads,
 )
+from ensue.tasks.pictures.settings import BLOCKS, PictureSettings
 from ensue.tasks.settings import DecoderSettings, SearchSettings
 
 LONGEST_EXTRA = 1 << 12  # tokens: a translation that never ends stops there
@@ -95,3 +98,78 @@ class PairSettings(DecoderSettings, SearchSettings):
         if self.family == "transformer":
             whole_heads(self.hidden_size, self.heads)
         return self
+
+    @property
+    def attends(self) -> bool:
+        """Whether the words of an answer look at the source."""
+        return self.family == "transformer" or self.attention != "none"
+
+    @property
+    def longest_answer(self) -> tuple[float, int]:
+        """(factor, extra): an answer has at most factor·(steps of its source) + extra tokens."""
+        return self.longest_factor, self.longest_extra
+
+    def budget(self, longest: int) -> tuple[int, int | None]:
+        """Most steps and rows of a batch, of rows with at most so many steps."""
+        return self.batch_tokens, self.batch_rows
+
+
+class CaptionSettings(PictureSettings, DecoderSettings, SearchSettings):
+    """What a picture is brought to, the regions that are made of it, the decoder that describes
+    them.
+
+    >>> CaptionSettings(hidden_size=128).cell
+    'GRU'
+    """
+
+    # pictures
+    blocks: Annotated[str, Expected(BLOCKS)] = Field(
+        "16x5/2 32 64x5/3 64",
+        description="Layers of convolutions and pools, in their order; each place of the last one "
+        "is a region.",
+    )
+    dropout_regions: Rate = Field(0.1, description="Dropout of the regions.")
+    # decoder
+    embedding_size: Width = 64
+    hidden_size: Width = 128
+    cell: CellName = Field("GRU", description="Recurrent cell of the decoder.")
+    begin: Literal["mean", "zero"] = Field(
+        "mean",
+        description="First state of the decoder: from the mean of all regions, or zero (or "
+        "learned, with initial_state).",
+    )
+    dropout_input: Rate = 0.1
+    dropout_output: Rate = 0.1
+    batch_rows: Size = Field(32, description="Pictures of a batch.")
+    # search
+    beam: Width = 3
+    alpha: float = Field(0.0, ge=0)
+    longest: Size = Field(40, description="Most tokens of a caption.")
+    attributes: dict[str, list[str]] = Field(
+        {name: list(words) for name, words in ATTRIBUTES.items()},
+        description="Words that answer the same question, by its name; `evaluate` says how often "
+        "they are right.",
+    )
+
+    @model_validator(mode="after")
+    def _sees(self) -> Self:
+        if self.begin == "zero" and self.attention == "none":
+            raise ValueError(
+                "begin: expected 'mean' without attention, got 'zero': the decoder would know "
+                "nothing of the picture"
+            )
+        return self
+
+    @property
+    def attends(self) -> bool:
+        """Whether the words of an answer look at the picture."""
+        return self.attention != "none"
+
+    @property
+    def longest_answer(self) -> tuple[float, int]:
+        """As `PairSettings`: pictures are all of one size."""
+        return 0.0, self.longest
+
+    def budget(self, longest: int) -> tuple[int, int]:
+        """As `PairSettings`: the rows alone decide."""
+        return self.batch_rows * longest, self.batch_rows

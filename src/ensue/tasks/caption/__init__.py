@@ -1,1 +1,0 @@
-"""A picture becomes a sentence."""

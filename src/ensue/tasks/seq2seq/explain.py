@@ -1,0 +1,100 @@
+"""Where the words of an answer look."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from torch import nn
+
+from ensue.data.ragged import Ragged
+from ensue.data.vocabulary import END, START
+from ensue.errors import OptionError
+from ensue.tasks.abilities import Explanation
+from ensue.tasks.any_model import AnyModel
+from ensue.tasks.explaining.heads import HeadMaps, Looking, head_maps
+from ensue.tasks.explaining.options import EXPLAINED
+from ensue.tasks.options import Option
+from ensue.tasks.seq2seq.answer import Best
+from ensue.tasks.seq2seq.pairs import PairColumns, Taught, pair_networks
+from ensue.tasks.seq2seq.search import SearchEnsemble, searched
+from ensue.tasks.task import NOTHING, Asked
+from ensue.training.processes import device_of_weights, moved
+
+
+class ExplainWords:
+    """The best answer to a source, with the probability of each word and where it looked. option:
+    how the command line is given the source."""
+
+    def __init__(self, option: Option) -> None:
+        self.option = option
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> Explanation:
+        model.must_be_fitted()
+        task, target = model.task, model.learned.target
+        task.must_attend(model)
+        part = _part(model, given)
+        sources, networks = model.learned.source.encode(part), pair_networks(model)
+        best = searched(networks, sources, replace(task.search(model), aligned=True))[0][0]
+        said = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
+        logs = SearchEnsemble(networks).log_probabilities(said)[: len(best.tokens), 0]
+        assert best.watched is not None
+        answer = Best(
+            target.text_of(best.content),
+            best.log_probability,
+            tuple(target.words.tokens_of(best.tokens)),
+            (),
+            model.learned.source.positions(part)[0],
+            tuple(tuple(weights) for weights in best.watched.tolist()),
+        )
+        probabilities = tuple(math.exp(log) for log in logs.tolist())
+        explanation: Explanation = model.learned.source.explanation(
+            answer, probabilities, given, model
+        )
+        return explanation
+
+
+class WordHeads:
+    """Self-attention of the source, masked self-attention of what is said, and cross-attention from
+    it to the source, while the best answer is read."""
+
+    option = EXPLAINED
+
+    def explain(self, model: AnyModel, given: Any, asked: Asked = NOTHING) -> HeadMaps:
+        """asked: layer."""
+        model.must_be_fitted()
+        task, target = model.task, model.learned.target
+        part = _part(model, given)
+        sources = model.learned.source.encode(part)
+        best = searched(pair_networks(model), sources, task.search(model))[0][0]
+        batch = PairColumns(sources, Ragged.of([best.content], np.int32)).batch([0])
+        source = model.learned.source.positions(part)[0]
+        words = target.words.tokens_of(best.content)
+        read, said = (START, *words), (*words, END)
+        looking = [
+            Looking("encoder self-attention", _named("encoder", "self_attn"), source, source),
+            Looking("decoder masked self-attention", _named("decoder", "self_attn"), read, read),
+            Looking("decoder cross-attention", _named("decoder", "multihead_attn"), said, source),
+        ]
+
+        def run(network: nn.Module) -> object:
+            pairs = cast(Taught, network).pairs
+            return pairs.costs(moved(batch, device_of_weights(network)))
+
+        return head_maps(model, run, looking, target.text_of(best.content), asked.get("layer"))
+
+
+def _named(stack: str, layer: str) -> Callable[[str], bool]:
+    """Whether a layer of attention is this one of that stack."""
+    return lambda name: f"{stack}." in name and name.endswith(layer)
+
+
+def _part(model: AnyModel, given: Any) -> Any:
+    """The source as a part; an error where it has no steps."""
+    part = model.reader.questions([given])
+    if not len(model.learned.source.encode(part).values):
+        raise OptionError("explain: expected a text with at least one token, got none")
+    return part

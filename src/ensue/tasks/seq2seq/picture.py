@@ -1,0 +1,280 @@
+"""Pictures as sources: convolutions make regions of them, which a decoder looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from ensue.data.frames.origin import FILES, Origin
+from ensue.data.pictures.images import is_image
+from ensue.data.ragged import Ragged
+from ensue.data.rows import Place, Tell
+from ensue.data.settings import DataSettings
+from ensue.errors import OptionError, ShapeError
+from ensue.layers.convolution import ConvolutionBlocks
+from ensue.tasks.abilities import NOTHING, Asked
+from ensue.tasks.any_model import AnyModel
+from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
+from ensue.tasks.declarations import NEXT_TO
+from ensue.tasks.exported import BATCH, Input
+from ensue.tasks.pictures.files import (
+    asked_pictures,
+    picture_examples,
+    picture_from,
+    pictures_asked,
+    pictures_in_memory,
+    with_picture,
+)
+from ensue.tasks.pictures.part import (
+    PicturePart,
+    SavedShape,
+    collect_pictures,
+    picture_step,
+    shape_text,
+)
+from ensue.tasks.rows.collect import IN_MEMORY, Example, PairContent
+from ensue.tasks.rows.part import Tokenisers
+from ensue.tasks.rows.reader import Rows, tokeniser_of
+from ensue.tasks.rows.reading import AT_ONCE, asked_rows, together
+from ensue.tasks.seq2seq.answer import Best, Gaze
+from ensue.tasks.seq2seq.drawing import CaptionExplanation
+from ensue.tasks.seq2seq.network import DecodedPairs, VectorBridge
+from ensue.tasks.seq2seq.pairs import PairNetwork, Taught, pair_networks
+from ensue.tasks.seq2seq.settings import CaptionSettings
+from ensue.tasks.seq2seq.source import LearnedPairs, LearnedSource, SourceQuestion, SourceReader
+from ensue.tasks.seq2seq.target import LearnedTarget, targets_of
+
+MIDDLE = 127.5  # bytes become numbers from −1 to 1
+
+
+# --- read ----------------------------------------------------------------------------------------
+
+
+class PictureContent(PairContent):
+    """The name of a picture's file, and a text; neither is empty."""
+
+    def looked_up(self, example: Example, data: DataSettings) -> Example:
+        return with_picture(example, data.text_column)
+
+
+class PictureReader(SourceReader[PicturePart]):
+    """Reads pictures, arrays of bytes or files, which a table may name, with their texts."""
+
+    content = PictureContent()
+    rows, row, text = "pictures with captions", "picture", "caption"
+
+    def examples(self, rows: Any) -> Iterator[Example]:
+        return pictures_in_memory(rows)
+
+    def unlabelled_examples(self, inputs: Iterable[Any]) -> Iterator[Example]:
+        return pictures_asked(inputs)
+
+    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
+        """inputs: arrays of bytes, or names of files."""
+        if isinstance(inputs, str | Path):
+            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
+        return super().questions(inputs, options)
+
+    def question_rows(
+        self,
+        paths: Sequence[str],
+        data: DataSettings,
+        on_bad_row: Tell | None = None,
+        origin: Origin = FILES,
+    ) -> Iterator[list[Example]]:
+        """Pictures, those of folders, and those that tables name."""
+
+        def rows() -> Iterator[Example]:
+            for path in paths:
+                if origin.files and (Path(path).is_dir() or is_image(Path(path))):
+                    yield from picture_examples(asked_pictures([path], data, on_bad_row))
+                else:
+                    yield from asked_rows(self.content, data, [path], on_bad_row, origin)
+
+        return together(rows(), AT_ONCE)
+
+    def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
+        """Pictures of the shape, and texts cut by the tokeniser, of a fitted model or of the part
+        that they are like; else as the settings say."""
+        model, shape = self.model, None if like is None else like.shape
+        if model.fitted:
+            shape, cut = model.learned.source.shape, model.learned.tokenisers
+        elif like is not None:
+            cut = like.tokenisers
+        else:
+            cut = self.tokenisers(rows)
+        numbers = None if like is None else like.numbers
+        return collect_pictures(rows(), model.model, numbers, shape, cut)
+
+    def tokenisers(self, rows: Rows) -> Tokenisers:
+        texts = (row.label for row in rows() if row.label is not None)
+        tokeniser = tokeniser_of(self.model.text, texts)
+        return Tokenisers(tokeniser, tokeniser)
+
+    def shown_input(self, example: Example) -> str:
+        """Its file, or the row of the table that names it."""
+        place = example.place
+        return place.file if is_image(Path(place.file)) else str(place)
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+class Regions(nn.Module):
+    """Pictures, line by line, one channel below the other (channels·height, rows, width), of bytes
+    → regions (rows, positions, width of a region), row by row from the top left:
+
+        f = blocks(picture);  region_ij = norm(f_ij + top_i + left_j)
+
+    with learned top and left, so that words can tell where a region lies. shape: channels, height
+    and width of the pictures."""
+
+    def __init__(self, shape: tuple[int, int, int], description: str, norm: str) -> None:
+        super().__init__()
+        self.shape = channels, height, width = shape
+        self.blocks = ConvolutionBlocks(channels, description, norm=norm)
+        self.width, tall, wide = self.blocks.shape(height, width)
+        self.grid = (tall, wide)
+        self.top = nn.Parameter(nn.init.normal_(torch.empty(tall, 1, self.width), std=0.1))
+        self.left = nn.Parameter(nn.init.normal_(torch.empty(wide, self.width), std=0.1))
+        self.norm = nn.LayerNorm(self.width)
+
+    def forward(self, lines: Tensor) -> Tensor:
+        channels, height, width = self.shape
+        if len(lines) != channels * height or lines.shape[2] != width:
+            raise ShapeError(
+                f"lines: expected ({channels * height}, rows, {width}), channels · height and "
+                f"width, got {tuple(lines.shape)}"
+            )
+        pictures = lines.reshape(channels, height, -1, width).permute(2, 0, 1, 3)
+        x = pictures.to(self.top.dtype) / MIDDLE - 1  # (rows, channels, height, width)
+        found = self.blocks(x).permute(0, 2, 3, 1)  # (rows, tall, wide, width of a region)
+        regions: Tensor = self.norm((found + self.top + self.left).flatten(1, 2))
+        return regions
+
+
+class PicturePairs(DecodedPairs):
+    """p(w_t | w_1 … w_{t−1}, picture) as `AttentionDecoder`, whose memory are the picture's
+    `Regions` and which begins in tanh(P·mean region + b), or in zero.
+
+    A `PairNetwork` whose sources are lines of pictures; all are of one shape, so that the lengths
+    say nothing."""
+
+    def __init__(self, words: int, shape: tuple[int, int, int], settings: CaptionSettings) -> None:
+        super().__init__()
+        self.dropout_regions, self.sampling = settings.dropout_regions, settings.sampling
+        self.regions = Regions(shape, settings.blocks, settings.norm)
+        width = self.regions.width
+        self.decoder = AttentionDecoder(words, settings, memory_size=width)
+        mean = settings.begin == "mean"
+        self.bridge = VectorBridge(width, self.decoder.recurrent) if mean else None
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """How many regions lie below and beside each other."""
+        return self.regions.grid
+
+    def begin(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        memory = self.regions(source)
+        memory = dropout(memory, self.dropout_regions, self.training)
+        cells = None if self.bridge is None else self.bridge(memory.mean(1))
+        real = torch.ones(memory.shape[:2], dtype=torch.bool, device=memory.device)
+        return self.decoder.begin(memory.shape[0], cells, memory, real)
+
+
+def picture_network(model: AnyModel) -> Taught:
+    """With fresh weights."""
+    learned = model.learned
+    return Taught(PicturePairs(len(learned.target.words), learned.source.shape, model.model))
+
+
+def description(settings: CaptionSettings) -> str:
+    """The network in a few words."""
+    looks = "no" if settings.attention == "none" else settings.attention
+    decoder = f"{settings.layers} × {settings.cell} of {settings.hidden_size}"
+    return f"{settings.blocks} → {decoder}, {looks} attention"
+
+
+def _grid(networks: Sequence[PairNetwork]) -> tuple[int, int]:
+    return cast(PicturePairs, networks[0]).grid
+
+
+# --- what is learned -----------------------------------------------------------------------------
+
+
+def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
+    """Pictures (rows, channels, height, width) by their lines (rows·channels·height, width), as
+    pair networks take a source: all of a picture's lines, one channel below the other."""
+    rows, channels, height, width = pixels.shape
+    lines = channels * height
+    return Ragged(pixels.reshape(rows * lines, width), np.arange(rows + 1) * lines)
+
+
+@dataclass(frozen=True)
+class LearnedPictures(LearnedSource):
+    """shape: of the pictures that were learned from; others are brought to it."""
+
+    shape: SavedShape
+    tokeniser = None
+    copied = False
+
+    def encode(self, part: PicturePart) -> Ragged:
+        return lines_of(part.pixels)
+
+    def shown(self, part: PicturePart) -> tuple[list[str], NDArray[np.int64]]:
+        return [""] * len(part), targets_of(part).lengths
+
+    def positions(self, part: PicturePart) -> list[tuple[str, ...]]:
+        return [()] * len(part)
+
+    def explanation(
+        self, best: Best, probabilities: tuple[float, ...], given: Any, model: AnyModel
+    ) -> CaptionExplanation:
+        """given: an array of bytes, or the name of a file."""
+        assert best.weights is not None
+        grid = _grid(pair_networks(model))
+        gaze = Gaze(best.text, best.tokens, probabilities, grid, best.weights)
+        return CaptionExplanation(gaze, picture_from(given, Place(IN_MEMORY, 1)))
+
+    def question(self, networks: Sequence[PairNetwork]) -> SourceQuestion:
+        channels, height, _ = self.shape
+        tall, wide = _grid(networks)
+        return SourceQuestion(
+            (Input("pictures", (BATCH, *self.shape)),),
+            (picture_step(self.shape),),
+            _as_lines,
+            tall * wide,
+            channels * height,
+        )
+
+    def facts(self, target: LearnedTarget, networks: Sequence[PairNetwork]) -> list[str]:
+        pictures = f"pictures of {shape_text(self.shape)}"
+        if networks:
+            tall, wide = _grid(networks)
+            pictures += f" → {tall} × {wide} regions"
+        return [pictures, f"{len(target.words):,} tokens in the vocabulary"]
+
+
+def _as_lines(pictures: Tensor) -> tuple[Tensor, Tensor]:
+    """pictures (batch, channels, height, width) line by line, with lengths, which say nothing."""
+    return pictures.flatten(1, 2).transpose(0, 1), torch.zeros(1, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class PictureTexts(LearnedPairs):
+    source: Annotated[LearnedPictures, NEXT_TO]
+    target: Annotated[LearnedTarget, NEXT_TO]
+
+    @classmethod
+    def learn(cls, train: PicturePart, model: AnyModel) -> Self:
+        assert train.tokenisers is not None
+        target = LearnedTarget.learn(train, train.tokenisers.input, model.text)
+        return cls(LearnedPictures(train.shape), target)

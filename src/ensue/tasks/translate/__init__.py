@@ -1,1 +1,0 @@
-"""One sequence of words becomes another."""
