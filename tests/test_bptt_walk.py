@@ -175,7 +175,7 @@ def test_delta_vanishes_through_logistic_layers_alone() -> None:
 def test_depth_is_a_command(ensue: Ensue, tmp_path: Path) -> None:
     code, out, _ = ensue("backprop", "--depth", "4", "--html", "depth.html", "--picture", "d.svg")
     assert code == 0
-    assert out.splitlines()[1].split() == ["layer", "4", "3", "2", "1", "first", "/", "last"]
+    assert out.splitlines()[2].split() == ["layer", "4", "3", "2", "1", "first", "/", "last"]
     assert "<svg" in (tmp_path / "depth.html").read_text()
     code, out, _ = ensue("backprop", "--depth", "2", "--json")
     assert set(json.loads(out)["norms"]) == {"logistic", "tanh", "relu"}

@@ -128,6 +128,8 @@ def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | N
 
 
 def _show(found: "Explanation", options: ExplainOptions) -> None:
+    from ensue.drawing.document import Document, Figure, as_page
+
     if options.as_json:
         answer(as_json_text(asdict(found.found)))
     else:
@@ -136,7 +138,8 @@ def _show(found: "Explanation", options: ExplainOptions) -> None:
     if options.picture is not None:
         write_picture(options.picture, found.as_svg(), options.dark)
     if options.html is not None:
-        write_file(options.html, _page(found.as_svg(), str(options.run)))
+        page = Document(f"Explanation of {options.run}", "", [Figure(found.as_svg())])
+        write_file(options.html, as_page(page))
 
 
 def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Explains":
@@ -167,12 +170,6 @@ def _row_of(file: str, row: int, data: "DataSettings", model: "Model[Any, Any, A
             return questions.shown[row - passed - 1]
         passed += len(questions.shown)
     raise OptionError(f"--row: expected a row of {file} from 1 to {passed:,}, got {row}")
-
-
-def _page(svg: str, title: str) -> str:
-    from ensue.drawing.html import picture_page
-
-    return picture_page(svg, f"Explanation of {title}")
 
 
 def _known() -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensue.data.parallel import BETWEEN, sides_of
+from ensue.drawing.document import Document, Printed
 from ensue.drawing.layout import local_time, score_text, size_text, time_text
 from ensue.errors import EnsueError, RunError
 from ensue.escape import in_shell
@@ -80,7 +81,7 @@ class RunSummary:
 HEAD = ("run", "task", "data", "validation", "test", "state", "when", "trained", "size")
 
 
-class Run:
+class Run(Printed):
     """A run folder.
 
         run = Run("dates")
@@ -314,14 +315,11 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
 
-    def __str__(self) -> str:
-        cells = zip(HEAD, self.summary().cells(), strict=True)
-        return "\n".join(f"{name:<10}  {cell}" for name, cell in cells)
+    def document(self) -> Document:
+        """Its state, how validation went, and what it was evaluated on."""
+        from ensue.runs.run_page import run_document
 
-    def _repr_html_(self) -> str:
-        from ensue.runs.run_page import run_html
-
-        return run_html(self)
+        return run_document(self)
 
 
 def name_below(path: Path, folder: Path) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ensue.drawing.chart import MARGIN
 from ensue.drawing.colours import ABOVE, BELOW, mixed
-from ensue.drawing.html import block, on_page
+from ensue.drawing.document import Document, Figure, as_block
 from ensue.drawing.layout import cut, downwards, width_of
 from ensue.drawing.svg import INK, QUIET, Drawing, text_width
 from ensue.drawing.theme import signed, tinted
@@ -142,7 +142,7 @@ class Attributions:
         return attribution_picture(self)
 
     def _repr_html_(self) -> str:
-        return block("Explanation", on_page(self.as_svg()))
+        return as_block(Document("Explanation", "", [Figure(self.as_svg())]))
 
 
 LONGEST_NAME = 16  # cells of a token

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ensue.drawing.chart import MARGIN
-from ensue.drawing.html import block, on_page
+from ensue.drawing.document import Document, Figure, as_block
 from ensue.drawing.layout import cut, downwards, width_of
 from ensue.drawing.svg import INK, QUIET, Drawing, text_width
 from ensue.drawing.theme import mixed, shaded
@@ -206,7 +206,7 @@ class HeadMaps:
         return heads_picture(self)
 
     def _repr_html_(self) -> str:
-        return block("Attention", on_page(self.as_svg()))
+        return as_block(Document("Attention", "", [Figure(self.as_svg())]))
 
 
 @dataclass(frozen=True)

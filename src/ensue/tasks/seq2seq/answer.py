@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ensue.drawing.html import Markup
-from ensue.drawing.svg import escape
 from ensue.tasks.answers import Columns, tabbed
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
@@ -62,7 +60,7 @@ def said_columns(answers: Sequence[Said], head: str) -> Columns:
     if not any(answer.alternatives for answer in answers):
         return columns
     others = [
-        "<br/>".join(f"{escape(own.text)} ({own.score:.2f})" for own in answer.alternatives[1:])
+        "; ".join(f"{other.text} ({other.score:.2f})" for other in answer.alternatives[1:])
         for answer in answers
     ]
-    return {**columns, "other answers": [Markup(own) for own in others]}
+    return {**columns, "other answers": others}

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ensue.drawing.html import Markup
-from ensue.drawing.inline import heat_map
+from ensue.drawing.document import Cell, HeatMap
 from ensue.tasks.answers import Answer, Columns
 from ensue.tasks.seq2seq.answer import Alternative, Weights, answer_line, answer_row, said_columns
 
@@ -42,10 +41,8 @@ class Translated(Answer):
             return columns
         return {**columns, "where each word looked": [answer._aligned() for answer in answers]}
 
-    def _aligned(self) -> Markup:
-        if not self.alignment:
-            return Markup()
-        return heat_map(self.tokens, self.source, self.alignment)
+    def _aligned(self) -> Cell:
+        return HeatMap(self.tokens, self.source, self.alignment) if self.alignment else ""
 
 
 @dataclass(frozen=True)
