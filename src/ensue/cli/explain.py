@@ -128,7 +128,7 @@ def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | N
 
 
 def _show(found: "Explanation", options: ExplainOptions) -> None:
-    from ensue.drawing.document import Document, Figure, as_page
+    from ensue.drawing.document import as_page
 
     if options.as_json:
         answer(as_json_text(asdict(found.found)))
@@ -138,8 +138,8 @@ def _show(found: "Explanation", options: ExplainOptions) -> None:
     if options.picture is not None:
         write_picture(options.picture, found.as_svg(), options.dark)
     if options.html is not None:
-        page = Document(f"Explanation of {options.run}", "", [Figure(found.as_svg())])
-        write_file(options.html, as_page(page))
+        page = as_page(found.document(f"Explanation of {options.run}"))
+        write_file(options.html, page)
 
 
 def _ability(run: Path, model: "Model[Any, Any, Any]", attention: bool) -> "Explains":

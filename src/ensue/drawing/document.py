@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ensue.drawing import html
 from ensue.drawing.layout import aligned, cut, figures, width_of
@@ -216,6 +216,25 @@ class Printed:
 
     def _repr_html_(self) -> str:
         return self.as_html()
+
+
+class Drawn:
+    """What is drawn: with characters in a terminal, as a picture, and in a notebook."""
+
+    title: ClassVar[str] = "Explanation"
+
+    def as_text(self, width: int = 80, colour: bool = False) -> str:
+        raise NotImplementedError
+
+    def as_svg(self) -> str:
+        raise NotImplementedError
+
+    def document(self, title: str = "") -> Document:
+        figure = Figure(self.as_svg(), self.as_text().splitlines())
+        return Document(title or self.title, "", [figure])
+
+    def _repr_html_(self) -> str:
+        return as_block(self.document())
 
 
 # --- in a terminal --------------------------------------------------------------------------------

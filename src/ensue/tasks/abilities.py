@@ -17,6 +17,7 @@ from ensue.data.settings import DataSettings
 from ensue.tasks.options import Option
 
 if TYPE_CHECKING:
+    from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.task import Questions
 
@@ -43,6 +44,8 @@ class Explanation(Protocol):
     def as_text(self, width: int, colour: bool) -> str: ...
 
     def as_svg(self) -> str: ...
+
+    def document(self, title: str) -> Document: ...
 
 
 class Draws(Protocol):

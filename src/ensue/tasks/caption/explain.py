@@ -11,6 +11,7 @@ import numpy as np
 
 from ensue.data.pictures.images import Picture, encode_png
 from ensue.data.rows import Place
+from ensue.drawing.document import Drawn
 from ensue.drawing.layout import cut, width_of
 from ensue.drawing.svg import INK, QUIET, Drawing, number
 from ensue.drawing.theme import shaded
@@ -141,13 +142,13 @@ def _shade(drawing: _Tiles, found: Gaze, word: int, x: float, y: float) -> None:
 
 
 @dataclass(frozen=True)
-class CaptionExplanation:
+class CaptionExplanation(Drawn):
     """A caption drawn as squares: the darker a region, the more a word looked there."""
 
     found: Gaze
     picture: Picture
 
-    def as_text(self, width: int, colour: bool) -> str:
+    def as_text(self, width: int = 80, colour: bool = False) -> str:
         return f"{self.found.text}\n\n{gaze_text(self.found, width, colour)}"
 
     def as_svg(self) -> str:
