@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
     Device,
+    Html,
     Picture,
     Run,
     answer,
@@ -21,6 +20,7 @@ from ensue.cli.app import (
     as_json_text,
     check_files,
     grouped,
+    option,
     teller,
     write_file,
     write_picture,
@@ -36,25 +36,11 @@ if TYPE_CHECKING:
     from ensue.tasks.task import Explains, Explanation
 
 File = Annotated[
-    str | None,
-    typer.Option(
-        "--file", metavar="FILE", help="File with the input, like those of training, instead."
-    ),
+    str | None, option("--file FILE", "File with the input, like those of training, instead.")
 ]
-Row = Annotated[
-    int, typer.Option("--row", metavar="N", min=1, help="Which of the file's rows, from 1 on.")
-]
-Attention = Annotated[
-    bool, typer.Option("--attention", help="Show where each head of a Transformer looks.")
-]
-Layer = Annotated[
-    int | None,
-    typer.Option("--layer", metavar="N", help="With --attention: one layer alone, from 1 on."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
-]
+Row = Annotated[int, option("--row N", "Which of the file's rows, from 1 on.", min=1)]
+Attention = Annotated[bool, option("--attention", "Show where each head of a Transformer looks.")]
+Layer = Annotated[int | None, option("--layer N", "With --attention: one layer alone, from 1 on.")]
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
     Picture,
     answer,
     app,
+    argument,
     as_json_text,
     check_files,
+    option,
     write_picture,
 )
 from ensue.cli.help import Command
@@ -42,15 +42,12 @@ class ExpressionCommand(Command):
     """,
 )
 def graph(
-    expression: Annotated[
-        str, typer.Argument(metavar="EXPRESSION", help='An expression such as "sin(x*y) + x".')
-    ],
+    expression: Annotated[str, argument("EXPRESSION", 'An expression such as "sin(x*y) + x".')],
     at: Annotated[
         str,
-        typer.Option(
-            "--at",
-            metavar="X=A,Y=B",
-            help="Values of the variables, 1 if not given: x=1.5,W=[[1,2],[3,4]],v=[1,-1].",
+        option(
+            "--at X=A,Y=B",
+            "Values of the variables, 1 if not given: x=1.5,W=[[1,2],[3,4]],v=[1,-1].",
         ),
     ] = "",
     picture: Picture = None,

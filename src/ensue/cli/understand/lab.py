@@ -3,29 +3,23 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ensue.cli.app import Dark, Picture, answer, app, check_files, write_picture
+from ensue.cli.app import Dark, Picture, answer, app, check_files, option, write_picture
 from ensue.cli.study import write_json
 from ensue.cli.understand.typed_numbers import numbers, positive_numbers
 
-Seed = Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")]
+Seed = Annotated[int, option("--seed N", "Random seed.", min=0)]
 
 
 @app.command()
 def lab(
     rates: Annotated[
-        str,
-        typer.Option("--rates", metavar="A,B", help="Step sizes of the descent, comma-separated."),
+        str, option("--rates A,B", "Step sizes of the descent, comma-separated.")
     ] = "0.001,0.01,0.02,0.05",
-    p: Annotated[
-        str, typer.Option("--p", metavar="A,B", help="Instead: KL divergence of p, with --q.")
-    ] = "",
-    q: Annotated[str, typer.Option("--q", metavar="A,B", help="From this distribution q.")] = "",
+    p: Annotated[str, option("--p A,B", "Instead: KL divergence of p, with --q.")] = "",
+    q: Annotated[str, option("--q A,B", "From this distribution q.")] = "",
     seed: Seed = 1,
     json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Write results and curves to a JSON file."),
+        Path | None, option("--json FILE", "Write results and curves to a JSON file.")
     ] = None,
     picture: Picture = None,
     dark: Dark = False,

@@ -6,8 +6,6 @@ import sys
 from dataclasses import asdict
 from typing import Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
@@ -16,6 +14,7 @@ from ensue.cli.app import (
     app,
     as_json_text,
     check_files,
+    option,
     write_picture,
 )
 
@@ -27,12 +26,8 @@ from ensue.cli.app import (
     """
 )
 def positions(
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, help="Number of positions.")
-    ] = 50,
-    width: Annotated[
-        int, typer.Option("--width", metavar="N", min=2, help="Numbers of each vector.")
-    ] = 64,
+    steps: Annotated[int, option("--steps N", "Number of positions.", min=1)] = 50,
+    width: Annotated[int, option("--width N", "Numbers of each vector.", min=2)] = 64,
     picture: Picture = None,
     dark: Dark = False,
     as_json: AsJson = False,
