@@ -210,7 +210,7 @@ class Cell(ABC):
 
     def _repr_html_(self) -> str:
         from ensue.drawing.document import as_block
-        from ensue.equations.page import equations_document
+        from ensue.equations.picture import equations_document
 
         text = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
         about = " ".join(text.partition("\n\n")[0].split())

@@ -36,8 +36,7 @@ def export(
     What is written is compared with the model first, over 24 combinations of rows, steps and
     padding; on a mismatch there is no file.
     """
-    from ensue.export.change import change_of_scores
-    from ensue.export.model import refuse_path, write_model
+    from ensue.export.model import change_of_scores, refuse_path, write_model
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 

@@ -163,7 +163,7 @@ class Equations:
 
     def _repr_html_(self) -> str:
         from ensue.drawing.document import as_block  # drawing is no part of computing
-        from ensue.equations.page import equations_document
+        from ensue.equations.picture import equations_document
 
         return as_block(equations_document(self))
 

@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -18,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
+from ensue.data.settings import DataSettings
 from ensue.errors import EnsueError, OptionError
 from ensue.export.c_folder import (
     example_words,
@@ -31,10 +34,12 @@ from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weig
 from ensue.export.module import module_text, packed, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
+from ensue.export.weights import store
 from ensue.export.writing import Written
 from ensue.files.disk import disk_errors, refuse_target, write_whole
 from ensue.tasks.exported import Exported, Graph, Step
 from ensue.tasks.model import Model
+from ensue.tasks.task import NOTHING
 
 if TYPE_CHECKING:
     import onnx
@@ -422,3 +427,28 @@ WRITERS: dict[str, Writer] = {
     ".html": _write_page,
     FOLDER: _write_c,
 }
+
+
+# --- what fewer bits a weight cost ----------------------------------------------------------
+
+
+def changed(
+    model: Model[Any, Any, Any], learned: Any, networks: list[nn.Module]
+) -> Model[Any, Any, Any]:
+    """The same model with others in their place; the one that is given stays as it is."""
+    found = copy(model)
+    found._learned, found.networks = learned, networks
+    return found
+
+
+def change_of_scores(
+    data: DataSettings, model: Model[Any, Any, Any], weights: str
+) -> dict[str, tuple[float, float]]:
+    """(as trained, with rounded weights) of each score: those of the networks, and of the linear
+    model beside them."""
+    part = model.task.files(data, model).part("validation")
+    networks = [with_stored_weights(own, weights) for own in model.networks]
+    learned = model.task.rounded(model.learned, lambda own: store(own, weights).value)
+    before = model.evaluate_part(part, NOTHING).scores
+    after = changed(model, learned, networks).evaluate_part(part, NOTHING).scores
+    return {name: (own.value, after[name].value) for name, own in before.items()}

@@ -19,7 +19,7 @@ from ensue.cli.app import (
     write_file,
     write_picture,
 )
-from ensue.cli.understand.lab import Seed
+from ensue.cli.understand.experiments import Seed
 from ensue.cli.understand.typed_numbers import numbers, whole_numbers
 from ensue.errors import OptionError
 
