@@ -122,7 +122,7 @@ def test_an_explanation_in_the_terminal_and_as_a_picture(ensue: Ensue, walked: P
     assert (code, err) == (0, "wrote a.svg\n")
     text, empty, heading, *rows = out.splitlines()
     assert empty == ""
-    assert heading.split() == ["3", "M", "a", "y"]
+    assert heading.split() == ["3", "␣", "M", "a", "y"]
     assert [row[0] for row in rows[: len(text)]] == list(text)
     assert all("%" in row for row in rows)
     assert "\x1b" not in out

@@ -26,7 +26,10 @@ BLOCKS: dict[str, Block] = {
     "paragraph": Paragraph("a plain word", label="healthy", where=" (layer 1)"),
     "lines": Lines(["one  two", "ten  six"]),
     "formula": Formula("z = W·a + b", "(1)"),
-    "table": Table([["a", "1.5", Bar(0.25)], ["b", "2.5", Bar(1.0)]], ["name", "value", "share"]),
+    "table": Table(
+        [["a", "1.5", Bar(0.25, "25.0%")], ["b", "2.5", Bar(1.0, "100.0%")]],
+        ["name", "value", "share"],
+    ),
     "figure": Figure("<svg><title>shades of gradient</title></svg>", ["shades of gradient"]),
     "section": Section("Inner", (Paragraph("inside of it"),)),
 }
@@ -56,7 +59,7 @@ class Tags(HTMLParser):
 def words_of(block: Block) -> list[str]:
     """The words that every printer must show."""
     if isinstance(block, Table):
-        return [str(cell) for row in (block.head, *block.rows) for cell in row]
+        return [getattr(cell, "text", cell) for row in (block.head, *block.rows) for cell in row]
     if isinstance(block, Section):
         return [block.title, *(word for part in block.blocks for word in words_of(part))]
     if isinstance(block, Lines | Figure):

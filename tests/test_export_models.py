@@ -20,11 +20,11 @@ import ensue
 from ensue import cli
 from ensue.errors import OptionError
 from ensue.export.c_folder import folder_files, run_folder
-from ensue.export.change import changed
 from ensue.export.grid import ExportMismatch, with_stored_weights
 from ensue.export.model import (
     TracedModel,
     cases_of,
+    changed,
     compare_outputs,
     write_model,
     write_traced,

@@ -17,9 +17,23 @@ import pytest
 from pages import FOREIGN, FOREIGN_SHOWN, check_page, words
 
 from ensue import Classified, Classifier, Forecaster, Labelled
-from ensue.cells import Cell
-from ensue.drawing.html import Markup, block, figures, on_page, table
-from ensue.drawing.inline import bar, heat_map, span, sparkline
+from ensue.cells import Cell as AnyCell
+from ensue.drawing.document import (
+    Bar,
+    Cell,
+    Curve,
+    Document,
+    HeatMap,
+    Image,
+    Piece,
+    Range,
+    Table,
+    Words,
+    as_block,
+    as_text,
+)
+from ensue.drawing.html import bar, heat_map, on_page, span, sparkline
+from ensue.drawing.layout import figures
 from ensue.equations import Matrix, tanh
 from ensue.metrics.spans import Span
 from ensue.tasks.answers import Answers
@@ -27,7 +41,7 @@ from ensue.tasks.evaluation.bootstrap import Interval
 from ensue.tasks.evaluation.report import ClassRow, Error, Evaluation
 from ensue.tasks.forecast.answer import Before, Expected, ForecastStep, SeriesForecast
 from ensue.tasks.language.surprisal import Scored
-from ensue.tasks.model_page import preview_html
+from ensue.tasks.model_page import input_cell
 from ensue.tasks.seq2seq.answer import Alternative, Captioned, Translated
 from ensue.tasks.seq2seq.evaluation import Bucket, PairEvaluation
 from ensue.tasks.targets.target import Estimated
@@ -35,24 +49,55 @@ from ensue.tasks.targets.target import Estimated
 # --- tables and small pictures ---------------------------------------------------------------
 
 
+def block(*rows: Sequence[Cell], **how: Any) -> str:
+    return as_block(Document(FOREIGN, FOREIGN, [Table(rows, **how)]))
+
+
 def test_a_long_table_is_cut_and_says_so() -> None:
-    html = table([[k] for k in range(1000, 1030)], ["number"])
-    assert "1,019" in html
-    assert "1,020" not in html
-    assert "and 10 more" in html
-    assert "more" not in table([[1]])
+    rows = [[k] for k in range(1000, 1030)]
+    for printer in (as_block, as_text):
+        printed = printer(Document("", "", [Table(rows, ["number"], most=20)]))
+        assert "1,019" in printed
+        assert "1,020" not in printed
+        assert "and 10 more" in printed
+        assert "more" not in printer(Document("", "", [Table(rows)]))
 
 
-def test_texts_are_escaped_and_cut_and_markup_is_not() -> None:
-    html = table([[FOREIGN, Markup("<b>bold</b>"), "x" * 1000]])
-    check_page(f"<div>{html}</div>")
-    assert "<b>bold</b>" in html
-    assert "x" * 201 not in html
-    check_page(block(FOREIGN, ""))
+CELLS: list[Cell] = [
+    FOREIGN,
+    Bar(0.5, FOREIGN),
+    Range(0.5, 0.4, 0.6, (0.0, 1.0), FOREIGN),
+    Curve([1.0, 2.0], 1, FOREIGN),
+    Image(b"", FOREIGN),
+    Words([Piece(FOREIGN), Piece(FOREIGN, 0.5, 11, FOREIGN, FOREIGN)]),
+    HeatMap([FOREIGN], [FOREIGN], [[0.5]], [[FOREIGN]]),
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda own: type(own).__name__)
+def test_every_cell_is_escaped(cell: Cell) -> None:
+    check_page(block(["", cell], head=(FOREIGN, "b")))
+
+
+def test_long_cells_are_cut() -> None:
+    html = block(["x" * 1000])
+    assert "x" * 199 in html
+    assert "x" * 200 not in html
+
+
+def test_numbers_stand_at_the_right_of_columns_of_words() -> None:
+    html = block(["a", "b", 5, Bar(0.5, "0.5")], left=4)
+    sides = re.findall(r"<td style='[^']*text-align:(\w+)", html)
+    assert sides == ["left", "left", "right", "right"]
+
+
+def test_columns_of_pictures_alone_are_not_in_a_terminal() -> None:
+    rows = [["a", Curve([1.0, 2.0], 1, ""), "2"]]
+    assert as_text(Document("", "", [Table(rows)])) == "a  2"
 
 
 def test_a_notebook_does_not_typeset_dollar_signs() -> None:
-    assert "mathjax_ignore" in block("from $5 to $6")
+    assert "mathjax_ignore" in block(["from $5 to $6"])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +159,7 @@ def test_a_heat_map_is_stronger_where_the_share_is_greater() -> None:
 
 
 def test_a_sign_on_a_line_hides_the_line() -> None:
-    class Difference(Cell):
+    class Difference(AnyCell):
         W, U = Matrix("x"), Matrix("h")
 
         def step(self, x: Any, h: Any) -> Any:
@@ -253,12 +298,13 @@ def test_many_answers_are_cut() -> None:
     ],
 )
 def test_an_input_is_shown_in_a_few_words(given: object, shown: str) -> None:
-    assert preview_html(given) == shown
+    assert input_cell(given) == shown
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (1, 4, 5), (3, 900, 40)])
 def test_a_picture_is_shown_as_one(shape: tuple[int, ...]) -> None:
-    html = preview_html(np.full(shape, 128, np.uint8))
+    html = block([input_cell(np.full(shape, 128, np.uint8))])
+    assert "data:image/png" in html
     check_page(html)
     assert len(html) < 2000
 
@@ -301,8 +347,8 @@ def test_an_evaluation_of_many_classes_names_the_most_confused() -> None:
     counts = [[int(i == j or (i, j) == (3, 5)) for j in range(40)] for i in range(40)]
     many = evaluation(classes=[ClassRow(n, 0.5, 0.5, 0.5, 1) for n in names], confusion=counts)
     shown = words(check_page(many._repr_html_()))
-    assert "1 class 3 class 5" in shown
-    assert "and 20 more" in shown
+    assert "1 class 3 → class 5" in shown
+    assert "and 10 more" in shown
 
 
 def test_scores_that_cannot_be_drawn_are_written() -> None:
@@ -317,9 +363,9 @@ def test_scores_that_cannot_be_drawn_are_written() -> None:
 def test_surprises_have_no_prediction() -> None:
     surprised = evaluation(worst=[Error("row:1", "the dog", "flies", "", 1e-5)])
     assert "greatest surprises" in surprised._repr_html_()
-    assert "predicted" not in words(
-        check_page(evaluation(classes=[], confusion=[], worst=surprised.worst).as_html())
-    )
+    shown = words(check_page(evaluation(classes=[], confusion=[], worst=surprised.worst).as_html()))
+    assert "predicted" not in shown
+    assert "row:1 the dog flies 1.0e-05" in shown
 
 
 def test_an_evaluation_of_texts_has_its_buckets() -> None:
@@ -329,7 +375,7 @@ def test_an_evaluation_of_texts_has_its_buckets() -> None:
     shown = words(check_page(found._repr_html_()))
     assert "1–5 7 0.2500" in shown
     assert "furthest from what was expected" in shown
-    assert "row:1 the dog le chien 0.1000" in shown
+    assert "row:1 (0.10) source the dog expected le chien got" in shown
 
 
 # --- forecasts -------------------------------------------------------------------------------

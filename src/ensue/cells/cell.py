@@ -209,10 +209,12 @@ class Cell(ABC):
             return self.equations(64, 64)
 
     def _repr_html_(self) -> str:
-        from ensue.equations.page import equations_html
+        from ensue.drawing.document import as_block
+        from ensue.equations.picture import equations_document
 
-        own = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
-        return equations_html(self._shown(), " ".join(own.partition("\n\n")[0].split()))
+        text = inspect.cleandoc(type(self).__dict__.get("__doc__") or "")
+        about = " ".join(text.partition("\n\n")[0].split())
+        return as_block(equations_document(self._shown(), about))
 
     def _repr_latex_(self) -> str:
         return self._shown()._repr_latex_()

@@ -100,32 +100,43 @@ class App(typer.Typer):
         return (*self.registered_commands, *chain.from_iterable(inside))
 
 
+def option(
+    words: str,
+    help: str,
+    panel: str | None = None,
+    *,
+    min: float | None = None,
+    max: float | None = None,
+) -> Any:
+    """An option by its flags and the word for its value, as a help page has them: "-o, --out FILE".
+    panel: the heading that it stands below; min, max: of a number."""
+    flags = [word for word in words.replace(",", " ").split() if word.startswith("-")]
+    metavar = words.partition(f"{flags[-1]} ")[2] or None
+    return typer.Option(*flags, metavar=metavar, help=help, rich_help_panel=panel, min=min, max=max)
+
+
+def argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
+
+
 app = App("Neural sequence models: train, test and use them.", EPILOG)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Picture = Annotated[
-    Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw into a file: .svg, .png or .pdf."),
-]
+AsJson = Annotated[bool, option("--json", "Print JSON instead of text.")]
+Picture = Annotated[Path | None, option("--picture FILE", "Draw into a file: .svg, .png or .pdf.")]
+Html = Annotated[Path | None, option("--html FILE", "Write a self-contained HTML page.")]
 Dark = Annotated[
-    bool,
-    typer.Option("--dark", help="Draw on dark paper; without it an .svg follows its reader."),
+    bool, option("--dark", "Draw on dark paper; without it an .svg follows its reader.")
 ]
 Device = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        help="Where to compute: auto (a GPU if there is one), cpu or cuda.",
-    ),
+    str, option("--device NAME", "Where to compute: auto (a GPU if there is one), cpu or cuda.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print warnings only, no progress.")]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+Quiet = Annotated[bool, option("--quiet", "Print warnings only, no progress.")]
+Run = Annotated[Path, argument("RUN", "Run folder.")]
 BestSoFar = Annotated[
     bool,
-    typer.Option(
+    option(
         "--best-so-far",
-        help="Of a run that is not finished, use the best weights until now (not calibrated).",
+        "Of a run that is not finished, use the best weights until now (not calibrated).",
     ),
 ]
 
@@ -150,10 +161,7 @@ def every_command(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
     debug: Annotated[
-        bool,
-        typer.Option(
-            "--debug", help="Show the traceback of an error; allowed anywhere on the line."
-        ),
+        bool, option("--debug", "Show the traceback of an error; allowed anywhere on the line.")
     ] = False,
 ) -> None:
     """Options of every command: they stand here for the help; `main` has taken `--debug` out."""

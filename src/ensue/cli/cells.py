@@ -3,17 +3,17 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
     Picture,
     answer,
+    argument,
     as_json_text,
     check_files,
     group,
     grouped,
+    option,
     write_picture,
 )
 from ensue.errors import OptionError
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 cells = group("cell", "Cells and their equations: built-in ones and your own.")
 
-InputSize = Annotated[int, typer.Option("--input", metavar="N", min=1, help="Input size.")]
-HiddenSize = Annotated[int, typer.Option("--hidden", metavar="N", min=1, help="Hidden size.")]
+InputSize = Annotated[int, option("--input N", "Input size.", min=1)]
+HiddenSize = Annotated[int, option("--hidden N", "Hidden size.", min=1)]
 
 
 @cells.command("list")
@@ -41,47 +41,36 @@ def list_cells(
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions:
     cell: Annotated[
-        str,
-        typer.Argument(
-            metavar="CELL", help="Name of a cell, or a Python file: mine.py, mine.py:MyCell."
-        ),
+        str, argument("CELL", "Name of a cell, or a Python file: mine.py, mine.py:MyCell.")
     ]
     input_size: InputSize = 32
     hidden_size: HiddenSize = 64
-    latex: Annotated[bool, typer.Option("--latex", help="Print only the equations, as LaTeX.")] = (
+    latex: Annotated[bool, option("--latex", "Print only the equations, as LaTeX.")] = False
+    gradient: Annotated[bool, option("--gradient", "Print the derivative of the step as well.")] = (
         False
     )
-    gradient: Annotated[
-        bool, typer.Option("--gradient", help="Print the derivative of the step as well.")
-    ] = False
-    code: Annotated[bool, typer.Option("--code", help="Print only the C++ code of its kernel.")] = (
-        False
-    )
+    code: Annotated[bool, option("--code", "Print only the C++ code of its kernel.")] = False
     target: Annotated[
         str | None,
-        typer.Option(
-            "--as",
-            metavar="LANGUAGE",
-            help="Print only what it is in this language: c, javascript, onnx, cpp, latex, mathml "
+        option(
+            "--as LANGUAGE",
+            "Print only what it is in this language: c, javascript, onnx, cpp, latex, mathml "
             "or text.",
         ),
     ] = None
     picture: Picture = None
     unfold: Annotated[
         int | None,
-        typer.Option(
-            "--unfold",
-            metavar="N",
-            min=1,
-            help="With --picture: a network of the cell, unfolded over N steps, in the place of "
+        option(
+            "--unfold N",
+            "With --picture: a network of the cell, unfolded over N steps, in the place of "
             "one step.",
+            min=1,
         ),
     ] = None
-    layers: Annotated[
-        int, typer.Option("--layers", metavar="N", min=1, help="Of the unfolded network.")
-    ] = 1
+    layers: Annotated[int, option("--layers N", "Of the unfolded network.", min=1)] = 1
     bidirectional: Annotated[
-        bool, typer.Option("--bidirectional", help="Of the unfolded network: both directions.")
+        bool, option("--bidirectional", "Of the unfolded network: both directions.")
     ] = False
     dark: Dark = False
     as_json: AsJson = False

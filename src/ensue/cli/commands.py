@@ -31,10 +31,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Understand": {
         "explain": "explain",
         "flow": "understand.flow",
-        "lab": "understand.lab",
+        "lab": "understand.experiments",
         "backprop": "understand.backprop",
-        "graph": "understand.graph",
-        "positions": "understand.positions",
+        "graph": "understand.experiments",
+        "positions": "understand.experiments",
         "memory": "study",
         "study": "study",
     },

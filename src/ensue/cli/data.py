@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import AsJson, Quiet, answer, as_json_text, group, grouped, names_of, report
+from ensue.cli.app import (
+    AsJson,
+    Quiet,
+    answer,
+    argument,
+    as_json_text,
+    group,
+    grouped,
+    names_of,
+    option,
+    report,
+)
 from ensue.cli.help import DATA, READING
 from ensue.data.formats import format_names
 
@@ -17,80 +28,35 @@ if TYPE_CHECKING:
 data = group("data", "Check data files before training on them, show them, make small ones.")
 
 Encoding = Annotated[
-    str,
-    typer.Option(
-        "--encoding",
-        metavar="NAME",
-        help="Character encoding: utf-8, cp1252, …",
-        rich_help_panel=READING,
-    ),
+    str, option("--encoding NAME", "Character encoding: utf-8, cp1252, …", READING)
 ]
 Format = Annotated[
     str,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help=f"File format, if the file name does not tell it: {', '.join(format_names())}.",
-        rich_help_panel=READING,
+    option(
+        "--format NAME",
+        f"File format, if the file name does not tell it: {', '.join(format_names())}.",
+        READING,
     ),
 ]
 Delimiter = Annotated[
-    str,
-    typer.Option(
-        "--delimiter",
-        metavar="SIGN",
-        help="Column delimiter of CSV and TSV files.",
-        rich_help_panel=READING,
-    ),
+    str, option("--delimiter SIGN", "Column delimiter of CSV and TSV files.", READING)
 ]
 Decimal = Annotated[
     str,
-    typer.Option(
-        "--decimal",
-        metavar="SIGN",
-        help="Decimal sign of the numbers in CSV and TSV files: . or ,",
-        rich_help_panel=READING,
-    ),
+    option("--decimal SIGN", "Decimal sign of the numbers in CSV and TSV files: . or ,", READING),
 ]
 Header = Annotated[
-    str,
-    typer.Option(
-        "--header",
-        metavar="A,B,C",
-        help="Column names, for tables without a header line.",
-        rich_help_panel=READING,
-    ),
+    str, option("--header A,B,C", "Column names, for tables without a header line.", READING)
 ]
-NoQuote = Annotated[
-    bool,
-    typer.Option(
-        "--no-quote", help="Treat quotes in CSV as plain characters.", rich_help_panel=READING
-    ),
-]
-SkipBad = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad", help="Skip faulty rows instead of stopping.", rich_help_panel=READING
-    ),
-]
-Text = Annotated[
-    str,
-    typer.Option(
-        "--text",
-        "--source",
-        metavar="COLUMN",
-        help="Column of the text or the tokens.",
-        rich_help_panel=DATA,
-    ),
-]
+NoQuote = Annotated[bool, option("--no-quote", "Treat quotes in CSV as plain characters.", READING)]
+SkipBad = Annotated[bool, option("--skip-bad", "Skip faulty rows instead of stopping.", READING)]
+Text = Annotated[str, option("--text, --source COLUMN", "Column of the text or the tokens.", DATA)]
 Texts = Annotated[
     list[str] | None,
-    typer.Option(
-        "--text",
-        "--source",
-        metavar="COLUMN",
-        help="Column of the text or the tokens; may be repeated for several texts.",
-        rich_help_panel=DATA,
+    option(
+        "--text, --source COLUMN",
+        "Column of the text or the tokens; may be repeated for several texts.",
+        DATA,
     ),
 ]
 Columns = Annotated[
@@ -122,31 +88,19 @@ Tree = Annotated[
 ]
 Label = Annotated[
     str,
-    typer.Option(
-        "--label",
-        "--target",
-        metavar="COLUMN",
-        help="Column of the label or the target; for forecasts, one or more: a,b.",
-        rich_help_panel=DATA,
+    option(
+        "--label, --target COLUMN",
+        "Column of the label or the target; for forecasts, one or more: a,b.",
+        DATA,
     ),
 ]
 Validation = Annotated[
     list[str] | None,
-    typer.Option(
-        "--validation",
-        metavar="FILE",
-        help="Validation file, for early stopping; may be repeated.",
-        rich_help_panel=DATA,
-    ),
+    option("--validation FILE", "Validation file, for early stopping; may be repeated.", DATA),
 ]
 Test = Annotated[
     list[str] | None,
-    typer.Option(
-        "--test",
-        metavar="FILE",
-        help="Test file, not read before `ensue evaluate`; may be repeated.",
-        rich_help_panel=DATA,
-    ),
+    option("--test FILE", "Test file, not read before `ensue evaluate`; may be repeated.", DATA),
 ]
 
 
@@ -186,10 +140,7 @@ class TolerantOptions(ReadingOptions):
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(ReadingOptions):
     files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES", help="Training files; two parallel files as source,target."
-        ),
+        list[str], argument("FILES", "Training files; two parallel files as source,target.")
     ]
     text: Texts = None
     columns: Columns = ""
@@ -198,21 +149,11 @@ class CheckOptions(ReadingOptions):
     label: Label = ""
     validation: Annotated[
         list[str] | None,
-        typer.Option(
-            "--validation",
-            metavar="FILE",
-            help="Validation file, checked for leakage; may be repeated.",
-            rich_help_panel=DATA,
-        ),
+        option("--validation FILE", "Validation file, checked for leakage; may be repeated.", DATA),
     ] = None
     test: Annotated[
         list[str] | None,
-        typer.Option(
-            "--test",
-            metavar="FILE",
-            help="Test file, checked for leakage; may be repeated.",
-            rich_help_panel=DATA,
-        ),
+        option("--test FILE", "Test file, checked for leakage; may be repeated.", DATA),
     ] = None
     quiet: Quiet = False
     as_json: AsJson = False
@@ -254,8 +195,8 @@ def check_data(options: CheckOptions) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(ReadingOptions):
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Data file or folder.")]
-    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of rows.")] = 5
+    file: Annotated[str, argument("FILE", "Data file or folder.")]
+    rows: Annotated[int, option("--rows N", "Number of rows.", min=1)] = 5
     text: Text = ""
 
 
@@ -276,36 +217,27 @@ def show_data(options: ShowOptions) -> None:
 def make_data(
     task: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="dates, shapes, arithmetic, logic, counting, adding, 'temporal order', copy, "
+        argument(
+            "NAME",
+            "dates, shapes, arithmetic, logic, counting, adding, 'temporal order', copy, "
             "parity or dyck.",
         ),
     ],
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="dates: .conll or .tsv; shapes: a folder; arithmetic, logic: .trees; the others: "
+        argument(
+            "FILE",
+            "dates: .conll or .tsv; shapes: a folder; arithmetic, logic: .trees; the others: "
             ".jsonl.",
         ),
     ],
-    rows: Annotated[int, typer.Option("--rows", min=1, metavar="N", help="Number of rows.")] = 1000,
-    steps: Annotated[
-        int, typer.Option("--steps", min=1, metavar="N", help="Length of a sequence.")
-    ] = 20,
-    depth: Annotated[
-        int, typer.Option("--depth", min=1, max=12, metavar="N", help="Greatest depth of a tree.")
-    ] = 6,
+    rows: Annotated[int, option("--rows N", "Number of rows.", min=1)] = 1000,
+    steps: Annotated[int, option("--steps N", "Length of a sequence.", min=1)] = 20,
+    depth: Annotated[int, option("--depth N", "Greatest depth of a tree.", min=1, max=12)] = 6,
     part: Annotated[
-        str,
-        typer.Option(
-            "--part", metavar="NAME", help="train, validation or test; no row is in two parts."
-        ),
+        str, option("--part NAME", "train, validation or test; no row is in two parts.")
     ] = "train",
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, metavar="N", help="Random seed of the rows.")
-    ] = 1,
+    seed: Annotated[int, option("--seed N", "Random seed of the rows.", min=0)] = 1,
 ) -> None:
     """Write a built-in data set to a file, to try commands on."""
     from ensue.data.tasks.write import write_task
@@ -316,24 +248,15 @@ def make_data(
 
 @data.command("ngrams")
 def count_ngrams(
-    files: Annotated[list[str], typer.Argument(metavar="FILES", help="Files of text.")],
+    files: Annotated[list[str], argument("FILES", "Files of text.")],
     held_out: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--held-out", metavar="FILE", help="Text to hold out; else a tenth of the files."
-        ),
+        list[str] | None, option("--held-out FILE", "Text to hold out; else a tenth of the files.")
     ] = None,
-    order: Annotated[
-        int, typer.Option("--order", min=1, max=10, metavar="N", help="Greatest n.")
-    ] = 5,
+    order: Annotated[int, option("--order N", "Greatest n.", min=1, max=10)] = 5,
     level: Annotated[
-        str,
-        typer.Option("--level", metavar="NAME", help="What a token is: spaces, words, characters."),
+        str, option("--level NAME", "What a token is: spaces, words, characters.")
     ] = "spaces",
-    after: Annotated[
-        str | None,
-        typer.Option("--after", metavar="TEXT", help="Count what follows these words."),
-    ] = None,
+    after: Annotated[str | None, option("--after TEXT", "Count what follows these words.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Count n-grams: how many, how many unseen, bytes, perplexity by n.

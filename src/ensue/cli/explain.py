@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
     Device,
+    Html,
     Picture,
     Run,
     answer,
@@ -21,6 +20,7 @@ from ensue.cli.app import (
     as_json_text,
     check_files,
     grouped,
+    option,
     teller,
     write_file,
     write_picture,
@@ -36,25 +36,11 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 File = Annotated[
-    str | None,
-    typer.Option(
-        "--file", metavar="FILE", help="File with the input, like those of training, instead."
-    ),
+    str | None, option("--file FILE", "File with the input, like those of training, instead.")
 ]
-Row = Annotated[
-    int, typer.Option("--row", metavar="N", min=1, help="Which of the file's rows, from 1 on.")
-]
-Attention = Annotated[
-    bool, typer.Option("--attention", help="Show where each head of a Transformer looks.")
-]
-Layer = Annotated[
-    int | None,
-    typer.Option("--layer", metavar="N", help="With --attention: one layer alone, from 1 on."),
-]
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
-]
+Row = Annotated[int, option("--row N", "Which of the file's rows, from 1 on.", min=1)]
+Attention = Annotated[bool, option("--attention", "Show where each head of a Transformer looks.")]
+Layer = Annotated[int | None, option("--layer N", "With --attention: one layer alone, from 1 on.")]
 
 
 @dataclass(frozen=True)
@@ -128,6 +114,8 @@ def _subject(options: ExplainOptions, given: Mapping[Option, Any]) -> Option | N
 
 
 def _show(found: "Explanation", options: ExplainOptions) -> None:
+    from ensue.drawing.document import as_page
+
     if options.as_json:
         answer(as_json_text(asdict(found.found)))
     else:
@@ -136,7 +124,8 @@ def _show(found: "Explanation", options: ExplainOptions) -> None:
     if options.picture is not None:
         write_picture(options.picture, found.as_svg(), options.dark)
     if options.html is not None:
-        write_file(options.html, _page(found.as_svg(), str(options.run)))
+        page = as_page(found.document(f"Explanation of {options.run}"))
+        write_file(options.html, page)
 
 
 def _ability(run: Path, model: "AnyModel", attention: bool) -> "Explains":
@@ -167,12 +156,6 @@ def _row_of(file: str, row: int, data: "DataSettings", model: "AnyModel") -> Any
             return questions.shown[row - passed - 1]
         passed += len(questions.shown)
     raise OptionError(f"--row: expected a row of {file} from 1 to {passed:,}, got {row}")
-
-
-def _page(svg: str, title: str) -> str:
-    from ensue.drawing.html import picture_page
-
-    return picture_page(svg, f"Explanation of {title}")
 
 
 def _known() -> str:

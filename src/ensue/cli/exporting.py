@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ensue.cli.app import AsJson, Run, answer, app, as_json_text, report, teller
+from ensue.cli.app import AsJson, Run, answer, app, argument, as_json_text, option, report, teller
 from ensue.cli.trusting import TrustCell, trusted
 
 
@@ -19,23 +17,16 @@ def export(
     run: Run,
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="What to write: model.onnx, model.js, page.html, or a folder model.c.",
-        ),
+        argument("FILE", "What to write: model.onnx, model.js, page.html, or a folder model.c."),
     ],
     weights: Annotated[
-        str,
-        typer.Option(
-            "--weights", metavar="KIND", help="How matrices are stored: float32, bf16, int8."
-        ),
+        str, option("--weights KIND", "How matrices are stored: float32, bf16, int8.")
     ] = "float32",
     streaming: Annotated[
-        bool,
-        typer.Option("--streaming", help="Fed piece by piece, with its state (one direction)."),
+        bool, option("--streaming", "Fed piece by piece, with its state (one direction).")
     ] = False,
     unchecked: Annotated[
-        bool, typer.Option("--unchecked", help="Write it without comparing it with Python.")
+        bool, option("--unchecked", "Write it without comparing it with Python.")
     ] = False,
     trust_cell: TrustCell = "",
     as_json: AsJson = False,
@@ -45,8 +36,7 @@ def export(
     What is written is compared with the model first, over 24 combinations of rows, steps and
     padding; on a mismatch there is no file.
     """
-    from ensue.export.change import change_of_scores
-    from ensue.export.model import refuse_path, write_model
+    from ensue.export.model import change_of_scores, refuse_path, write_model
     from ensue.runs.load import load_run
     from ensue.training import RunFolder
 

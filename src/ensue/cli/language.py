@@ -7,9 +7,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ensue.cli.app import AsJson, Device, answer, app, as_json_text, grouped, teller
+from ensue.cli.app import (
+    AsJson,
+    Device,
+    answer,
+    app,
+    argument,
+    as_json_text,
+    grouped,
+    option,
+    teller,
+)
 from ensue.cli.learning import TrainOptions, run_training
 from ensue.cli.request import Said, requested
 from ensue.cli.streams import input_lines, nobody_reads
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
 MOST_TOKENS = 100  # of a line
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of a language model.")]
+RunArgument = Annotated[Path, argument("RUN", "Run folder of a language model.")]
 
 
 def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel, Generates]":
@@ -43,49 +51,33 @@ def load_generating(run: Path, device: str, trust_cell: str) -> "tuple[AnyModel,
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
     run: RunArgument
-    prompt: Annotated[
-        str, typer.Option("--prompt", metavar="TEXT", help="Beginning of the text.")
-    ] = ""
-    count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="Number of texts.")] = 1
+    prompt: Annotated[str, option("--prompt TEXT", "Beginning of the text.")] = ""
+    count: Annotated[int, option("--count N", "Number of texts.", min=1)] = 1
     tokens: Annotated[
         int | None,
-        typer.Option(
-            "--tokens",
-            metavar="N",
-            min=1,
-            help="Number of tokens: texts go on over line ends. Without it, a text is a line of "
+        option(
+            "--tokens N",
+            "Number of tokens: texts go on over line ends. Without it, a text is a line of "
             f"at most {MOST_TOKENS}.",
+            min=1,
         ),
     ] = None
     temperature: Annotated[
-        float,
-        typer.Option(
-            "--temperature", metavar="X", min=0, help="Sampling temperature; 0 is greedy."
-        ),
+        float, option("--temperature X", "Sampling temperature; 0 is greedy.", min=0)
     ] = 1.0
     top_k: Annotated[
-        int | None,
-        typer.Option("--top-k", metavar="N", min=1, help="Sample from the k most probable tokens."),
+        int | None, option("--top-k N", "Sample from the k most probable tokens.", min=1)
     ] = None
     top_p: Annotated[
         float | None,
-        typer.Option(
-            "--top-p",
-            metavar="X",
-            min=0,
-            max=1,
-            help="Sample from the fewest tokens with this total probability.",
+        option(
+            "--top-p X", "Sample from the fewest tokens with this total probability.", min=0, max=1
         ),
     ] = None
     width: Annotated[
-        int,
-        typer.Option(
-            "--beam", metavar="N", min=1, help="Beam width for beam search; 1 samples instead."
-        ),
+        int, option("--beam N", "Beam width for beam search; 1 samples instead.", min=1)
     ] = 1
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Random seed of the samples.")
-    ] = 1
+    seed: Annotated[int, option("--seed N", "Random seed of the samples.", min=0)] = 1
     device: Device = "auto"
     trust_cell: TrustCell = ""
     as_json: AsJson = False
@@ -133,9 +125,7 @@ def generate(options: GenerateOptions) -> None:
 @app.command()
 def suggest(
     run: RunArgument,
-    count: Annotated[
-        int, typer.Option("--count", metavar="N", min=1, help="Number of suggestions.")
-    ] = 5,
+    count: Annotated[int, option("--count N", "Number of suggestions.", min=1)] = 5,
     device: Device = "auto",
     trust_cell: TrustCell = "",
     as_json: AsJson = False,
@@ -172,13 +162,9 @@ def fill(
     run: RunArgument,
     text: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TEXT", help="A text with one blank, ___; without it, lines of standard input."
-        ),
+        argument("TEXT", "A text with one blank, ___; without it, lines of standard input."),
     ] = None,
-    count: Annotated[
-        int, typer.Option("--count", metavar="N", min=1, help="Number of fillers.")
-    ] = 5,
+    count: Annotated[int, option("--count N", "Number of fillers.", min=1)] = 5,
     device: Device = "auto",
     trust_cell: TrustCell = "",
     as_json: AsJson = False,

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     BestSoFar,
@@ -18,9 +16,11 @@ from ensue.cli.app import (
     Run,
     answer,
     app,
+    argument,
     as_json_text,
     check_files,
     grouped,
+    option,
     report,
     say,
     teller,
@@ -49,17 +49,10 @@ LOADING = "loading torch"  # takes seconds
 HERE = "local"
 Workers = Annotated[
     int | None,
-    typer.Option(
-        "--workers",
-        metavar="N",
-        help="Processes that share the work, one thread each; same result.",
-    ),
+    option("--workers N", "Processes that share the work, one thread each; same result."),
 ]
 On = Annotated[
-    str,
-    typer.Option(
-        "--on", metavar="WHERE", help="Where they run: local, or ray, the cluster of RAY_ADDRESS."
-    ),
+    str, option("--on WHERE", "Where they run: local, or ray, the cluster of RAY_ADDRESS.")
 ]
 
 
@@ -82,23 +75,17 @@ def init(wanted: Request, said: Said) -> None:
 class TrainOptions(Request):
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILES", help=f"{FILES_HELP} Without files, the run in --run is resumed."
-        ),
+        argument("FILES", f"{FILES_HELP} Without files, the run in --run is resumed."),
     ] = None
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow",
-            metavar="KEY",
-            help="Resume although this setting has changed; may be repeated.",
-        ),
+        option("--allow KEY", "Resume although this setting has changed; may be repeated."),
     ] = None
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the configuration without training.")
-    ] = False
+    dry_run: Annotated[bool, option("--dry-run", "Print the configuration without training.")] = (
+        False
+    )
     find_rate: Annotated[
-        bool, typer.Option("--find-rate", help="Suggest a learning rate without training.")
+        bool, option("--find-rate", "Suggest a learning rate without training.")
     ] = False
     workers: Workers = None
     on: On = "local"
@@ -189,17 +176,10 @@ class EvaluateOptions(TolerantOptions):
     run: Run
     test: Annotated[
         list[str] | None,
-        typer.Option(
-            "--test",
-            metavar="FILE",
-            help="Test file to use instead of the run's own; may be repeated.",
-        ),
+        option("--test FILE", "Test file to use instead of the run's own; may be repeated."),
     ] = None
     validation: Annotated[
-        bool,
-        typer.Option(
-            "--validation", help="Evaluate on the validation part instead of the test part."
-        ),
+        bool, option("--validation", "Evaluate on the validation part instead of the test part.")
     ] = False
     picture: Picture = None
     dark: Dark = False
@@ -258,23 +238,16 @@ class PredictOptions(TolerantOptions):
     run: Run
     files: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="FILES",
-            help="Files like the training files; without any, lines of standard input.",
-        ),
+        argument("FILES", "Files like the training files; without any, lines of standard input."),
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a table with a header: .csv, .tsv, .jsonl or .parquet.",
-        ),
+        option("--out FILE", "Write a table with a header: .csv, .tsv, .jsonl or .parquet."),
     ] = None
     keep: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns of the files that the table keeps, a,b or all; else its ids.",
+        option(
+            "--keep COLUMNS", "Columns of the files that the table keeps, a,b or all; else its ids."
         ),
     ] = ""
     workers: Workers = None

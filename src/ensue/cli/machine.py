@@ -8,16 +8,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
     Picture,
     answer,
     app,
+    argument,
     as_json_text,
     grouped,
+    option,
 )
 from ensue.errors import OptionError
 
@@ -25,14 +25,9 @@ from ensue.errors import OptionError
 @app.command()
 def demo(
     what: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="dates: train a translator of dates; cell: what equations give."
-        ),
+        str, argument("NAME", "dates: train a translator of dates; cell: what equations give.")
     ] = "dates",
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Output folder.")] = Path(
-        "ensue-demo"
-    ),
+    out: Annotated[Path, option("--out FOLDER", "Output folder.")] = Path("ensue-demo"),
 ) -> None:
     """See a small network learn to read dates, in about two minutes.
 
@@ -61,59 +56,36 @@ def doctor(as_json: AsJson = False) -> None:
 
 Cases = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="CASE",
-        help="Select cases by words of their names: lengths, LSTM.train, T400.B32.",
-    ),
+    argument("CASE", "Select cases by words of their names: lengths, LSTM.train, T400.B32."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchOptions:
     words: Cases = None
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help="All shapes of the grid, or four.")
-    ] = False
+    full: Annotated[bool, option("--full/--quick", "All shapes of the grid, or four.")] = False
     own: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cell",
-            metavar="FILE",
-            help="Python file of a cell: mine.py, mine.py:MyCell; may be repeated.",
-        ),
+        option("--cell FILE", "Python file of a cell: mine.py, mine.py:MyCell; may be repeated."),
     ] = None
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            "--against", metavar="NAME", help="Compare with this contender only; may be repeated."
-        ),
+        option("--against NAME", "Compare with this contender only; may be repeated."),
     ] = None
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", min=1, help="Number of runs for each median.")
-    ] = 15
+    runs: Annotated[int, option("--runs N", "Number of runs for each median.", min=1)] = 15
     threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", metavar="N", min=1, help="Number of threads; torch's default if not given."
-        ),
+        int | None, option("--threads N", "Number of threads; torch's default if not given.", min=1)
     ] = None
     json_file: Annotated[
-        Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the measurements to a JSON file."),
+        Path | None, option("--json FILE", "Write the measurements to a JSON file.")
     ] = None
     picture: Picture = None
     dark: Dark = False
     earlier: Annotated[
         Path | None,
-        typer.Option(
-            "--read",
-            metavar="FILE",
-            help="Show the measurements of a JSON file instead of measuring.",
-        ),
+        option("--read FILE", "Show the measurements of a JSON file instead of measuring."),
     ] = None
-    only_list: Annotated[
-        bool, typer.Option("--list", help="Print the names of the cases only.")
-    ] = False
+    only_list: Annotated[bool, option("--list", "Print the names of the cases only.")] = False
 
 
 @app.command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.app import grouped, names_of
+from ensue.cli.app import argument, grouped, names_of, option
 from ensue.cli.data import Image, Label, Test, Texts, TolerantOptions, Tree, Validation
 from ensue.cli.help import DATA, FILLED_IN, SETTINGS
 from ensue.cli.task_options import NAMES, as_settings, check_owned, task_of, with_task_options
@@ -108,18 +108,9 @@ FILES_HELP = (
 class Request(TolerantOptions):
     """What to learn from and into which folder."""
 
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILES", help=FILES_HELP),
-    ] = None
+    files: Annotated[list[str] | None, argument("FILES", FILES_HELP)] = None
     task: Annotated[
-        str,
-        typer.Option(
-            "--task",
-            metavar="NAME",
-            help=f"{NAMES}; inferred from the data if not given.",
-            rich_help_panel=DATA,
-        ),
+        str, option("--task NAME", f"{NAMES}; inferred from the data if not given.", DATA)
     ] = ""
     text: Texts = None
     image: Image = ""
@@ -128,82 +119,57 @@ class Request(TolerantOptions):
     validation: Validation = None
     test: Test = None
     separator: Annotated[
-        str,
-        typer.Option(
-            "--separator",
-            metavar="SIGN",
-            help="What stands between several labels of a row.",
-            rich_help_panel=DATA,
-        ),
+        str, option("--separator SIGN", "What stands between several labels of a row.", DATA)
     ] = ""
     sequence: Annotated[
         str,
-        typer.Option(
-            "--sequence",
-            metavar="COLUMN",
-            help="Column with the sequence id, for tables with a row for each time step.",
-            rich_help_panel=DATA,
+        option(
+            "--sequence COLUMN",
+            "Column with the sequence id, for tables with a row for each time step.",
+            DATA,
         ),
     ] = ""
     features: Annotated[
-        str,
-        typer.Option(
-            "--features",
-            metavar="A,B,C",
-            help="Numeric columns of such a table.",
-            rich_help_panel=DATA,
-        ),
+        str, option("--features A,B,C", "Numeric columns of such a table.", DATA)
     ] = ""
     group: Annotated[
         str,
-        typer.Option(
-            "--group",
-            metavar="COLUMN",
-            help="Column whose equal values stay in the same part of the split.",
-            rich_help_panel=DATA,
+        option(
+            "--group COLUMN", "Column whose equal values stay in the same part of the split.", DATA
         ),
     ] = ""
     base: Annotated[
         list[str] | None,
-        typer.Option(
-            "--base",
-            metavar="RUN",
-            help="Begin from a trained run or model, word vectors or weights; twice: a forward and "
+        option(
+            "--base RUN",
+            "Begin from a trained run or model, word vectors or weights; twice: a forward and "
             "a backward language model.",
         ),
     ] = None
-    run: Annotated[
-        Path, typer.Option("--run", "--out", "--output", metavar="FOLDER", help="Run folder.")
-    ] = Path("run")
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Train for about a minute only.", rich_help_panel=SETTINGS),
-    ] = False
+    run: Annotated[Path, option("--run, --out, --output FOLDER", "Run folder.")] = Path("run")
+    quick: Annotated[bool, option("--quick", "Train for about a minute only.", SETTINGS)] = False
     best: Annotated[
         bool,
-        typer.Option(
+        option(
             "--best",
-            help="Train for hours: several networks, longer. `ensue settings TASK` shows what both "
-            "set.",
-            rich_help_panel=SETTINGS,
+            "Train for hours: several networks, longer. `ensue settings TASK` shows what both set.",
+            SETTINGS,
         ),
     ] = False
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change any setting, train.clip=0.5; may be repeated. `ensue settings TASK` "
+        option(
+            "--set KEY=VALUE",
+            "Change any setting, train.clip=0.5; may be repeated. `ensue settings TASK` "
             "lists them.",
         ),
     ] = None
     device: Annotated[
         str,
-        typer.Option(
-            "--device",
-            metavar="NAME",
-            help="Where to compute: auto (a GPU if there is one), cpu or cuda. [auto]",
-            rich_help_panel=SETTINGS,
+        option(
+            "--device NAME",
+            "Where to compute: auto (a GPU if there is one), cpu or cuda. [auto]",
+            SETTINGS,
         ),
     ] = ""
 

@@ -3,9 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ensue.cli.app import AsJson, Device, answer, app, as_json_text, report, say, teller
+from ensue.cli.app import (
+    AsJson,
+    Device,
+    answer,
+    app,
+    argument,
+    as_json_text,
+    option,
+    report,
+    say,
+    teller,
+)
 from ensue.cli.trusting import TrustCell, trusted
 
 if TYPE_CHECKING:
@@ -14,15 +23,12 @@ if TYPE_CHECKING:
 
 @app.command()
 def runs(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder that holds runs, or one run.")
-    ] = Path("."),
+    folder: Annotated[Path, argument("FOLDER", "Folder that holds runs, or one run.")] = Path("."),
     tensorboard: Annotated[
         Path | None,
-        typer.Option(
-            "--tensorboard",
-            metavar="FOLDER",
-            help="Write the runs' histories as TensorBoard logs into this folder.",
+        option(
+            "--tensorboard FOLDER",
+            "Write the runs' histories as TensorBoard logs into this folder.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -57,15 +63,12 @@ def runs(
 
 @app.command()
 def compare(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN RUN…", help="Run folders; the first is the reference."),
-    ],
+    runs: Annotated[list[Path], argument("RUN RUN…", "Run folders; the first is the reference.")],
     validation: Annotated[
         bool,
-        typer.Option(
+        option(
             "--validation",
-            help="Compare on the validation part; runs that were not evaluated on it are.",
+            "Compare on the validation part; runs that were not evaluated on it are.",
         ),
     ] = False,
     device: Device = "auto",

@@ -4,8 +4,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
@@ -15,6 +13,7 @@ from ensue.cli.app import (
     app,
     as_json_text,
     check_files,
+    option,
     say,
     teller,
     write_picture,
@@ -32,42 +31,31 @@ if TYPE_CHECKING:
 
 Models = Annotated[
     str,
-    typer.Option(
-        "--models",
-        metavar="A,B",
-        help="Compare these models instead of searching: families and cells of the task, each with "
+    option(
+        "--models A,B",
+        "Compare these models instead of searching: families and cells of the task, each with "
         "settings of its own: gru,lstm:hidden_size=400,layers=1. A name that there is not lists "
         "those of the task.",
     ),
 ]
 Trials = Annotated[
     int | None,
-    typer.Option(
-        "--trials",
-        metavar="N",
-        help="Number of trials; the result follows from the seed, whatever the number of workers. "
-        "[24]",
+    option(
+        "--trials N",
+        "Number of trials; the result follows from the seed, whatever the number of workers. [24]",
     ),
 ]
 Minutes = Annotated[
     float | None,
-    typer.Option(
-        "--minutes",
-        metavar="M",
-        help="As many trials as there is time for, the test of the winner included.",
-    ),
+    option("--minutes M", "As many trials as there is time for, the test of the winner included."),
 ]
-Workers = Annotated[
-    int,
-    typer.Option("--workers", metavar="N", help="Trials that are trained at the same time."),
-]
+Workers = Annotated[int, option("--workers N", "Trials that are trained at the same time.")]
 
 Storage = Annotated[
     str,
-    typer.Option(
-        "--storage",
-        metavar="URL",
-        help="Database that trials are written to for Optuna's tools, postgresql://user@host/name "
+    option(
+        "--storage URL",
+        "Database that trials are written to for Optuna's tools, postgresql://user@host/name "
         "(extra postgresql). [optuna.db in the folder]",
     ),
 ]
@@ -75,9 +63,9 @@ Storage = Annotated[
 
 Together = Annotated[
     bool,
-    typer.Option(
+    option(
         "--together",
-        help="Also an ensemble of trials, by forward selection on the validation part; the winner, "
+        "Also an ensemble of trials, by forward selection on the validation part; the winner, "
         "one trial or several, is tested.",
     ),
 ]

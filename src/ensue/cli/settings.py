@@ -8,9 +8,7 @@ from dataclasses import asdict, replace
 from difflib import get_close_matches
 from typing import Annotated
 
-import typer
-
-from ensue.cli.app import AsJson, answer, app, as_json_text
+from ensue.cli.app import AsJson, answer, app, argument, as_json_text
 from ensue.cli.help import Page, widest
 from ensue.drawing.layout import cut
 from ensue.errors import OptionError
@@ -42,14 +40,9 @@ HOW = (
     """
 )
 def settings(
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="Task; without one, the tasks are listed.")
-    ] = "",
+    task: Annotated[str, argument("TASK", "Task; without one, the tasks are listed.")] = "",
     key: Annotated[
-        str,
-        typer.Argument(
-            metavar="KEY", help="Setting, table, or a part of a key: rate, train, drop."
-        ),
+        str, argument("KEY", "Setting, table, or a part of a key: rate, train, drop.")
     ] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     Dark,
@@ -14,11 +12,13 @@ from ensue.cli.app import (
     Quiet,
     answer,
     app,
+    argument,
     as_json_text,
     check_files,
     group,
     grouped,
     names_of,
+    option,
     say,
     teller,
     write_file,
@@ -33,31 +33,23 @@ if TYPE_CHECKING:
 
 Tasks = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="TASK",
-        help="adding, temporal-order, counting, copy, parity, dyck; the first two if not given.",
+    argument(
+        "TASK", "adding, temporal-order, counting, copy, parity, dyck; the first two if not given."
     ),
 ]
 Reach = Annotated[
     bool,
-    typer.Option(
-        "--reach", help="Find the longest T of 10, 20, 50, … up to --steps that each cell solves."
-    ),
+    option("--reach", "Find the longest T of 10, 20, 50, … up to --steps that each cell solves."),
 ]
 Rate = Annotated[
     float | None,
-    typer.Option(
-        "--rate",
-        metavar="X",
-        help=f"Learning rate of Adam. [{RATE}; {RATE_WITHOUT_GATES} without gates]",
-    ),
+    option("--rate X", f"Learning rate of Adam. [{RATE}; {RATE_WITHOUT_GATES} without gates]"),
 ]
 Start = Annotated[
     str,
-    typer.Option(
-        "--start",
-        metavar="NAME",
-        help="Initial gate biases: chrono (keep for up to T steps) or standard (the cell's own).",
+    option(
+        "--start NAME",
+        "Initial gate biases: chrono (keep for up to T steps) or standard (the cell's own).",
     ),
 ]
 
@@ -65,47 +57,26 @@ Start = Annotated[
 @dataclass(frozen=True, kw_only=True)
 class MemoryOptions:
     tasks: Tasks = None
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, help="Length T of the sequences.")
-    ] = 400
+    steps: Annotated[int, option("--steps N", "Length T of the sequences.", min=1)] = 400
     reach: Reach = False
     cells: Annotated[
-        str,
-        typer.Option(
-            "--cells", metavar="A,B", help="Cells by name or Python file: GRU,mine.py:MyCell."
-        ),
+        str, option("--cells A,B", "Cells by name or Python file: GRU,mine.py:MyCell.")
     ] = "SimpleRNN,GRU,LSTM"
     updates: Annotated[
-        int,
-        typer.Option(
-            "--updates",
-            metavar="N",
-            min=1,
-            help="Maximum number of updates for each cell and task.",
-        ),
+        int, option("--updates N", "Maximum number of updates for each cell and task.", min=1)
     ] = Budget.updates
-    hidden: Annotated[int, typer.Option("--hidden", metavar="N", min=1, help="Hidden units.")] = (
-        Budget.hidden
-    )
+    hidden: Annotated[int, option("--hidden N", "Hidden units.", min=1)] = Budget.hidden
     rows: Annotated[
-        int,
-        typer.Option(
-            "--rows", metavar="N", min=1, help="Batch size; every update has new sequences."
-        ),
+        int, option("--rows N", "Batch size; every update has new sequences.", min=1)
     ] = Budget.rows
     rate: Rate = Budget.rate
-    clip: Annotated[
-        float, typer.Option("--clip", metavar="X", help="Maximum norm of the gradient.")
-    ] = Budget.clip
+    clip: Annotated[float, option("--clip X", "Maximum norm of the gradient.")] = Budget.clip
     start: Start = Budget.start
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Random seed of weights and data.")
-    ] = Budget.seed
+    seed: Annotated[int, option("--seed N", "Random seed of weights and data.", min=0)] = (
+        Budget.seed
+    )
     json_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Write results and learning curves to a JSON file."
-        ),
+        Path | None, option("--json FILE", "Write results and learning curves to a JSON file.")
     ] = None
     picture: Picture = None
     dark: Dark = False
@@ -178,26 +149,17 @@ studies = group("study", "Studies of a run: what its labels and its base are wor
 
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run that began from a base.")]
+    run: Annotated[Path, argument("RUN", "Run that began from a base.")]
     labels: Annotated[
-        str,
-        typer.Option(
-            "--labels", metavar="N,M", help="Numbers of labelled rows. [100,300,1000,… all]"
-        ),
+        str, option("--labels N,M", "Numbers of labelled rows. [100,300,1000,… all]")
     ] = ""
-    folder: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="FOLDER", help="Folder of the runs. [RUN-labels]"),
-    ] = None
-    workers: Annotated[
-        int,
-        typer.Option("--workers", metavar="N", min=1, help="Runs trained at the same time."),
-    ] = 1
+    folder: Annotated[Path | None, option("--run FOLDER", "Folder of the runs. [RUN-labels]")] = (
+        None
+    )
+    workers: Annotated[int, option("--workers N", "Runs trained at the same time.", min=1)] = 1
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change any setting of all runs; may be repeated."
-        ),
+        option("--set KEY=VALUE", "Change any setting of all runs; may be repeated."),
     ] = None
     trust_cell: TrustCell = ""
     quiet: Quiet = False

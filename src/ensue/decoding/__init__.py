@@ -7,10 +7,9 @@ was cut is a sequence like any other, and every search looks for the best of the
 
 from ensue.decoding.beam import PENALTIES, BeamSearch, beam
 from ensue.decoding.exact import exact
-from ensue.decoding.forced import score
 from ensue.decoding.greedy import greedy
 from ensue.decoding.sampling import Sampling, sample, seeds, stream
-from ensue.decoding.step import Hypothesis, Reorder, Shared, State, Step, Watch, reordered
+from ensue.decoding.step import Hypothesis, Reorder, Shared, State, Step, Watch, reordered, score
 
 __all__ = [
     "PENALTIES",

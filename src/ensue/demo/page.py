@@ -122,15 +122,16 @@ def _shares(trials: Sequence[DemoTrial], beside: DemoTrial) -> Table:
     tried = [(trial.name, trial) for trial in trials]
     tried.append((f"{trials[0].name}, without attention", beside))
     rows: list[list[Cell]] = [
-        [name, f"{len(trial.dates):,}", Bar(trial.exact, 2)] for name, trial in tried
+        [name, f"{len(trial.dates):,}", Bar(trial.exact, f"{trial.exact:.2%}")]
+        for name, trial in tried
     ]
     return Table(rows, ["dates", "count", "exactly right"])
 
 
 def _lengths(ours: DemoTrial, theirs: DemoTrial) -> Table:
     rows: list[list[Cell]] = [
-        [f"{name} characters", f"{count:,}", Bar(with_attention), Bar(without)]
-        for name, count, with_attention, without in lengths_beside(ours, theirs)
+        [f"{name} characters", f"{count:,}", *(Bar(own, f"{own:.1%}") for own in shares)]
+        for name, count, *shares in lengths_beside(ours, theirs)
     ]
     return Table(rows, ["length", "dates", "with", "without"])
 
@@ -147,7 +148,7 @@ def _mistakes(trials: Sequence[DemoTrial]) -> Table:
 def _formats(plain: DemoTrial) -> Table:
     shares = sorted(plain.by_format(), key=lambda group: (group.share, group.name))
     rows: list[list[Cell]] = [
-        [group.name, f"{group.count:,}", Bar(group.share)] for group in shares
+        [group.name, f"{group.count:,}", Bar(group.share, f"{group.share:.1%}")] for group in shares
     ]
     return Table(rows, ["format", "dates", "exactly right"])
 

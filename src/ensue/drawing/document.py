@@ -7,23 +7,118 @@
 
 `as_text` puts a section's title on a line and indents what stands in it; `as_page` makes one HTML
 file that loads nothing and follows its reader to dark paper; `as_block` suits a notebook, whose
-colours and fonts it takes over. All words are escaped.
+colours and fonts it takes over. All words are escaped; control characters are written out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from itertools import groupby
+from typing import ClassVar, NamedTuple
 
-from ensue.drawing.html import Markup, block, heading, lines, on_page, quiet, table
-from ensue.drawing.inline import bar
-from ensue.drawing.layout import aligned
-from ensue.drawing.svg import INK, QUIET, RULE
+from ensue.drawing import html
+from ensue.drawing.layout import aligned, cut, figures, width_of
+from ensue.drawing.svg import INK, QUIET, RULE, escape
 from ensue.drawing.theme import PAPER, css_variables
+from ensue.escape import printable, printable_lines
 
 INDENT = "  "
 WIDE = 1180  # pixels that a page fills at most
+LONGEST = 200  # characters of a cell on a page
+
+
+# --- cells of a table -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number as a bar as long as value of most, with its interval as a line on it. quiet: not
+    the one that counts."""
+
+    value: float
+    text: str = ""
+    most: float = 1.0
+    interval: tuple[float, float] | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval with its value as a dot, on a scale that others share."""
+
+    value: float
+    low: float
+    high: float
+    scale: tuple[float, float]
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line without axes. marked: which of the values has a dot."""
+
+    values: Sequence[float]
+    marked: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """A small picture as PNG."""
+
+    png: bytes
+    text: str = "picture"
+
+
+class Piece(NamedTuple):
+    """Words on a colour as strong as strength, which is named by a label beside them; note: under
+    the pointer. Strength 0: on none."""
+
+    text: str
+    strength: float = 0.0
+    hue: int = 0  # the number of a colour
+    label: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of which some stand on a colour."""
+
+    pieces: Sequence[Piece]
+
+    @property
+    def text(self) -> str:
+        return " ".join(piece.text for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A square for each pair of a row and a column, the stronger the greater its share, 0 … 1;
+    texts: in the squares. Also a block."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shares: Sequence[Sequence[float]]
+    texts: Sequence[Sequence[str]] = ()
+
+    text = ""
+
+
+Cell = str | int | float | Bar | Range | Curve | Image | Words | HeatMap
+NUMBERS = (int, float, Bar, Range)  # cells that stand at the right of their column
+
+
+def _words_of(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return f"{cell:,}"
+    return figures(cell) if isinstance(cell, float) else getattr(cell, "text", str(cell))
+
+
+# --- blocks ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -55,35 +150,34 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A share as a cell of a table: a bar where there are pictures, and its number."""
-
-    share: float
-    digits: int = 1
-
-    def __str__(self) -> str:
-        return f"{self.share:.{self.digits}%}"
-
-
-Cell = str | Bar
-
-
-@dataclass(frozen=True)
 class Table:
-    """The first column stands at the left, the others at the right. kind: of its numbers, for
-    their colour."""
+    """The first columns stand at the left, so many as `left`, the others at the right. kind: of its
+    numbers, for their colour; room: cells of the first column in a terminal, at least; most: rows
+    that are printed, 0 for all."""
 
     rows: Sequence[Sequence[Cell]]
     head: Sequence[str] = ()
     kind: str = ""
+    left: int = 1
+    room: int = 0
+    most: int = 0
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as SVG. lines: the same for a terminal, where there is one."""
+    """A picture as SVG. lines: the same for a terminal; above: how much of it is cut
+    off for a page, such as a title that the page has already."""
 
     svg: str
     lines: Sequence[str] = ()
+    above: float = 0.0
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Blocks next to each other where there is room."""
+
+    blocks: Sequence[Block]
 
 
 @dataclass(frozen=True)
@@ -92,7 +186,7 @@ class Section:
     blocks: Sequence[Block]
 
 
-Block = Paragraph | Lines | Formula | Table | Figure | Section
+Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Section
 
 
 @dataclass(frozen=True)
@@ -105,13 +199,51 @@ class Document:
     colours: Sequence[tuple[str, str]] = ()
 
 
+class Printed:
+    """What is printed as its document, in a terminal and in a notebook."""
+
+    def document(self) -> Document:
+        raise NotImplementedError
+
+    def as_text(self) -> str:
+        return as_text(self.document())
+
+    def as_html(self) -> str:
+        return as_block(self.document())
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+
+class Drawn:
+    """What is drawn: with characters in a terminal, as a picture, and in a notebook."""
+
+    title: ClassVar[str] = "Explanation"
+
+    def as_text(self, width: int = 80, colour: bool = False) -> str:
+        raise NotImplementedError
+
+    def as_svg(self) -> str:
+        raise NotImplementedError
+
+    def document(self, title: str = "") -> Document:
+        figure = Figure(self.as_svg(), self.as_text().splitlines())
+        return Document(title or self.title, "", [figure])
+
+    def _repr_html_(self) -> str:
+        return as_block(self.document())
+
+
 # --- in a terminal --------------------------------------------------------------------------------
 
 
 def as_text(document: Document) -> str:
-    """What it shows, then all blocks; an empty line before the first and before each section."""
-    parts, loose = [document.about], list[str]()
-    for one in document.blocks:
+    """What it shows, then all blocks; an empty line before the first and around each section."""
+    parts, loose = [printable(document.about)], list[str]()
+    for one in _in_a_row(document.blocks):
         if isinstance(one, Section):
             parts += ["\n".join(loose), "\n".join(_texts(one))]
             loose = []
@@ -120,35 +252,192 @@ def as_text(document: Document) -> str:
     return "\n\n".join(part for part in [*parts, "\n".join(loose)] if part)
 
 
+def _in_a_row(blocks: Sequence[Block]) -> Iterator[Block]:
+    for one in blocks:
+        yield from _in_a_row(one.blocks) if isinstance(one, Beside) else [one]
+
+
 def _texts(one: Block) -> list[str]:
     return TEXTS[type(one)](one)
 
 
 def _section_text(one: Section) -> list[str]:
-    inside = [INDENT + line if line else "" for part in one.blocks for line in _texts(part)]
-    return [one.title, *inside]
+    inside = [
+        INDENT + line if line else "" for part in _in_a_row(one.blocks) for line in _texts(part)
+    ]
+    return [printable(one.title), *inside]
 
 
 def _paragraph_text(one: Paragraph) -> list[str]:
-    return [f"{one.label.upper()}{one.where}: {one.text}" if one.label else one.text]
+    label = f"{one.label.upper()}{one.where}: " if one.label else ""
+    return [printable(label + one.text)] if one.text else []
 
 
-def _strings(one: Table) -> list[list[str]]:
-    rows = [[str(cell) for cell in row] for row in one.rows]
-    return [list(one.head), *rows] if one.head else rows
+def _table_text(one: Table) -> list[str]:
+    """Columns that are pictures alone are left out."""
+    rows = [[_words_of(cell) for cell in row] for row in one.rows[: one.most or None]]
+    rows = [list(one.head), *rows] if one.head else rows
+    full = [any(column) for column in zip(*rows, strict=True)]
+    rows = [[cell for cell, own in zip(row, full, strict=True) if own] for row in rows]
+    if one.room and rows:
+        rows[0][0] += " " * (one.room - width_of(rows[0][0]))
+    lines = aligned(rows, sum(full[: one.left]))
+    return [*lines, *_more(one)]
+
+
+def _more(one: Table) -> list[str]:
+    left = len(one.rows) - one.most if one.most else 0
+    return [f"and {left:,} more"] if left > 0 else []
+
+
+def _heat_map_text(one: HeatMap) -> list[str]:
+    rows = zip(one.rows, one.texts, strict=False)
+    return aligned([["", *one.columns], *([name, *texts] for name, texts in rows)])
 
 
 TEXTS: dict[type, Callable[..., list[str]]] = {
     Paragraph: _paragraph_text,
-    Lines: lambda one: list(one.lines),
-    Formula: lambda one: [f"{one.mark} {one.text}".lstrip()],
-    Table: lambda one: aligned(_strings(one)),
+    Lines: lambda one: [printable_lines(line) for line in one.lines],
+    Formula: lambda one: [printable(f"{one.mark} {one.text}".lstrip())],
+    Table: _table_text,
     Figure: lambda one: list(one.lines),
+    HeatMap: _heat_map_text,
     Section: _section_text,
 }
 
 
-# --- as a page ------------------------------------------------------------------------------------
+# --- as HTML --------------------------------------------------------------------------------------
+
+LINE, SOFT = html.LINE, html.SOFT
+TABLE = "border-collapse:collapse;border:none;margin:.4em 0;font-size:.93em"
+CELL = f"padding:.15em .8em;border:none;border-bottom:1px solid {LINE};background:none"
+RIGHT = f"{CELL};text-align:right;font-variant-numeric:tabular-nums"
+LEFT = f"{CELL};text-align:left"
+TITLE = "margin-top:.7em;font-weight:600"
+MONOSPACED = "margin:.5em 0;padding:0;background:none;color:inherit;font-size:.85em;line-height:1.4"
+SERIF = 'font-family:"STIX Two Text",Cambria,"Liberation Serif","Times New Roman",serif'
+Show = Callable[[str, float], str]
+FIGURE = "margin:.6em 0;overflow-x:auto"
+MARKED = "border-radius:.3em;padding:.1em .35em;line-height:2"
+ROW = "display:flex;flex-wrap:wrap;gap:.4em 2.5em;align-items:flex-start"
+
+
+def _element(name: str, style: str, inside: str) -> str:
+    return f"<{name} style='{style}'>{inside}</{name}>"
+
+
+def _html(one: Block, show: Show = html.on_page) -> str:
+    """show: makes a picture a part of the page."""
+    return PARTS[type(one)](one, show)
+
+
+def _paragraph_html(one: Paragraph, show: Show) -> str:
+    if not one.text:
+        return ""
+    text = f"<b>{escape(one.text)}</b>" if one.strong else escape(one.text)
+    if one.label:
+        style = f"color:var(--{one.colour or one.label});text-transform:uppercase;font-size:.87em"
+        text = f"{_element('b', style, escape(one.label))}{escape(one.where)} {text}"
+    return _element("p", "margin:.4em 0" + f";color:{SOFT}" * one.quiet, text)
+
+
+def _formula_html(one: Formula, show: Show) -> str:
+    mark = _element("span", f"color:{SOFT};margin-right:.6em", escape(one.mark)) if one.mark else ""
+    return _element("p", f"margin:.4em 0;font-size:1.2em;{SERIF}", mark + escape(one.text))
+
+
+def _table_html(one: Table, show: Show) -> str:
+    """Words at the left in the first columns, numbers always at the right."""
+
+    def row(tag: str, cells: Sequence[Cell], kinds: Sequence[Cell]) -> str:
+        rights = [k >= one.left or isinstance(kind, NUMBERS) for k, kind in enumerate(kinds)]
+        styles = (RIGHT if right else LEFT for right in rights)
+        every = zip(styles, cells, strict=True)
+        inside = "".join(_element(tag, style, _cell_html(cell)) for style, cell in every)
+        return _element("tr", "background:none", inside)
+
+    rows = one.rows[: one.most or None]
+    heads = [row("th", one.head, rows[0] if rows else one.head)] if one.head else []
+    head = "".join(f"<thead>{line}</thead>" for line in heads)
+    body = f"<tbody>{''.join(row('td', cells, cells) for cells in rows)}</tbody>"
+    kind = f" class='{one.kind}'" if one.kind else ""
+    return f"<table{kind} style='{TABLE}'>{head}{body}</table>{_quiet(*_more(one))}"
+
+
+def _quiet(*texts: str) -> str:
+    return "".join(_element("span", f"color:{SOFT}", escape(text)) for text in texts if text)
+
+
+def _cell_html(cell: Cell) -> str:
+    drawn = CELLS.get(type(cell))
+    return drawn(cell) if drawn else escape(cut(_words_of(cell), LONGEST))
+
+
+def _bar_html(cell: Bar) -> str:
+    colour = SOFT if cell.quiet else html.ACCENT
+    return f"{html.bar(cell.value, cell.most, cell.interval, colour)} {escape(cell.text)}".strip()
+
+
+def _range_html(cell: Range) -> str:
+    drawn = html.span(cell.value, cell.low, cell.high, cell.scale)
+    return f"{drawn} {escape(cell.text)}".strip()
+
+
+def _figure_html(one: Figure, show: Show) -> str:
+    return _element("figure", FIGURE, show(one.svg, one.above)) if one.svg else ""
+
+
+def _beside_html(one: Beside, show: Show) -> str:
+    return _element("div", ROW, "".join(f"<div>{_html(own, show)}</div>" for own in one.blocks))
+
+
+def _section_html(one: Section, show: Show) -> str:
+    inside = "".join(_html(block, show) for block in one.blocks)
+    title = _element("div", TITLE, escape(one.title))
+    return f"<section>{title}{inside}</section>" if inside else ""
+
+
+def _piece_html(own: Piece) -> str:
+    if not own.strength:
+        return escape(own.text)
+    hue = html.HUES[own.hue % len(html.HUES)]
+    style = "opacity:.75;font-weight:600;margin-left:.35em"
+    label = _element("small", style, escape(own.label)) if own.label else ""
+    note = f' title="{escape(own.note)}"' if own.note else ""
+    ground = html.tint(hue, own.strength)
+    return f"<span{note} style='background:{ground};{MARKED}'>{escape(own.text)}{label}</span>"
+
+
+CELLS: dict[type, Callable[..., str]] = {
+    Bar: _bar_html,
+    Range: _range_html,
+    Curve: lambda one: f"{html.sparkline(one.values, one.marked)} {_quiet(one.text)}".strip(),
+    Image: lambda one: html.image(one.png, one.text),
+    Words: lambda one: " ".join(map(_piece_html, one.pieces)),
+    HeatMap: lambda one: html.heat_map(one.rows, one.columns, one.shares, one.texts),
+}
+PARTS: dict[type, Callable[..., str]] = {
+    Paragraph: _paragraph_html,
+    Lines: lambda one, show: _element("pre", MONOSPACED, escape("\n".join(one.lines))),
+    Formula: _formula_html,
+    Table: _table_html,
+    Figure: _figure_html,
+    HeatMap: lambda one, show: _cell_html(one),
+    Beside: _beside_html,
+    Section: _section_html,
+}
+
+
+# --- in a notebook, and as a page -----------------------------------------------------------------
+
+
+def as_block(document: Document) -> str:
+    """A titled part of somebody else's page."""
+    parts = [f"<b>{escape(document.title)}</b>", _quiet(document.about)]
+    parts += map(_html, document.blocks)
+    inside = "".join(f"<div>{part}</div>" for part in parts if part)
+    return f"<div class='{html.NO_TYPESETTING}' style='max-width:66em'>{inside}</div>"
+
 
 COLOURS = {"ink": INK, "quiet": QUIET, "rule": RULE, "paper": PAPER, "pale": "#f8fafc"}
 STYLE = """
@@ -158,24 +447,13 @@ body { margin: 0; background: var(--pale); color: var(--ink);
 main { margin: 0 auto; padding: 40px 24px 64px; }
 h1 { font-size: 26px; margin: 0 0 4px; }
 h2 { font-size: 19px; margin: 40px 0 8px; }
-p { margin: 6px 0; }
-pre { font-size: 13px; line-height: 1.5; margin: 8px 0; overflow-x: auto; }
-.quiet { color: var(--quiet); }
-.label { font-weight: 700; text-transform: uppercase; font-size: 13px; letter-spacing: .04em; }
-figure { margin: 24px 0; background: var(--paper); border: 1px solid var(--rule);
-  border-radius: 10px; overflow-x: auto; text-align: center; }
-section figure { margin: 8px 0; border: 0; }
-figure svg { max-width: 100%; height: auto; }
+th, td:first-child { color: var(--quiet); }
+pre { overflow-x: auto; }
+figure { text-align: center; }
+main > figure { background: var(--paper); border: 1px solid var(--rule); border-radius: 10px; }
 section { background: var(--paper); border: 1px solid var(--rule); border-radius: 10px;
-  padding: 14px 22px 20px; margin: 14px 0; overflow-x: auto; }
-section h3 { font-size: 16px; margin: 4px 0 8px; }
-.equation { font-family: "STIX Two Text", Cambria, "Liberation Serif", "Times New Roman", serif;
-  font-size: 18px; }
-.mark { color: var(--quiet); margin-right: 10px; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 6px 0 10px; }
-th { text-align: right; font-weight: 600; color: var(--quiet); font-size: 13px; }
-td, th { padding: 3px 14px; border-bottom: 1px solid var(--rule); text-align: right; }
-td:first-child, th:first-child { text-align: left; padding-left: 0; color: var(--quiet); }
+  padding: 6px 22px 18px; margin: 14px 0; overflow-x: auto; }
+section section { border: 0; padding: 0; }
 """
 
 
@@ -186,9 +464,9 @@ def as_page(document: Document) -> str:
     style += "".join(
         f".{name} td:not(:first-child) {{ color: var(--{name}); }}\n" for name in named
     )
-    parts = [f"<h1>{escape(document.title)}</h1><p class='quiet'>{escape(document.about)}</p>"]
+    parts = [f"<h1>{escape(document.title)}</h1>{_quiet(document.about)}"]
     for one in document.blocks:
-        parts += _chapter(one) if isinstance(one, Section) else [_html(one)]
+        parts += _chapter(one) if isinstance(one, Section) else [_html(one, _as_it_is)]
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -198,95 +476,15 @@ def as_page(document: Document) -> str:
     )
 
 
+def _as_it_is(svg: str, above: float) -> str:
+    """A picture follows its reader to dark paper, as the page does."""
+    return svg
+
+
 def _chapter(one: Section) -> list[str]:
     """A heading, then a card for each section in it and one for what stands between them."""
-    parts, loose = list[str](), list[str]()
-
-    def close() -> None:
-        if any(loose):
-            parts.append(f"<section>{''.join(loose)}</section>")
-        loose.clear()
-
-    for part in one.blocks:
-        if isinstance(part, Section):
-            close()
-            parts.append(_html(part))
-        else:
-            loose.append(_html(part))
-    close()
+    parts = []
+    for nested, blocks in groupby(one.blocks, lambda own: isinstance(own, Section)):
+        inside = [part for part in (_html(own, _as_it_is) for own in blocks) if part]
+        parts += inside if nested else [f"<section>{''.join(inside)}</section>"] * bool(inside)
     return [f"<h2>{escape(one.title)}</h2>", *parts] if parts else []
-
-
-def _html(one: Block) -> str:
-    return PARTS[type(one)](one)
-
-
-def _section_html(one: Section) -> str:
-    inside = "".join(map(_html, one.blocks))
-    return f"<section><h3>{escape(one.title)}</h3>{inside}</section>"
-
-
-def _paragraph_html(one: Paragraph) -> str:
-    kind = " class='quiet'" if one.quiet else ""
-    text = f"<b>{escape(one.text)}</b>" if one.strong else escape(one.text)
-    if one.label:
-        colour = one.colour or one.label
-        label = f"<b class='label' style='color:var(--{colour})'>{escape(one.label)}</b>"
-        text = f"{label}{escape(one.where)} {text}"
-    return f"<p{kind}>{text}</p>"
-
-
-def _formula_html(one: Formula) -> str:
-    mark = f"<span class='mark'>{escape(one.mark)}</span>" if one.mark else ""
-    return f"<p class='equation'>{mark}{escape(one.text)}</p>"
-
-
-def _cell_html(cell: Cell) -> str:
-    return f"{bar(cell.share, 1.0)} {cell}" if isinstance(cell, Bar) else escape(cell)
-
-
-def _table_html(one: Table) -> str:
-    def row(tag: str, cells: Sequence[Cell]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{_cell_html(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    head = row("th", one.head) if one.head else ""
-    kind = f" class='{one.kind}'" if one.kind else ""
-    return f"<table{kind}>{head}{''.join(row('td', cells) for cells in one.rows)}</table>"
-
-
-PARTS: dict[type, Callable[..., str]] = {
-    Paragraph: _paragraph_html,
-    Lines: lambda one: f"<pre>{escape(chr(10).join(one.lines))}</pre>",
-    Formula: _formula_html,
-    Table: _table_html,
-    Figure: lambda one: f"<figure>{one.svg}</figure>" if one.svg else "",
-    Section: _section_html,
-}
-
-
-# --- in a notebook --------------------------------------------------------------------------------
-
-
-def as_block(document: Document) -> str:
-    """A titled part of somebody else's page."""
-    return block(document.title, quiet(document.about), *map(_notebook, document.blocks))
-
-
-def _notebook(one: Block) -> str:
-    return NOTEBOOK[type(one)](one)
-
-
-def _notebook_cell(cell: Cell) -> str:
-    return Markup(_cell_html(cell)) if isinstance(cell, Bar) else cell
-
-
-NOTEBOOK: dict[type, Callable[..., str]] = {
-    Paragraph: lambda one: quiet("; ".join(_paragraph_text(one))),
-    Lines: lambda one: lines(one.lines),
-    Formula: lambda one: lines([one.text]),
-    Table: lambda one: table(
-        [[_notebook_cell(cell) for cell in row] for row in one.rows], one.head, most=len(one.rows)
-    ),
-    Figure: lambda one: on_page(one.svg) if one.svg else lines(one.lines),
-    Section: lambda one: heading(one.title) + "".join(map(_notebook, one.blocks)),
-}

@@ -1,49 +1,40 @@
-"""HTML for notebooks: titled blocks, tables and pictures that suit light and dark pages.
+"""What pages are made of: small pictures between words or in a table, and pictures of files.
 
-Colours are the page's own (`currentColor`, alone or mixed with a hue), nothing is loaded, and all
-words are escaped: what is markup already says so by its type.
+They suit light and dark pages: colours are the page's own (`currentColor`, alone or mixed with a
+hue), and nothing is loaded.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import uuid4
 
-from ensue.drawing.svg import BLUE, FAINT, GREY, INK, QUIET, SANS, STATES, VIOLET, escape
-from ensue.drawing.theme import PAPER, css_variables, themed
-
-STYLE = f"""
-body {{ margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 {SANS}; }}
-figure {{ margin: 24px auto; width: fit-content; max-width: 100%; overflow-x: auto; }}
-"""
-
-
-def picture_page(svg: str, title: str) -> str:
-    """The picture follows the reader to dark paper, and so does the page."""
-    style = css_variables(ink=INK, paper=PAPER) + STYLE
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
-        f"<body><figure>{svg}</figure></body></html>\n"
-    )
-
+from ensue.drawing.chart import Axis, round_numbers, shown
+from ensue.drawing.layout import cut
+from ensue.drawing.svg import (
+    BLUE,
+    FAINT,
+    GREY,
+    INK,
+    QUIET,
+    RULE,
+    STATES,
+    VIOLET,
+    escape,
+    number,
+    text_width,
+)
+from ensue.drawing.theme import PAPER, themed
 
 LINE = "color-mix(in srgb, currentColor 18%, transparent)"
 SOFT = "color-mix(in srgb, currentColor 65%, transparent)"
-CELL = f"padding:.15em .8em;border:none;border-bottom:1px solid {LINE};background:none"
-NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 # Notebooks typeset what stands between two dollar signs, but not in here.
 NO_TYPESETTING = "tex2jax_ignore mathjax_ignore"
 HUES = ("#3b82f6", "#f59e0b", "#10b981", "#ec4899", "#8b5cf6", "#84cc16", "#06b6d4", "#ef4444")
-MOST_ROWS = 20
-LONGEST = 200  # characters of a cell
-
-
-class Markup(str):
-    """HTML, which is not escaped."""
 
 
 # --- colours ---------------------------------------------------------------------------------
@@ -62,99 +53,179 @@ def tone(colour: str) -> str:
 ACCENT = tone(BLUE.line)
 
 
-# --- words and tables ------------------------------------------------------------------------
+# --- small pictures -----------------------------------------------------------------------------
+
+BAR, THICK = 110.0, 14.0
+WIDE, HIGH, MOST_TICKS = 680.0, 190.0, 6  # of a chart
+FAINTEST, STRONGEST = 0.05, 0.7  # of a heat map's colour: words on it must still be read
+LONGEST_NAME = 18  # characters above a column
 
 
-def table(rows: Sequence[Sequence[object]], head: Sequence[str] = (), most: int = MOST_ROWS) -> str:
-    """A table; numbers stand at the right of their column. most: rows that are shown."""
-    lines, shown = [], rows[:most]
-    if head:
-        right = [bool(rows) and _is_number(value) for value in (rows[0] if rows else head)]
-        cells = [_cell("th", name, at) for name, at in zip(head, right, strict=True)]
-        lines.append(f'<thead><tr style="background:none">{"".join(cells)}</tr></thead>')
-    body = "".join(
-        f'<tr style="background:none">'
-        f"{''.join(_cell('td', value, _is_number(value)) for value in row)}</tr>"
-        for row in shown
+def sparkline(values: Sequence[float], marked: int | None = None) -> str:
+    """A curve without axes. marked: the one with a dot. Values that are no numbers are left out."""
+    wide, high, room = 160.0, 34.0, 4.0
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) < 2:
+        return ""
+    low, span = min(finite), (max(finite) - min(finite)) or 1.0
+
+    def at(k: int) -> str:
+        x = room + (wide - 2 * room) * k / (len(values) - 1)
+        return f"{number(x)} {number(high - room - (high - 2 * room) * (values[k] - low) / span)}"
+
+    path = [at(k) for k, value in enumerate(values) if math.isfinite(value)]
+    inside = _line(path, ACCENT, 1.6)
+    if marked is not None and math.isfinite(values[marked]):
+        x, y = at(marked).split()
+        inside += f'<circle cx="{x}" cy="{y}" r="3" style="fill:{ACCENT}"/>'
+    return _svg(wide, high, inside)
+
+
+def bar(
+    value: float,
+    most: float,
+    interval: tuple[float, float] | None = None,
+    colour: str = ACCENT,
+) -> str:
+    """A bar as long as value of most, with the interval as a line on it; nothing where they
+    cannot be drawn."""
+    ends = (value, *(interval or ()))
+    if most <= 0 or not all(math.isfinite(end) and 0 <= end <= most * 1.000001 for end in ends):
+        return ""
+    middle = THICK / 2
+    inside = _box(0, BAR, tint("currentColor", 0.08)) + _box(0, BAR * value / most, colour, 0.75)
+    if interval is not None:
+        low, high = (min(BAR - 1, BAR * end / most) for end in interval)
+        path = f"M{number(low)} {number(middle)}H{number(high)}"
+        path += "".join(f"M{number(x)} {number(middle - 4)}v8" for x in (low, high))
+        inside += f'<path d="{path}" style="fill:none;stroke:currentColor;stroke-width:1.4"/>'
+    return _svg(BAR, THICK, inside)
+
+
+def span(value: float, low: float, high: float, scale: tuple[float, float]) -> str:
+    """An interval with its value as a dot, on a scale that others share."""
+    begin, end = scale
+    if not all(map(math.isfinite, (value, low, high, begin, end))) or begin >= end:
+        return ""
+    x, left, right = (4 + (BAR - 8) * (v - begin) / (end - begin) for v in (value, low, high))
+    middle = number(THICK / 2)
+    inside = (
+        f'<path d="M0 {middle}H{number(BAR)}" style="stroke:{LINE};stroke-width:1"/>'
+        f'<path d="M{number(left)} {middle}H{number(right)}" style="stroke:{tint(BLUE.line, 0.5)};'
+        'stroke-width:6"/>'
+        f'<circle cx="{number(x)}" cy="{middle}" r="3.4" style="fill:{ACCENT}"/>'
     )
-    lines.append(f"<tbody>{body}</tbody>")
-    style = "border-collapse:collapse;border:none;margin:.4em 0;font-size:.93em"
-    return f'<table style="{style}">{"".join(lines)}</table>{and_more(len(rows) - len(shown))}'
+    return _svg(BAR, THICK, inside)
 
 
-def block(title: str, *parts: str) -> str:
-    """A title with HTML below it."""
-    inside = "".join(f"<div>{part}</div>" for part in parts if part)
+class Band(NamedTuple):
+    """The last steps of a chart: what is expected, and between which bounds."""
+
+    value: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def band_chart(times: Sequence[str], known: Sequence[float], band: Band) -> str:
+    """A line of what is known from the first time on, and one inside of a band up to the last."""
+    x = Axis(0, max(len(times) - 1, 1), 58, WIDE - 36)
+    y = Axis.over([*known, *band.low, *band.high, *band.value], HIGH - 26, 10)
+
+    def path(first: int, values: Sequence[float]) -> list[str]:
+        return [f"{number(x(first + k))} {number(y(own))}" for k, own in enumerate(values)]
+
+    pieces = []
+    for tick in round_numbers(y.low, y.high, MOST_TICKS):
+        level = number(y(tick))
+        pieces.append(_line([f"{number(x.start)} {level}", f"{number(x.end)} {level}"], LINE, 1))
+        pieces.append(_words(x.start - 8, y(tick), shown(tick), "end"))
+    room = max(text_width(time, 11) for time in times) + 20
+    every = max(1, math.ceil(len(times) * room / (x.end - x.start)))
+    for step in range(len(times) - 1, -1, -every):
+        pieces.append(_words(x(step), y.start + 15, times[step], "middle"))
+    first = len(times) - len(band.value)
+    around = [*path(first, band.high), *reversed(path(first, band.low))]
+    pieces.append(f'<path d="M{"L".join(around)}Z" style="fill:{tint(BLUE.line, 0.22)}"/>')
+    pieces.append(_line(path(0, known), "currentColor", 1.6))
+    pieces.append(_line(path(first, band.value), ACCENT, 2.2))
+    return _svg(WIDE, HIGH, "".join(pieces))
+
+
+def image(png: bytes, text: str) -> str:
+    """A picture as high as two lines."""
+    style = "height:3.2em;image-rendering:pixelated;vertical-align:middle;border-radius:3px"
+    data = b64encode(png).decode("ascii")
+    return f'<img src="data:image/png;base64,{data}" style="{style}" alt="{escape(text)}"/>'
+
+
+def heat_map(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    shares: Sequence[Sequence[float]],
+    words: Sequence[Sequence[str]] = (),
+) -> str:
+    """A square for each pair, the stronger the greater its share, 0 … 1, with its words in it; the
+    share itself under the pointer."""
+    upright = any(len(name) > 3 for name in columns)
+    head = "<th></th>" + "".join(_column(name, upright) for name in columns)
+    lines = [f'<tr style="background:none">{head}</tr>']
+    for k, name in enumerate(rows):
+        side = f"border:none;padding:.1em .6em;text-align:right;font-weight:normal;color:{SOFT}"
+        cells = [f'<th style="{side}">{_name(name)}</th>']
+        for j, share in enumerate(shares[k]):
+            told = escape(f"{name}, {columns[j]}: {share:.3g}")
+            inside = escape(words[k][j]) if words else ""
+            cells.append(f'<td title="{told}" style="{_square(share)}">{inside}</td>')
+        lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
+    style = "border-collapse:separate;border-spacing:2px;border:none;margin:.4em 0;font-size:.93em"
+    return f'<table style="{style}"><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _square(share: float) -> str:
+    part = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
+    colour = tint(BLUE.line, FAINTEST + (STRONGEST - FAINTEST) * part)
+    size = "min-width:1.7em;height:1.7em;padding:0 .3em;border:none;border-radius:3px"
+    return f"{size};text-align:center;font-variant-numeric:tabular-nums;background:{colour}"
+
+
+def _column(name: str, upright: bool) -> str:
+    turned = "writing-mode:vertical-rl;transform:rotate(180deg);margin:auto;" if upright else ""
+    words = f'<div style="{turned}white-space:nowrap">{_name(name)}</div>'
+    style = f"border:none;padding:.1em .2em;font-weight:normal;color:{SOFT};vertical-align:bottom"
+    return f'<th style="{style};text-align:center">{words}</th>'
+
+
+def _name(name: str) -> str:
+    return escape(cut(name, LONGEST_NAME))
+
+
+def _line(points: Sequence[str], colour: str, thick: float) -> str:
+    if not points:
+        return ""
+    style = f"fill:none;stroke:{colour};stroke-width:{thick};stroke-linejoin:round"
+    return f'<path d="M{"L".join(points)}" style="{style}"/>'
+
+
+def _words(x: float, y: float, text: str, anchor: str) -> str:
+    style = f"font-size:11px;fill:{SOFT};text-anchor:{anchor};dominant-baseline:central"
+    return f'<text x="{number(x)}" y="{number(y)}" style="{style}">{escape(text)}</text>'
+
+
+def _box(x: float, wide: float, colour: str, opacity: float = 1.0) -> str:
     return (
-        f'<div class="{NO_TYPESETTING}" style="max-width:66em">'
-        f"<div><b>{escape(title)}</b></div>{inside}</div>"
+        f'<rect x="{number(x)}" y="3" width="{number(wide)}" height="{number(THICK - 6)}" rx="2" '
+        f'style="fill:{colour};opacity:{opacity:g}"/>'
     )
 
 
-def beside(*parts: str) -> Markup:
-    """Next to one another, or below where the page is narrow."""
-    inside = "".join(f"<div>{part}</div>" for part in parts if part)
-    style = "display:flex;flex-wrap:wrap;gap:.4em 2.5em;align-items:flex-start"
-    return Markup(f'<div style="{style}">{inside}</div>')
+def _svg(wide: float, high: float, inside: str) -> str:
+    size = f'width="{number(wide)}" height="{number(high)}"'
+    view = f'viewBox="0 0 {number(wide)} {number(high)}"'
+    style = "vertical-align:middle;max-width:100%;height:auto"
+    return f'<svg {size} {view} style="{style}">{inside}</svg>'
 
 
-def heading(text: str) -> Markup:
-    return Markup(f'<div style="margin-top:.7em;font-weight:600">{escape(text)}</div>')
-
-
-def quiet(text: str) -> Markup:
-    """A remark; "" for none."""
-    if not text:
-        return Markup()
-    return Markup(f'<span style="color:{SOFT}">{escape(text)}</span>')
-
-
-def and_more(count: int) -> Markup:
-    """What was left out of a table; "" for nothing."""
-    return quiet(f"and {count:,} more") if count > 0 else Markup()
-
-
-def shortened(text: str, most: int = LONGEST) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def lines(texts: Iterable[str]) -> Markup:
-    """Lines whose columns were made with spaces."""
-    style = "margin:.5em 0;padding:0;background:none;color:inherit;font-size:.85em;line-height:1.4"
-    return Markup(f'<pre style="{style}">{escape(chr(10).join(texts))}</pre>')
-
-
-def _cell(kind: str, value: object, right: bool) -> str:
-    place = NUMBER if right else "text-align:left"
-    return f'<{kind} style="{CELL};{place}">{_shown(value)}</{kind}>'
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Markup):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return escape(shortened(str(value)))
-    return f"{value:,}" if isinstance(value, int) else figures(value)
-
-
-def figures(value: float) -> str:
-    """About four figures: 0.8750, 35.20, 1,734; powers of ten for what is very small or great."""
-    size = abs(value)
-    if not math.isfinite(value) or 0 < size < 1e-4 or size >= 1e9:
-        return f"{value:.3g}"
-    return f"{value:,.{3 - math.floor(math.log10(size)) if 1 < size < 1e4 else 4 * (size <= 1)}f}"
-
-
-def between(low: float, high: float) -> str:
-    """An interval."""
-    return f"{figures(low)} … {figures(high)}"
-
-
-# --- pictures --------------------------------------------------------------------------------
+# --- pictures of a file ------------------------------------------------------------------------
 
 PAGE_COLOURS = {
     **{colour.area: tint(colour.line, 0.14) for colour in (GREY, BLUE, VIOLET, *STATES)},
@@ -163,6 +234,7 @@ PAGE_COLOURS = {
     INK: "currentColor",
     QUIET: "color-mix(in srgb, currentColor 60%, transparent)",
     FAINT: "color-mix(in srgb, currentColor 40%, transparent)",
+    RULE: LINE,
 }
 PAPER_SHEET = re.compile(rf'<rect width="\d+" height="\d+" fill="{PAPER}"/>\n?')
 MARK = re.compile(rf'(<rect [^>]*)fill="{PAPER}" stroke="{FAINT}"')  # a sign on a line
@@ -172,18 +244,20 @@ FOR_A_FILE = '<svg xmlns="http://www.w3.org/2000/svg" class="ensue"'
 MARK_COLOUR = "#7b8798"  # hides the line below it, and bears dark and light words
 
 
-def on_page(svg: str, above: float = 0.0) -> Markup:
+def on_page(svg: str, above: float = 0.0) -> str:
     """A picture of `Drawing` as a part of a page: in the page's colours, without paper, and with
-    names of its own, so that it can be shown twice. above: how much is cut off its top, such as a
-    title that the page has already."""
+    names of its own, so that it can be shown twice; any other as it is. above: how much is cut off
+    its top, such as a title that the page has already."""
+    if FOR_A_FILE not in svg:
+        return svg
     svg = PAPER_SHEET.sub("", themed(svg, "light")).replace(FOR_A_FILE, "<svg")
     svg = MARK.sub(rf'\1fill="{MARK_COLOUR}" stroke="none"', svg)
     svg = BLANK.sub(r'\1fill="none"', svg)
     svg = re.sub(r"#[0-9a-f]{6}", lambda found: PAGE_COLOURS.get(found[0], found[0]), svg)
     svg = SIZE.sub(lambda found: _cut_off(float(found[1]), float(found[2]), above), svg, count=1)
-    own = uuid4().hex[:8]
-    svg = re.sub(r'( id="|url\(#)([\w-]+)', rf"\1\2-{own}", svg)
-    return Markup(svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1).strip())
+    name = uuid4().hex[:8]
+    svg = re.sub(r'( id="|url\(#)([\w-]+)', rf"\1\2-{name}", svg)
+    return svg.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1).strip()
 
 
 def _cut_off(width: float, height: float, above: float) -> str:

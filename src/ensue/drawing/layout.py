@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
@@ -104,3 +105,16 @@ def time_text(seconds: float) -> str:
 def local_time(clock: str) -> str:
     """A moment, as files hold it in UTC, by the clock on the wall: 2026-05-04 13:07."""
     return datetime.fromisoformat(clock).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def figures(value: float) -> str:
+    """About four figures: 0.8750, 35.20, 1,734; powers of ten for what is very small or great."""
+    size = abs(value)
+    if not math.isfinite(value) or 0 < size < 1e-4 or size >= 1e9:
+        return f"{value:.3g}"
+    return f"{value:,.{3 - math.floor(math.log10(size)) if 1 < size < 1e4 else 4 * (size <= 1)}f}"
+
+
+def between(low: float, high: float) -> str:
+    """An interval."""
+    return f"{figures(low)} … {figures(high)}"

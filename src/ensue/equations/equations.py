@@ -162,9 +162,10 @@ class Equations:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from ensue.equations.page import equations_html  # drawing is no part of computing
+        from ensue.drawing.document import as_block  # drawing is no part of computing
+        from ensue.equations.picture import equations_document
 
-        return equations_html(self)
+        return as_block(equations_document(self))
 
     def _repr_latex_(self) -> str:
         return f"$$\n{self.latex()}\n$$"

@@ -1,18 +1,20 @@
-"""The graph of a step as a picture: x and the old state on the left, the new on the right.
+"""The equations of a step as a document, and their graph as a picture.
 
-Boxes are products with a parameter matrix, circles are elementwise; vectors hang as tags on
-the operation that uses them. What comes from x, and from each part of the state, has a
-colour; dashed lines lead the new state back to where the next step takes it up.
+x and the old state stand on the left, the new state on the right. Boxes are products with a
+parameter matrix, circles are elementwise; vectors hang as tags on the operation that uses them.
+What comes from x, and from each part of the state, has a colour; dashed lines lead the new state
+back to where the next step takes it up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import cycle
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING
 
 from ensue.drawing.arrange import Arrangement, Box, arrange
+from ensue.drawing.document import Beside, Document, Figure, Paragraph, Section, Table
 from ensue.drawing.svg import (
     BLUE,
     FAINT,
@@ -379,3 +381,29 @@ class _Picture:
             self.drawing.words((at + before, y), text, 12, QUIET, "start")
             at += room + 12
         return y
+
+
+# --- as a document ---------------------------------------------------------------------------
+
+HEADING = 60.0  # of the picture, whose words stand in the document
+
+
+def equations_document(equations: Equations, about: str = "") -> Document:
+    """about: a sentence below the title."""
+    formulas = Figure(equations.mathml(), equations.text().splitlines())
+    picture = Figure(equations.svg(), above=HEADING)
+    blocks = (Beside((formulas, _parameters(equations))), picture)
+    return Document(equations.title, about, blocks)
+
+
+def _parameters(equations: Equations) -> Section:
+    """Each parameter with its shape; gates are stacked along its first axis."""
+    counts, sizes = equations.counts(), equations.graph.sizes
+    rows = [
+        (name, " × ".join(map(str, shape)), prod(shape)) for name, shape in equations.shapes.items()
+    ]
+    rows.append(("all", f"{sizes['input']} inputs, {sizes['hidden']} units", counts.parameters))
+    flops = counts.product_flops + counts.elementwise_flops
+    what = f"{flops:,} flops for one row and step, {counts.product_flops:,} of them in products"
+    table = Table(rows, ("parameter", "shape", "count"), left=2)
+    return Section("", (table, Paragraph(what, quiet=True)))

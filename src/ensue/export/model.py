@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -18,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
+from ensue.data.settings import DataSettings
 from ensue.errors import EnsueError, OptionError
 from ensue.export.c_folder import (
     example_words,
@@ -31,10 +34,12 @@ from ensue.export.grid import CASES, TOLERANCE, ExportMismatch, with_stored_weig
 from ensue.export.module import module_text, packed, pieces, run_in_node
 from ensue.export.onnx.network import network_model, traced
 from ensue.export.onnx.run import session_of
+from ensue.export.weights import store
 from ensue.export.writing import Written
 from ensue.files.disk import disk_errors, refuse_target, write_whole
 from ensue.tasks.any_model import AnyModel
-from ensue.tasks.exported import Exported, Graph, Step
+from ensue.tasks.exported import Exported, Graph, Step, rounded
+from ensue.tasks.task import NOTHING
 
 if TYPE_CHECKING:
     import onnx
@@ -422,3 +427,27 @@ WRITERS: dict[str, Writer] = {
     ".html": _write_page,
     FOLDER: _write_c,
 }
+
+
+# --- what fewer bits a weight cost ----------------------------------------------------------
+
+
+def changed(model: AnyModel, learned: Any, networks: list[nn.Module]) -> AnyModel:
+    """A copy of the model with these in place of what it had."""
+    other: Any = copy(model)
+    other._learned, other.networks = learned, networks
+    changed_model: AnyModel = other
+    return changed_model
+
+
+def change_of_scores(
+    data: DataSettings, model: AnyModel, weights: str
+) -> dict[str, tuple[float, float]]:
+    """(as trained, with rounded weights) of each score: those of the networks, and of the linear
+    model beside them."""
+    part = model.reader.files(data).part("validation")
+    networks = [with_stored_weights(network, weights) for network in model.networks]
+    learned = rounded(model.learned, lambda matrix: store(matrix, weights).value)
+    before = model.evaluate_part(part, NOTHING).scores
+    after = changed(model, learned, networks).evaluate_part(part, NOTHING).scores
+    return {name: (score.value, after[name].value) for name, score in before.items()}

@@ -34,14 +34,14 @@ class DropIn(nn.Module):
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        proj_size: int,
-        device: Any,
-        dtype: Any,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if proj_size:
@@ -187,7 +187,23 @@ def _packed_like(given: PackedSequence, y: Tensor, lengths: Tensor) -> PackedSeq
     return PackedSequence(data, given.batch_sizes, order, given.unsorted_indices)
 
 
-class RNN(DropIn):
+class OneState(DropIn):
+    """Those whose state is h alone."""
+
+    def forward(
+        self,
+        input: Sequences,
+        hx: Tensor | None = None,
+        lengths: Tensor | None = None,
+    ) -> tuple[Sequences, Tensor]:
+        y, (h,) = self._run(input, hx, lengths)
+        return y, h
+
+    if TYPE_CHECKING:
+        __call__ = forward
+
+
+class RNN(OneState):
     """torch.nn.RNN: h' = tanh or relu of W_ih·x + b_ih + W_hh·h + b_hh.
 
     >>> y, h = RNN(8, 16, nonlinearity="relu")(torch.zeros(5, 3, 8))
@@ -227,20 +243,8 @@ class RNN(DropIn):
         )
         self.nonlinearity = nonlinearity
 
-    def forward(
-        self,
-        input: Sequences,
-        hx: Tensor | None = None,
-        lengths: Tensor | None = None,
-    ) -> tuple[Sequences, Tensor]:
-        y, (h,) = self._run(input, hx, lengths)
-        return y, h
 
-    if TYPE_CHECKING:
-        __call__ = forward
-
-
-class GRU(DropIn):
+class GRU(OneState):
     """torch.nn.GRU: reset after the product, as the cell `GRU`.
 
     >>> theirs, ours = torch.nn.GRU(8, 16), GRU(8, 16)
@@ -251,47 +255,10 @@ class GRU(DropIn):
     gates = 3
     cell = GRUCell()
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            0,
-            device,
-            dtype,
-        )
-
     def _biases(self, ih: Tensor, hh: Tensor) -> dict[str, Tensor]:
         """The reset and update gates add torch's two biases; the candidate keeps them apart."""
         edge = 2 * self.hidden_size
         return {"b": torch.cat([ih[:edge] + hh[:edge], ih[edge:]]), "d": hh[edge:]}
-
-    def forward(
-        self,
-        input: Sequences,
-        hx: Tensor | None = None,
-        lengths: Tensor | None = None,
-    ) -> tuple[Sequences, Tensor]:
-        y, (h,) = self._run(input, hx, lengths)
-        return y, h
-
-    if TYPE_CHECKING:
-        __call__ = forward
 
 
 class LSTM(DropIn):
@@ -304,32 +271,6 @@ class LSTM(DropIn):
 
     gates = 4
     cell = LSTMCell()
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            proj_size,
-            device,
-            dtype,
-        )
 
     def forward(
         self,

@@ -8,9 +8,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ensue.drawing.layout import aligned, score_text
+from ensue.drawing.document import (
+    Block,
+    Cell,
+    Document,
+    Paragraph,
+    Printed,
+    Range,
+    Section,
+    Table,
+)
+from ensue.drawing.layout import score_text
 from ensue.errors import OptionError, RunError
-from ensue.escape import in_shell, printable
+from ensue.escape import in_shell
 from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
 from ensue.runs.evaluations import Evaluated, read_rows
@@ -38,7 +48,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Printed):
     """Runs by name, evaluated on the same rows; the first is what the others are compared with.
     files: of the rows."""
 
@@ -104,29 +114,22 @@ class Comparison:
         }
         return dict(finite(found))
 
-    def __str__(self) -> str:
-        return self.as_text()
-
-    def _repr_html_(self) -> str:
-        from ensue.runs.run_page import comparison_html
-
-        return comparison_html(self)
-
-    def as_text(self) -> str:
-        found = self.evaluations[0]
-        lines = [
-            f"{self.part} part of {', '.join(self.files)}: {found.rows:,} rows, {self.task}",
-            "",
-            *aligned([("", *self.runs), *self._scores()]),
-            "",
-            f"difference from {self.runs[0]}, 95 % intervals by paired bootstrap",
-            *self._difference_lines(),
-            "",
-            *(f"{told}." for told in self.verdicts()),
-        ]
-        if len(self.runs) > 2:
-            lines.append("Each interval is by itself: of many comparisons, one in 20 is luck.")
-        return "\n".join(map(printable, lines))
+    def document(self) -> Document:
+        """Scores side by side, and each difference on a scale around 0."""
+        rows = self.evaluations[0].rows
+        about = f"{self.part} part of {', '.join(self.files)}: {rows:,} rows, {self.task}"
+        title = f"difference from {self.runs[0]}, 95 % intervals by paired bootstrap"
+        luck = "Each interval is by itself: of many comparisons, one in 20 is luck."
+        return Document(
+            f"Comparison on the {self.part} part",
+            about,
+            [
+                Table(self._scores(), ("", *self.runs)),
+                Section(title, [self._differences()]),
+                *(Paragraph(f"{verdict}.") for verdict in self.verdicts()),
+                *([Paragraph(luck, quiet=True)] if len(self.runs) > 2 else []),
+            ],
+        )
 
     def _scores(self) -> list[tuple[str, ...]]:
         """What all evaluations have: scores, other numbers, and baselines of the main score."""
@@ -136,17 +139,17 @@ class Comparison:
         title = (f"for comparison, {self.main}", *("" for _ in self.runs))
         return [*_shared(both), *([title] if baselines else []), *baselines]
 
-    def _difference_lines(self) -> list[str]:
-        lines = [
-            (
-                f"  {own.run}",
-                own.score,
-                _signed(own.interval.value),
-                f"{_signed(own.interval.low)} … {_signed(own.interval.high)}",
-            )
-            for own in self.differences
-        ]
-        return aligned(lines, left=2) if lines else ["  no score says what each row adds"]
+    def _differences(self) -> Block:
+        reach = dict[str, float]()
+        for own in self.differences:
+            reach[own.score] = max(reach.get(own.score, 0.0), *map(abs, own.interval))
+        rows: list[list[Cell]] = []
+        for own in self.differences:
+            value, low, high = own.interval
+            wide = reach[own.score] or 1.0
+            bar = Range(value, low, high, (-wide, wide), _signed(value))
+            rows.append([own.run, own.score, bar, f"{_signed(low)} … {_signed(high)}"])
+        return Table(rows, left=2) if rows else Paragraph("no score says what each row adds")
 
 
 def _shared(each: Sequence[Mapping[str, float]]) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ensue.data.parallel import BETWEEN, sides_of
+from ensue.drawing.document import Cell, Document, Printed, Section, Table
 from ensue.drawing.layout import local_time, score_text, size_text, time_text
 from ensue.errors import EnsueError, RunError
 from ensue.escape import in_shell
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # What files that hold something else than they should end in.
 FAULTS = (KeyError, TypeError, ValueError, AttributeError, OSError)
+MOST_NETWORKS = 5  # whose curves are drawn
 SKIPPED = ("checkpoints", "members", "refit", "model", "learned", "evaluation-rows")
 
 
@@ -80,7 +82,7 @@ class RunSummary:
 HEAD = ("run", "task", "data", "validation", "test", "state", "when", "trained", "size")
 
 
-class Run:
+class Run(Printed):
     """A run folder.
 
         run = Run("dates")
@@ -314,14 +316,9 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
 
-    def __str__(self) -> str:
-        cells = zip(HEAD, self.summary().cells(), strict=True)
-        return "\n".join(f"{name:<10}  {cell}" for name, cell in cells)
-
-    def _repr_html_(self) -> str:
-        from ensue.runs.run_page import run_html
-
-        return run_html(self)
+    def document(self) -> Document:
+        """Its state, how validation went, and what it was evaluated on."""
+        return _document(self)
 
 
 def name_below(path: Path, folder: Path) -> str:
@@ -399,3 +396,50 @@ def list_runs(folder: Path | str) -> Listed:
         except FAULTS as error:
             broken.append(f"{run.path}: this is no run that Ensue wrote: {error!r}")
     return Listed(runs, broken)
+
+
+# --- as a document ---------------------------------------------------------------------------
+
+
+def _document(run: Run) -> Document:
+    found = run.summary()
+    rows: list[tuple[str, Cell]] = [
+        ("run", found.name),
+        ("task", found.task),
+        ("data", found.data),
+        *_validation(run, found.watch, found.best),
+        ("state", found.state),
+        ("trained", f"{time_text(found.seconds)}, until {local_time(found.when)}"),
+        ("size", size_text(found.size)),
+    ]
+    sections = map(_evaluated, run.evaluations())
+    return Document(f"Run {found.name}", "", [Table(rows, left=2, room=10), *sections])
+
+
+def _validation(run: Run, watch: str, best: float | None) -> list[tuple[str, Cell]]:
+    """The watched score of each network as a curve; of one that was solved, the score alone."""
+    from ensue.tasks.model_page import score_curve
+
+    found: list[tuple[str, Cell]] = []
+    networks = len(run.folder.members())
+    for member in range(1, min(networks, MOST_NETWORKS) + 1):
+        rows = [row for row in run.history(member) if watch in row.get("scores", {})]
+        if rows:
+            scores = [(row["update"], row["scores"][watch], row["best"]) for row in rows]
+            name = f"validation {watch}" + f", network {member}" * (networks > 1)
+            found.append((name, score_curve(scores)))
+    if not found and best is not None:
+        found.append((f"validation {watch}", score_text(best)))
+    return found
+
+
+def _evaluated(kept: Evaluated) -> Section:
+    """The scores of a part."""
+    found = kept.evaluation
+    files = ", ".join(Path(file.path).name for file in kept.files)
+    rows = [
+        (name, f"{value:.4f}", f"{low:.4f} … {high:.4f}")
+        for name, (value, low, high) in found.scores.items()
+    ]
+    title = f"{kept.part} part of {files}: {found.rows:,} rows, {kept.when[:10]}"
+    return Section(title, [Table(rows, ("score", "value", "95 % interval"))])

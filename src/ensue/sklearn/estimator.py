@@ -104,6 +104,10 @@ class Estimator(BaseEstimator, ABC):
         made: Self = super().__new__(cls)
         return made
 
+    def _store(self, given: Mapping[str, Any]) -> None:
+        """given: what a constructor was called with, by name."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
     # ------------------------------------------------------------- learning
     def _learn(
         self,

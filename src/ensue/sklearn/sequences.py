@@ -206,19 +206,7 @@ class AnswerEstimator(SequenceEstimator):
         random_state: Any = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.level = level
-        self.cell = cell
-        self.hidden_size = hidden_size
-        self.layers = layers
-        self.dropout = dropout
-        self.epochs = epochs
-        self.rate = rate
-        self.batch_rows = batch_rows
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.members = members
-        self.random_state = random_state
-        self.settings = settings
+        self._store(locals())
 
 
 class SequenceClassifier(ClassEstimator, AnswerEstimator):
@@ -324,18 +312,7 @@ class SequenceLabeller(SequenceEstimator):
         random_state: Any = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.cell = cell
-        self.hidden_size = hidden_size
-        self.layers = layers
-        self.dropout = dropout
-        self.epochs = epochs
-        self.rate = rate
-        self.batch_rows = batch_rows
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.members = members
-        self.random_state = random_state
-        self.settings = settings
+        self._store(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns from sequences X and y, for each row a label for each step."""

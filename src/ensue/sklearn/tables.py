@@ -124,6 +124,7 @@ class TableEstimator(Estimator):
     }
 
     n_features_in_: int
+    missing: str
     feature_names_in_: NDArray[Any]  # of a frame
 
     def __init__(
@@ -142,18 +143,7 @@ class TableEstimator(Estimator):
         random_state: Any = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        self.hidden = hidden
-        self.dropout = dropout
-        self.l2 = l2
-        self.missing = missing
-        self.epochs = epochs
-        self.rate = rate
-        self.batch_rows = batch_rows
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.members = members
-        self.random_state = random_state
-        self.settings = settings
+        self._store(locals())
 
     def _table(self, X: Any, y: Any, **checks: Any) -> tuple[TableCells, NDArray[Any]]:
         """X and y of `fit`."""

@@ -20,6 +20,7 @@ from ensue.tasks.options import Option
 from ensue.tasks.search.ranges import Space
 
 if TYPE_CHECKING:
+    from ensue.drawing.document import Document
     from ensue.tasks.evaluation.report import Evaluation
     from ensue.tasks.reader import Questions
 
@@ -46,6 +47,8 @@ class Explanation(Protocol):
     def as_text(self, width: int, colour: bool) -> str: ...
 
     def as_svg(self) -> str: ...
+
+    def document(self, title: str) -> Document: ...
 
 
 class Draws(Protocol):

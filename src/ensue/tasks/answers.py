@@ -8,12 +8,13 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, TypeVar, overload
 
 from ensue.data.frames.frame import TYPES, Frame
-from ensue.drawing.html import MOST_ROWS, Markup, and_more, block, table
+from ensue.drawing.document import Bar, Cell, Document, Paragraph, Table, as_block
 from ensue.escape import printable
 
 if TYPE_CHECKING:
     from ensue.tasks.any_model import AnyModel
 
+MOST_ROWS = 20  # of the table of a notebook
 LABELS = ("label", "labels")  # columns that have the type of the labels in training
 TIME, TOKENS = "time", "tokens"
 
@@ -80,7 +81,7 @@ def answer_frame(
 
 A = TypeVar("A")
 
-Columns = Mapping[str, Sequence[object]]  # by their heads: numbers, texts, or markup
+Columns = Mapping[str, Sequence[Cell]]  # by their heads
 
 
 def tabbed(*cells: str) -> str:
@@ -112,7 +113,7 @@ class Answer(ABC):
         return field_columns(answers)
 
     def _repr_html_(self) -> str:
-        return answers_html([self])
+        return as_block(answers_document([self]))
 
 
 class Answers(list[A]):
@@ -153,25 +154,35 @@ class Answers(list[A]):
         return found
 
     def _repr_html_(self) -> str:
-        return answers_html(self, self._asked)
+        return as_block(answers_document(self, self._asked))
 
 
-def answers_html(answers: Sequence[Any], asked: Sequence[tuple[Any, Any]] = ()) -> str:
+def answers_document(answers: Sequence[Any], asked: Sequence[tuple[Any, Any]] = ()) -> Document:
     """asked: answers with their inputs, in any order."""
-    from ensue.tasks.model_page import preview_html
+    from ensue.tasks.model_page import input_cell
 
     many = "1 answer" if len(answers) == 1 else f"{len(answers):,} answers"
     shown = answers[:MOST_ROWS]
     if not shown:
-        return block(many)
+        return Document(many, "", [])
     columns = columns_of(shown)
     inputs = {id(answer): given for answer, given in asked}
     seen = isinstance(shown[0], Answer) and shown[0].shows_input()
     if inputs and not seen:
-        given = [inputs.get(id(answer), "") for answer in shown]
-        columns = {"input": [preview_html(own) for own in given], **columns}
-    rows = list(zip(*columns.values(), strict=True))
-    return block(many, table(rows, list(columns)), and_more(len(answers) - len(shown)))
+        given = [input_cell(inputs.get(id(answer), "")) for answer in shown]
+        columns = {"input": given, **columns}
+    more = len(answers) - len(shown)
+    rest = [Paragraph(f"and {more:,} more", quiet=True)] * (more > 0)
+    return Document(many, "", [columns_table(columns), *rest])
+
+
+def columns_table(columns: Columns) -> Table:
+    rows = [*zip(*columns.values(), strict=True)]
+    return Table(rows, [*columns], left=len(columns), most=MOST_ROWS)
+
+
+def share_bar(share: float) -> Bar:
+    return Bar(share, f"{share:.4f}")
 
 
 def columns_of(answers: Sequence[Any]) -> Columns:
@@ -192,5 +203,5 @@ def field_columns(answers: Sequence[Any]) -> Columns:
     }
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, int | float | str | Markup) else str(value)
+def _plain(value: object) -> Cell:
+    return value if isinstance(value, int | float | str) else str(value)

@@ -502,6 +502,7 @@ class Model(Generic[S, P, L, A]):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        from ensue.tasks.model_page import model_html  # drawing is no part of computing
+        from ensue.drawing.document import as_block
+        from ensue.tasks.model_page import model_document  # drawing is no part of computing
 
-        return model_html(self)
+        return as_block(model_document(self))

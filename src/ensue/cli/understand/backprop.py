@@ -3,24 +3,23 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from ensue.cli.app import (
     AsJson,
     Dark,
+    Html,
     Picture,
     answer,
     app,
     as_json_text,
     check_files,
     grouped,
+    option,
     write_file,
     write_picture,
 )
-from ensue.cli.understand.lab import Seed
+from ensue.cli.understand.experiments import Seed
 from ensue.cli.understand.typed_numbers import numbers, whole_numbers
 from ensue.errors import OptionError
 
@@ -33,94 +32,56 @@ TIME = "Through time"  # the heading of options of a recurrent cell
 @dataclass(frozen=True, kw_only=True)
 class BackpropOptions:
     widths: Annotated[
-        str,
-        typer.Option("--widths", metavar="A,B", help="Layer widths: input, hidden layers, output."),
+        str, option("--widths A,B", "Layer widths: input, hidden layers, output.")
     ] = "2,3,1"
     activation: Annotated[
         str,
-        typer.Option(
-            "--activation",
-            metavar="NAME",
-            help="Activation of hidden layers: logistic, tanh, relu, linear.",
-        ),
+        option("--activation NAME", "Activation of hidden layers: logistic, tanh, relu, linear."),
     ] = "logistic"
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            metavar="NAME",
-            help="Activation of the output: the same, or softmax. [logistic; linear with --cell]",
+        option(
+            "--output NAME",
+            "Activation of the output: the same, or softmax. [logistic; linear with --cell]",
         ),
     ] = ""
     cost: Annotated[
         str,
-        typer.Option(
-            "--cost",
-            metavar="NAME",
-            help="Cost: cross-entropy or squares; with --cell, the steps that cost: 2:4.",
+        option(
+            "--cost NAME", "Cost: cross-entropy or squares; with --cell, the steps that cost: 2:4."
         ),
     ] = ""
     weights: Annotated[
         str,
-        typer.Option(
-            "--weights",
-            metavar="A,B",
-            help="All weights, comma-separated: W1 row by row, b1, W2, …; random if not given.",
+        option(
+            "--weights A,B",
+            "All weights, comma-separated: W1 row by row, b1, W2, …; random if not given.",
         ),
     ] = ""
-    x: Annotated[
-        str, typer.Option("--x", metavar="A,B", help="Inputs, row by row or step by step.")
-    ] = ""
-    y: Annotated[
-        str, typer.Option("--y", metavar="A,B", help="Targets, row by row or step by step.")
-    ] = ""
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=1, help="Examples of the minibatch.")
-    ] = 1
+    x: Annotated[str, option("--x A,B", "Inputs, row by row or step by step.")] = ""
+    y: Annotated[str, option("--y A,B", "Targets, row by row or step by step.")] = ""
+    rows: Annotated[int, option("--rows N", "Examples of the minibatch.", min=1)] = 1
     rate: Annotated[
-        float | None,
-        typer.Option("--rate", metavar="X", help="Rate of the update. [0.5; 0.1 with --cell]"),
+        float | None, option("--rate X", "Rate of the update. [0.5; 0.1 with --cell]")
     ] = None
     depth: Annotated[
         int | None,
-        typer.Option(
-            "--depth",
-            metavar="N",
+        option(
+            "--depth N",
+            "Instead: δ through N hidden layers, logistic beside tanh and ReLU.",
             min=1,
             max=50,
-            help="Instead: δ through N hidden layers, logistic beside tanh and ReLU.",
         ),
     ] = None
     cell: Annotated[
-        str,
-        typer.Option(
-            "--cell",
-            metavar="CELL",
-            help="Through time: a cell by name, or a Python file.",
-            rich_help_panel=TIME,
-        ),
+        str, option("--cell CELL", "Through time: a cell by name, or a Python file.", TIME)
     ] = ""
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, help="Steps.", rich_help_panel=TIME)
-    ] = 4
-    hidden_size: Annotated[
-        int,
-        typer.Option(
-            "--hidden-size", metavar="N", min=1, help="Units: 1 or 2.", rich_help_panel=TIME
-        ),
-    ] = 1
-    input_size: Annotated[
-        int,
-        typer.Option("--input-size", metavar="N", min=1, help="Inputs.", rich_help_panel=TIME),
-    ] = 1
-    outputs: Annotated[
-        int, typer.Option("--outputs", metavar="N", min=1, help="Outputs.", rich_help_panel=TIME)
-    ] = 1
+    steps: Annotated[int, option("--steps N", "Steps.", TIME, min=1)] = 4
+    hidden_size: Annotated[int, option("--hidden-size N", "Units: 1 or 2.", TIME, min=1)] = 1
+    input_size: Annotated[int, option("--input-size N", "Inputs.", TIME, min=1)] = 1
+    outputs: Annotated[int, option("--outputs N", "Outputs.", TIME, min=1)] = 1
     seed: Seed = 1
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
-    ] = None
+    html: Html = None
     picture: Picture = None
     dark: Dark = False
     as_json: AsJson = False

@@ -4,18 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from ensue.cli.app import (
     AsJson,
     BestSoFar,
     Dark,
+    Html,
     Picture,
     answer,
     app,
+    argument,
     as_json_text,
     check_files,
     grouped,
+    option,
     teller,
     write_file,
     write_picture,
@@ -31,109 +32,58 @@ FRESH = "Fresh cell"  # the heading of options that a run has no use for
 
 @dataclass(frozen=True, kw_only=True)
 class FlowOptions:
-    run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="Run folder; or name a cell with --cell.")
-    ] = None
+    run: Annotated[Path | None, argument("RUN", "Run folder; or name a cell with --cell.")] = None
     cell: Annotated[
         str,
-        typer.Option(
-            "--cell",
-            metavar="CELL",
-            help="A cell with fresh weights: a name, or a Python file such as mine.py:MyCell.",
+        option(
+            "--cell CELL",
+            "A cell with fresh weights: a name, or a Python file such as mine.py:MyCell.",
         ),
     ] = ""
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", min=1, help="Steps; of a run, the last ones.")
-    ] = 100
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=1, help="Sequences that are looked at.")
-    ] = 3
+    steps: Annotated[int, option("--steps N", "Steps; of a run, the last ones.", min=1)] = 100
+    rows: Annotated[int, option("--rows N", "Sequences that are looked at.", min=1)] = 3
     updates: Annotated[
         int,
-        typer.Option(
-            "--updates",
-            metavar="N",
+        option(
+            "--updates N",
+            "Updates by the norm-preserving regulariser, on a copy; 0 leaves it out.",
             min=0,
-            help="Updates by the norm-preserving regulariser, on a copy; 0 leaves it out.",
         ),
     ] = 10
     clip: Annotated[
-        float | None,
-        typer.Option("--clip", metavar="X", help="Norm to clip at. [1, or that of the run]"),
+        float | None, option("--clip X", "Norm to clip at. [1, or that of the run]")
     ] = None
     data: Annotated[
-        list[str] | None,
-        typer.Option("--data", metavar="FILE", help="Files in place of the run's validation part."),
+        list[str] | None, option("--data FILE", "Files in place of the run's validation part.")
     ] = None
-    hidden_size: Annotated[
-        int,
-        typer.Option(
-            "--hidden-size", metavar="N", min=1, help="Hidden size.", rich_help_panel=FRESH
-        ),
-    ] = 64
-    input_size: Annotated[
-        int,
-        typer.Option("--input-size", metavar="N", min=1, help="Input size.", rich_help_panel=FRESH),
-    ] = 16
-    layers: Annotated[
-        int, typer.Option("--layers", metavar="N", min=1, help="Layers.", rich_help_panel=FRESH)
-    ] = 1
-    bidirectional: Annotated[
-        bool, typer.Option("--bidirectional", help="Both directions.", rich_help_panel=FRESH)
-    ] = False
+    hidden_size: Annotated[int, option("--hidden-size N", "Hidden size.", FRESH, min=1)] = 64
+    input_size: Annotated[int, option("--input-size N", "Input size.", FRESH, min=1)] = 16
+    layers: Annotated[int, option("--layers N", "Layers.", FRESH, min=1)] = 1
+    bidirectional: Annotated[bool, option("--bidirectional", "Both directions.", FRESH)] = False
     activation: Annotated[
         str,
-        typer.Option(
-            "--activation",
-            metavar="NAME",
-            help="Of a SimpleRNN: tanh, sigmoid, relu, linear, prelu, maxout.",
-            rich_help_panel=FRESH,
+        option(
+            "--activation NAME",
+            "Of a SimpleRNN: tanh, sigmoid, relu, linear, prelu, maxout.",
+            FRESH,
         ),
     ] = ""
-    gain: Annotated[
-        float,
-        typer.Option(
-            "--gain", metavar="X", help="Factor of recurrent matrices.", rich_help_panel=FRESH
-        ),
-    ] = 1.0
-    scale: Annotated[
-        float,
-        typer.Option(
-            "--scale", metavar="X", help="Standard deviation of inputs.", rich_help_panel=FRESH
-        ),
-    ] = 1.0
+    gain: Annotated[float, option("--gain X", "Factor of recurrent matrices.", FRESH)] = 1.0
+    scale: Annotated[float, option("--scale X", "Standard deviation of inputs.", FRESH)] = 1.0
     bias: Annotated[
-        str,
-        typer.Option(
-            "--bias",
-            metavar="G=X,…",
-            help="Added to the biases of gates: f=2,i=-1.",
-            rich_help_panel=FRESH,
-        ),
+        str, option("--bias G=X,…", "Added to the biases of gates: f=2,i=-1.", FRESH)
     ] = ""
     init: Annotated[
         str,
-        typer.Option(
-            "--init",
-            metavar="NAME",
-            help="Initial weights: standard, torch, glorot, he, identity, positive.",
-            rich_help_panel=FRESH,
+        option(
+            "--init NAME",
+            "Initial weights: standard, torch, glorot, he, identity, positive.",
+            FRESH,
         ),
     ] = "standard"
-    cost: Annotated[
-        str,
-        typer.Option(
-            "--cost", metavar="NAME", help="Cost of all steps, or the last.", rich_help_panel=FRESH
-        ),
-    ] = "all"
-    seed: Annotated[
-        int,
-        typer.Option("--seed", metavar="N", min=0, help="Random seed.", rich_help_panel=FRESH),
-    ] = 1
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a self-contained HTML page."),
-    ] = None
+    cost: Annotated[str, option("--cost NAME", "Cost of all steps, or the last.", FRESH)] = "all"
+    seed: Annotated[int, option("--seed N", "Random seed.", FRESH, min=0)] = 1
+    html: Html = None
     picture: Picture = None
     dark: Dark = False
     trust_cell: TrustCell = ""

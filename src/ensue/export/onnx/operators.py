@@ -116,12 +116,15 @@ class OperatorGRU(Cell):
     def step(self, x: Any, h: Any) -> Any:
         W, R, b = self.W, self.R, self.b
         z = self.f(W.z @ x + R.z @ h + b.z)
+        n = self._candidate(x, h)
+        return (1 - z) * n + z * h
+
+    def _candidate(self, x: Any, h: Any) -> Any:
+        W, R, b = self.W, self.R, self.b
         r = self.f(W.r @ x + R.r @ h + b.r)
         if self.linear_before_reset:
-            n = self.g(W.h @ x + r * (R.h @ h + self.d) + b.h)
-        else:
-            n = self.g(W.h @ x + R.h @ (r * h) + b.h)
-        return (1 - z) * n + z * h
+            return self.g(W.h @ x + r * (R.h @ h + self.d) + b.h)
+        return self.g(W.h @ x + R.h @ (r * h) + b.h)
 
 
 class OperatorLSTM(Cell):
@@ -167,11 +170,7 @@ class UpdatingGRU(OperatorGRU):
     def step(self, x: Any, h: Any) -> Any:
         W, R, b = self.W, self.R, self.b
         u = self.f(W.z @ x + R.z @ h + b.z)
-        r = self.f(W.r @ x + R.r @ h + b.r)
-        if self.linear_before_reset:
-            n = self.g(W.h @ x + r * (R.h @ h + self.d) + b.h)
-        else:
-            n = self.g(W.h @ x + R.h @ (r * h) + b.h)
+        n = self._candidate(x, h)
         return u * n + (1 - u) * h
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from ensue.drawing.chart import MARGIN, Axis, Panel, colour_of, heading
-from ensue.drawing.colours import diverging
+from ensue.drawing.matrix import diverging, sign_key
 from ensue.drawing.svg import FAINT, QUIET, Drawing, Point
 from ensue.drawing.theme import SHADES, tinted
 from ensue.errors import OptionError
@@ -21,7 +21,6 @@ from ensue.layers.transformer import sinusoids
 
 MOST_CELLS = 40_000
 FIELD, HIGH, BESIDE = 560.0, 380.0, 380.0  # of the heat map, and the curve beside it
-SAMPLES = 9
 LEVELS = 40  # shades of either colour
 
 
@@ -105,7 +104,7 @@ def draw(found: Positions) -> str:
     drawing.words(
         (left + across / 2, begin + down + 36), f"number of the vector, d = {found.width}"
     )
-    _key(drawing, left, begin + down + 66)
+    sign_key(drawing, (left, begin + down + 66))
     right = left + across + 84
     x = Axis(0, max(count - 1, 1), right, right + BESIDE)
     y = Axis(min(0.0, *found.closeness), 1.0, begin + down, begin + 4)
@@ -114,10 +113,3 @@ def draw(found: Positions) -> str:
     drawing.line([panel.at(0, 0), panel.at(x.high, 0)], FAINT)
     panel.curve(list(enumerate(found.closeness)), colour_of(0))
     return drawing.svg(right + BESIDE + MARGIN, begin + down + 92, "Sinusoidal positions")
-
-
-def _key(drawing: Drawing, left: float, y: float) -> None:
-    drawing.words((left, y), "−1", 11, QUIET, "start")
-    for k in range(SAMPLES):
-        drawing.bar(left + 20 + 16 * k, y - 6, 14, 12, diverging(2 * k / (SAMPLES - 1) - 1))
-    drawing.words((left + 26 + 16 * SAMPLES, y), "1", 11, QUIET, "start")

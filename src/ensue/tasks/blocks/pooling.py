@@ -22,15 +22,16 @@ from ensue.training.processes import device_of_weights, moved
 class Pool(nn.Module):
     """One way of pooling, and the width of what it gives."""
 
-    width: int
+    def __init__(self, width: int, final_width: int) -> None:
+        super().__init__()
+        self.width = width
 
 
 class Last(Pool):
     """The state after the last real step."""
 
     def __init__(self, width: int, final_width: int) -> None:
-        super().__init__()
-        self.width = final_width
+        super().__init__(final_width, final_width)
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         return final
@@ -38,10 +39,6 @@ class Last(Pool):
 
 class Mean(Pool):
     """Σ_t y_t / length."""
-
-    def __init__(self, width: int, final_width: int) -> None:
-        super().__init__()
-        self.width = width
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         own = lengths.to(y.device)
@@ -51,10 +48,6 @@ class Mean(Pool):
 
 class Max(Pool):
     """max_t y_t, feature by feature."""
-
-    def __init__(self, width: int, final_width: int) -> None:
-        super().__init__()
-        self.width = width
 
     def forward(self, y: Tensor, final: Tensor, lengths: Tensor) -> Tensor:
         if not len(y):
@@ -69,8 +62,7 @@ class AttentionPooling(Pool):
     """Σ_t α_t y_t with α = softmax over t of v·tanh(W·y_t + b)."""
 
     def __init__(self, width: int, final_width: int) -> None:
-        super().__init__()
-        self.width = width
+        super().__init__(width, final_width)
         self.hidden = nn.Linear(width, width)
         self.score = nn.Linear(width, 1, bias=False)
 

@@ -1,19 +1,33 @@
-"""What an evaluation found, as a screen of text, as JSON and for a notebook."""
+"""What an evaluation found, as JSON and as a document."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ensue.drawing.document import (
+    Bar,
+    Beside,
+    Block,
+    Cell,
+    Document,
+    HeatMap,
+    Lines,
+    Paragraph,
+    Printed,
+    Section,
+    Table,
+)
 from ensue.errors import RunError
-from ensue.escape import printable, printable_lines
 from ensue.files.atomic_folder import Damaged, finite, or_infinite, sealed, unsealed
 from ensue.files.disk import write_whole
 from ensue.tasks.evaluation.bootstrap import Interval, RowSums
 
 MOST_CLASSES, MOST_CONFUSED, MOST_PAIRS = 30, 12, 8
+ROOM = 18  # cells of a score's name
 PREVIEW = 60  # characters of a text
 NOT_KEPT = ("sums", "names", "opened")  # as long as the data, or true of this moment only
 
@@ -36,15 +50,6 @@ class Error(NamedTuple):
     probability: float  # of the wrong answer; of what came, where nothing was predicted
 
 
-class OwnTable(NamedTuple):
-    """A table that only some tasks have. about: how to read it."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    about: str = ""
-
-
 class TimesOpened(NamedTuple):
     """How often a held-out part has been evaluated, and how many of those times by other models;
     0 where nobody counted."""
@@ -63,7 +68,7 @@ class TimesOpened(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Printed):
     """scores: with their bootstrap intervals, the first is the one that counts; others: single
     numbers; baselines: the same score of models that a network must beat; confusion: gold in
     rows, predicted in columns; unknown: how many rows have labels that no answer can be; notes:
@@ -154,47 +159,26 @@ class Evaluation:
         line = self.opened.line("These rows have been evaluated")
         return f"{line} Scores that choices follow are too good." if self.opened.times > 1 else ""
 
-    def as_html(self) -> str:
-        from ensue.tasks.evaluation.page import evaluation_html  # drawing is no part of counting
+    def document(self) -> Document:
+        """Scores as bars beside the baselines, then what this kind of evaluation has."""
+        head = Beside([self._scores(), *self._baselines()])
+        opened = Paragraph(self.opened_line(), quiet=True)
+        return Document("Evaluation", "", [head, *self.sections(), opened])
 
-        return evaluation_html(self)
-
-    def _repr_html_(self) -> str:
-        return self.as_html()
-
-    def own_tables(self) -> list[OwnTable]:
-        """What there is beside scores, classes and mistakes."""
-        return []
-
-    def as_text(self) -> str:
-        """A screen of text, with the control characters of labels and texts written out."""
-        sections = [*self._printable().sections(), self.opened_line()]
-        return "\n\n".join(part for part in sections if part)
-
-    def __str__(self) -> str:
-        return self.as_text()
-
-    def sections(self) -> list[str]:
-        return [self._head(), self._classes(), self._confused(), self._errors()]
-
-    def _printable(self) -> Self:
-        shown: dict[str, Any] = {"notes": [printable_lines(note) for note in self.notes]}
-        for name in ("scores", "others", "baselines"):
-            shown[name] = {printable(key): value for key, value in getattr(self, name).items()}
-        for name in self.tables:
-            shown[name] = [_printable(row) for row in getattr(self, name)]
-        return replace(self, **shown)
+    def sections(self) -> Sequence[Block]:
+        classes = [class_section("by class", self.classes, "class", "rows")] * bool(self.classes)
+        return [Beside([*classes, *self._confused()]), *self._mistakes()]
 
     def size_line(self) -> str:
         unit = f", {self.steps:,} steps" if self.steps != self.rows else ""
         return f"{self.rows:,} rows{unit}"
 
-    def unknown_lines(self) -> list[str]:
-        """How many rows have labels that no answer can be; no line where there are none."""
+    def unknown_line(self) -> str:
+        """How many rows have labels that no answer can be; "" where there are none."""
         if not self.unknown:
-            return []
+            return ""
         many = "1 row has" if self.unknown == 1 else f"{self.unknown:,} rows have"
-        return [f"{many} labels that the training part does not have: counted as mistakes"]
+        return f"{many} labels that the training part does not have: counted as mistakes"
 
     def beaten_line(self) -> str:
         """Which baseline does as well, or better beyond the interval of the score; "" where none
@@ -209,33 +193,29 @@ class Evaluation:
             f"The model does not beat the {winner}: more rows, or `ensue train … --best`, may help."
         )
 
-    def _head(self) -> str:
-        lines = [self.size_line(), *self.unknown_lines()]
-        for name, score in self.scores.items():
-            lines.append(
-                f"  {name:<18}{score.value:8.4f}   95 % interval {score.low:.4f} … {score.high:.4f}"
-            )
-        lines += [f"  {name:<18}{value:8.4f}" for name, value in self.others.items()]
-        lines += self.notes
-        lines.append("for comparison, " + self.main)
-        for name, value in self.baselines.items():
-            lines.append(f"  {name:<18}{value:8.4f}")
-        beaten = self.beaten_line()
-        return "\n".join([*lines, *([beaten] if beaten else [])])
+    def _scores(self) -> Section:
+        """Each score with its interval; those that no interval was made for below them."""
+        rows: list[list[Cell]] = []
+        for name, (value, low, high) in self.scores.items():
+            most = _scale(value, low, high)
+            bar = Bar(value, f"{value:.4f}", most, (low, high))
+            rows.append([name, bar, f"95 % interval {low:.4f} … {high:.4f}"])
+        rows += [[name, f"{value:.4f}", ""] for name, value in self.others.items()]
+        unknown, notes = Paragraph(self.unknown_line()), [Lines(self.notes)] * bool(self.notes)
+        return Section(self.size_line(), [unknown, Table(rows, room=ROOM), *notes])
 
-    def _classes(self) -> str:
-        if not self.classes:
-            return ""
-        shown = sorted(self.classes, key=lambda row: -row.support)[:MOST_CLASSES]
-        width = max(len("class"), *(len(row.name) for row in shown))
-        lines = [f"{'class':<{width}}  precision  recall      F1    rows"]
-        lines += [
-            f"{row.name:<{width}}  {row.precision:9.4f}{row.recall:8.4f}{row.f1:8.4f}"
-            f"{row.support:8,}"
-            for row in shown
+    def _baselines(self) -> list[Section]:
+        """The score that counts, of models that a network must beat."""
+        if not self.baselines:
+            return []
+        most = _scale(self.scores[self.main].value, *self.baselines.values())
+        rows: list[list[Cell]] = [
+            [name, Bar(value, f"{value:.4f}", most, quiet=True)]
+            for name, value in self.baselines.items()
         ]
-        left = len(self.classes) - len(shown)
-        return "\n".join([*lines, *([f"and {left} more"] if left else [])])
+        better = "higher" if self.higher_is_better else "lower"
+        title = f"for comparison, {self.main} ({better} is better)"
+        return [Section(title, [Table(rows, room=ROOM), Paragraph(self.beaten_line())])]
 
     def can_be_drawn(self) -> bool:
         """Whether the confusion is small enough for a screen."""
@@ -252,39 +232,52 @@ class Evaluation:
         ]
         return sorted(pairs, reverse=True)[:MOST_PAIRS]
 
-    def _confused(self) -> str:
-        names = [row.name for row in self.classes]
+    def _confused(self) -> list[Section]:
         if self.can_be_drawn():
-            width = max(7, *(len(name) + 2 for name in names))
-            lines = ["gold ↓  predicted →"]
-            lines.append(" " * width + "".join(f"{name:>{width}}" for name in names))
-            for name, row in zip(names, self.confusion, strict=True):
-                lines.append(f"{name:<{width}}" + "".join(f"{n:>{width},}" for n in row))
-            return "\n".join(lines)
-        lines = [f"  {n:6,}  {gold} → {got}" for n, gold, got in self.most_confused()]
-        return "\n".join(["most confused, gold → predicted", *lines]) if lines else ""
+            names = [row.name for row in self.classes]
+            shares = [[n / max(1, sum(row)) for n in row] for row in self.confusion]
+            counts = [[f"{n:,}" for n in row] for row in self.confusion]
+            return [Section("gold ↓  predicted →", [HeatMap(names, names, shares, counts)])]
+        rows = [[f"{n:,}", f"{gold} → {got}"] for n, gold, got in self.most_confused()]
+        title = "most confused, gold → predicted"
+        return [Section(title, [Table(rows, left=0)])] if rows else []
 
     def wrong(self) -> list[Error]:
         """The worst answers; none where nothing was predicted, and the worst are surprises."""
-        return [own for own in self.worst if own.predicted]
+        return [error for error in self.worst if error.predicted]
 
-    def _errors(self) -> str:
-        lines = [
-            f"  {own.place}  {own.gold} → {own.predicted} ({own.probability:.2f})"
-            + f"  {own.text}" * bool(own.text)
-            for own in self.wrong()
+    def _mistakes(self) -> list[Section]:
+        """The surest of them; where nothing was predicted, what was least expected."""
+        if wrong := self.wrong():
+            rows = [
+                [e.place, f"{e.gold} → {e.predicted}", f"{e.probability:.2f}", e.text]
+                for e in wrong
+            ]
+            return [Section(f"{self.mistakes}, gold → predicted", [Table(rows, left=4)])]
+        rows = [[e.place, e.text, e.gold, f"{e.probability:.1e}"] for e in self.worst]
+        return [Section("greatest surprises", [Table(rows, left=4)])] if rows else []
+
+
+def class_section(title: str, classes: Sequence[ClassRow], name: str, unit: str) -> Section:
+    """The most frequent ones."""
+    rows: list[list[Cell]] = [
+        [
+            row.name,
+            f"{row.precision:.4f}",
+            f"{row.recall:.4f}",
+            Bar(row.f1, f"{row.f1:.4f}"),
+            f"{row.support:,}",
         ]
-        if lines:
-            return "\n".join([f"{self.mistakes}, gold → predicted", *lines])
-        lines = [
-            f"  {own.place}  {own.text} {own.gold} ({own.probability:.1e})" for own in self.worst
-        ]
-        return "\n".join(["greatest surprises", *lines]) if lines else ""
+        for row in sorted(classes, key=lambda row: (-row.support, row.name))
+    ]
+    head = (name, "precision", "recall", "F1", unit)
+    return Section(title, [Table(rows, head, most=MOST_CLASSES)])
 
 
-def _printable(row: Any) -> Any:
-    """A row of a table, a named tuple."""
-    return row._make(printable(cell) if isinstance(cell, str) else cell for cell in row)
+def _scale(*values: float) -> float:
+    """The end of a scale: 1 for shares, else the greatest value."""
+    greatest = max(filter(math.isfinite, values), default=0.0)
+    return 1.0 if 0 <= greatest <= 1 else greatest
 
 
 def preview(tokens: Sequence[str], between: str = " ") -> str:

@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ensue.drawing.chart import MARGIN
-from ensue.drawing.colours import ABOVE, BELOW, mixed
-from ensue.drawing.html import block, on_page
-from ensue.drawing.layout import cut, downwards, width_of
+from ensue.drawing.document import Drawn
+from ensue.drawing.layout import cut, width_of
+from ensue.drawing.matrix import (
+    column_height,
+    column_names,
+    diverging,
+    matrix_text,
+    short_name,
+    short_names,
+    sign_key,
+    squares,
+)
 from ensue.drawing.svg import INK, QUIET, Drawing, text_width
 from ensue.drawing.theme import signed, tinted
 from ensue.escape import printable
-
-
-def token_name(token: str, longest: int) -> str:
-    """
-    >>> token_name(" ", 9), token_name("a long word", 6)
-    ('␣', 'a lon…')
-    """
-    return cut(printable(token), longest) if token.strip() else "␣"
 
 
 def with_sign(value: float) -> str:
@@ -103,7 +104,7 @@ class LinearAttribution:
 
 
 @dataclass(frozen=True)
-class Attributions:
+class Attributions(Drawn):
     """tokens: of the input, of a pair both sides behind one another, `sides` saying how many each
     has. method, baseline: how it was found; measure: what the scores are parts of; of: whose
     output it is, all that answers or the networks alone; points: of the integral. linear: the
@@ -141,8 +142,33 @@ class Attributions:
     def as_svg(self) -> str:
         return attribution_picture(self)
 
-    def _repr_html_(self) -> str:
-        return block("Explanation", on_page(self.as_svg()))
+
+class LabelRows(NamedTuple):
+    """A row for each answer: at which step, its label, what is said of it, scores by token."""
+
+    steps: Sequence[int]
+    labels: Sequence[str]
+    texts: Sequence[str]
+    scores: Sequence[Sequence[float]]
+
+    @classmethod
+    def of(cls, found: Attributions) -> LabelRows:
+        return cls.of_answers(found.answers, [share(own.probability) for own in found.answers])
+
+    @classmethod
+    def of_linear(cls, found: Attributions) -> LabelRows:
+        return cls.of_answers(found.linear, [with_sign(own.output) for own in found.linear])
+
+    @classmethod
+    def of_answers(
+        cls, answers: Sequence[Attribution | LinearAttribution], texts: Sequence[str]
+    ) -> LabelRows:
+        steps, labels = [own.step or 0 for own in answers], [own.answer for own in answers]
+        return cls(steps, labels, texts, [own.scores for own in answers])
+
+    @property
+    def most(self) -> float:
+        return max((abs(v) for row in self.scores for v in row), default=0.0) or 1.0
 
 
 LONGEST_NAME = 16  # cells of a token
@@ -160,10 +186,7 @@ def attribution_text(found: Attributions, width: int, colour: bool) -> str:
             blocks.append(told)
             blocks.append(_tokens(found.tokens, own.scores, found.sides, width, colour))
     else:
-        rows = [f"{printable(own.answer)} {share(own.probability)}" for own in found.answers]
-        at = [own.step or 0 for own in found.answers]
-        scores = [own.scores for own in found.answers]
-        blocks.append(_matrix(found.tokens, at, rows, scores, width, colour))
+        blocks.append(_matrix(found.tokens, LabelRows.of(found), width, colour))
         blocks += _worst_error(found)
     return "\n\n".join([*blocks, *_linear(found, width, colour)])
 
@@ -194,11 +217,8 @@ def _linear(found: Attributions, width: int, colour: bool) -> list[str]:
         return []
     blocks = [f"the linear model by itself: {found.linear_measure}, exactly"]
     if found.linear[0].step is not None:
-        rows = [f"{printable(own.answer)} {with_sign(own.output)}" for own in found.linear]
-        at = [own.step or 0 for own in found.linear]
-        scores = [own.scores for own in found.linear]
-        blocks.append(_matrix(found.linear[0].tokens, at, rows, scores, width, colour))
-        return blocks
+        rows = LabelRows.of_linear(found)
+        return [*blocks, _matrix(found.linear[0].tokens, rows, width, colour)]
     for own in found.linear:
         parts = plain(sum(own.scores))
         told = (
@@ -250,7 +270,7 @@ def _coloured(tokens: Sequence[str], values: Sequence[float], width: int) -> str
 def _bars(tokens: Sequence[str], scores: Sequence[float], most: float) -> str:
     order = sorted(range(len(tokens)), key=lambda k: -abs(scores[k]))
     shown = order[:MOST_BARS]
-    names = {k: token_name(tokens[k], LONGEST_NAME) for k in shown}
+    names = {k: short_name(tokens[k], LONGEST_NAME) for k in shown}
     wide = max(map(width_of, names.values()), default=0)
     lines = []
     for k in shown:
@@ -265,33 +285,15 @@ def _bars(tokens: Sequence[str], scores: Sequence[float], most: float) -> str:
 # --- a matrix ------------------------------------------------------------------------------------
 
 
-def _matrix(
-    tokens: Sequence[str],
-    at: Sequence[int],
-    rows: Sequence[str],
-    scores: Sequence[Sequence[float]],
-    width: int,
-    colour: bool,
-) -> str:
-    """A row for each answer, at the step that has it; a column for each token. What the width does
-    not hold stands below."""
-    most = max((abs(v) for own in scores for v in own), default=0.0) or 1.0
-    names = [
-        f"{token_name(tokens[step - 1], LONGEST_NAME)}  {row}"
-        for step, row in zip(at, rows, strict=True)
+def _matrix(tokens: Sequence[str], rows: LabelRows, width: int, colour: bool) -> str:
+    """A row for each answer, at the step that has it; a column for each token."""
+    names = short_names(tokens, LONGEST_NAME)
+    heads = [
+        [f"{names[step - 1]}  {printable(label)} {text}".rstrip()]
+        for step, label, text in zip(rows.steps, rows.labels, rows.texts, strict=True)
     ]
-    left = max(map(width_of, names)) + 2
-    room = max(1, (width - left) // 2)
-    blocks = []
-    for first in range(0, len(tokens), room):
-        columns = slice(first, first + room)
-        heading = downwards([token_name(token, LONGEST_NAME) for token in tokens[columns]])
-        lines = [(" " * left + line).rstrip() for line in heading]
-        for name, values in zip(names, scores, strict=True):
-            cells = "".join(signed(value / most, colour) for value in values[columns])
-            lines.append((name + " " * (left - width_of(name)) + cells).rstrip())
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
+    most = rows.most
+    return matrix_text(heads, names, rows.scores, lambda own: signed(own / most, colour), width)
 
 
 WIDE = 900.0
@@ -300,21 +302,11 @@ CELL = 26.0  # of the matrix
 STRONGEST, DEEPEST = 0.48, 0.9  # of a colour: words on the first must be read
 LEAST = 0.04  # share of the strongest score from which on a number is written
 LONGEST_DRAWN = 28
-SAMPLES = 9
 TITLES = {
     "occlusion": "Occlusion",
     "gradient": "Gradient × input",
     "integrated": "Integrated gradients",
 }
-
-
-class LabelRows(NamedTuple):
-    """A row for each answer: at which step, its label, what is told of it, scores by token."""
-
-    steps: Sequence[int]
-    labels: Sequence[str]
-    told: Sequence[str]
-    scores: Sequence[Sequence[float]]
 
 
 def attribution_picture(found: Attributions) -> str:
@@ -330,10 +322,11 @@ def attribution_picture(found: Attributions) -> str:
     if found.linear:
         top, other = _linear_rows(drawing, found, top + 18)
         wide = max(wide, other)
-    bottom = _key(drawing, top + 8, STRONGEST if found.answers[0].step is None else DEEPEST)
+    strongest = STRONGEST if found.answers[0].step is None else DEEPEST
+    sign_key(drawing, (MARGIN, top + 8), ("against", "for the answer"), strongest)
     longest = max(text_width(line, 13) for line in lines)
     whole = max(wide + MARGIN, 2 * MARGIN + longest, 460.0)
-    return drawing.svg(whole, bottom, f"{TITLES[found.method]}: what an answer rests on")
+    return drawing.svg(whole, top + 34, f"{TITLES[found.method]}: what an answer rests on")
 
 
 def _told(found: Attributions) -> str:
@@ -360,11 +353,7 @@ def wrapped(text: str, most: int = 116) -> list[str]:
 def _answers(drawing: Drawing, found: Attributions, top: float) -> tuple[float, float]:
     """Where the rest begins, and how wide it is."""
     if found.answers[0].step is not None:
-        steps = [own.step or 0 for own in found.answers]
-        labels = [own.answer for own in found.answers]
-        shares = [share(own.probability) for own in found.answers]
-        rows = LabelRows(steps, labels, shares, [own.scores for own in found.answers])
-        return _matrix_picture(drawing, found.tokens, rows, top)
+        return _matrix_picture(drawing, found.tokens, LabelRows.of(found), top)
     wide = 0.0
     for own in found.answers:
         told = f"{share(own.probability)}  ·  {found.measure} {plain(own.output)}"
@@ -381,11 +370,7 @@ def _linear_rows(drawing: Drawing, found: Attributions, top: float) -> tuple[flo
     drawing.words((MARGIN, top + 22), f"{found.linear_measure}, exactly", 13, QUIET, "start")
     top += 52
     if found.linear[0].step is not None:
-        steps = [own.step or 0 for own in found.linear]
-        labels = [own.answer for own in found.linear]
-        sums = [with_sign(own.output) for own in found.linear]
-        rows = LabelRows(steps, labels, sums, [own.scores for own in found.linear])
-        return _matrix_picture(drawing, found.linear[0].tokens, rows, top)
+        return _matrix_picture(drawing, found.linear[0].tokens, LabelRows.of_linear(found), top)
     wide = 0.0
     for own in found.linear:
         told = f"{plain(own.output)} = {plain(own.bias)} + {plain(sum(own.scores))} of the words"
@@ -407,11 +392,6 @@ def _title(drawing: Drawing, name: str, told: str, top: float) -> float:
     return top + 34
 
 
-def tone(value: float, strongest: float = STRONGEST) -> str:
-    """Of a score from −1 to 1: blue above zero, orange below."""
-    return mixed(ABOVE if value >= 0 else BELOW, 0.03 + (strongest - 0.03) * min(abs(value), 1.0))
-
-
 # --- a text --------------------------------------------------------------------------------------
 
 
@@ -429,13 +409,13 @@ def _text(
     ends = {sum(sides[: k + 1]) for k in range(len(sides))}
     x, wide = MARGIN, MARGIN
     for k, (token, score) in enumerate(zip(tokens, scores, strict=True)):
-        name = token_name(token, LONGEST_DRAWN)
+        name = short_name(token, LONGEST_DRAWN)
         number = with_sign(score) if abs(score) >= LEAST * most else ""
         room = max(text_width(name, SIZE) + 10, 0.0 if letters else text_width(number, 10) + 2)
         if x > MARGIN and (x + room > WIDE - MARGIN or k in ends):
             x, top = MARGIN, top + LINE
         drawing.begin(f"{name}: {score:+.4g}")
-        drawing.bar(x, top - HIGH / 2, room, HIGH, tone(score / most), 4)
+        drawing.bar(x, top - HIGH / 2, room, HIGH, diverging(score / most, STRONGEST), 4)
         drawing.words((x + room / 2, top), name, SIZE)
         drawing.end()
         if not letters or abs(score) >= 0.5 * most:
@@ -453,38 +433,26 @@ def _matrix_picture(
 ) -> tuple[float, float]:
     """Answers below each other, tokens along the top; the cell of an answer's own step has a
     frame."""
-    most = max((abs(v) for own in rows.scores for v in own), default=0.0) or 1.0
-    names = [token_name(token, LONGEST_DRAWN) for token in tokens]
+    names = short_names(tokens, LONGEST_DRAWN)
     labels = [cut(printable(label), LONGEST_DRAWN) for label in rows.labels]
-    longest = max(text_width(name, 13) for name in names)
     first = max(text_width(names[step - 1], 15.5) for step in rows.steps)
     second = max(text_width(label, 14.5) for label in labels)
     left = MARGIN + first + second + 78
-    top += 6 + 0.77 * longest
-    for k, name in enumerate(names):
-        drawing.words((left + (k + 0.5) * CELL, top - 8), name, 13, INK, "start", turn=-50)
+    top += 6 + column_height(names)
+    beyond = column_names(drawing, names, (left, top), CELL)
+
+    def tip(row: int, column: int) -> str:
+        return f"{labels[row]} at {names[rows.steps[row] - 1]} ← {names[column]}"
+
+    most = rows.most
+    squares(drawing, rows.scores, (left, top), CELL, lambda own: diverging(own / most), tip)
     for line, step in enumerate(rows.steps):
         y = top + line * CELL
         middle = y + CELL / 2 - 1
         drawing.words((MARGIN + first, middle), names[step - 1], 14, INK, "end", weight=600)
         drawing.words((MARGIN + first + 12, middle), labels[line], 13, INK, "start")
-        drawing.words((left - 8, middle), rows.told[line], 11, QUIET, "end")
-        for k, score in enumerate(rows.scores[line]):
-            drawing.begin(f"{labels[line]} at {names[step - 1]} ← {names[k]}: {score:+.4g}")
-            drawing.bar(left + k * CELL, y, CELL - 2, CELL - 2, tone(score / most, DEEPEST), 3)
-            drawing.end()
+        drawing.words((left - 8, middle), rows.texts[line], 11, QUIET, "end")
         x, end = left + (step - 1) * CELL - 1, CELL
         corners = [(x, y - 1), (x + end, y - 1), (x + end, y + end - 1), (x, y + end - 1)]
         drawing.line([*corners, corners[0]], QUIET, 1)
-    bottom = top + len(rows.steps) * CELL + 24
-    return bottom, left + len(names) * CELL + 0.64 * longest
-
-
-def _key(drawing: Drawing, y: float, strongest: float) -> float:
-    """What the colours mean; the height of the picture."""
-    drawing.words((MARGIN, y), "against", 11, QUIET, "start")
-    left = MARGIN + 50
-    for k in range(SAMPLES):
-        drawing.bar(left + 16 * k, y - 6, 14, 12, tone(2 * k / (SAMPLES - 1) - 1, strongest))
-    drawing.words((left + 16 * SAMPLES + 6, y), "for the answer", 11, QUIET, "start")
-    return y + 26
+    return top + len(rows.steps) * CELL + 24, left + len(names) * CELL + beyond

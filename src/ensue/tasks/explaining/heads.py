@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from ensue.drawing.chart import MARGIN
-from ensue.drawing.html import block, on_page
+from ensue.drawing.document import Drawn
 from ensue.drawing.layout import cut, downwards, width_of
-from ensue.drawing.svg import INK, QUIET, Drawing, text_width
-from ensue.drawing.theme import mixed, shaded
+from ensue.drawing.matrix import (
+    column_height,
+    column_names,
+    shade,
+    short_names,
+    squares,
+    weight_key,
+)
+from ensue.drawing.svg import INK, QUIET, Drawing, Point, text_width
+from ensue.drawing.theme import shaded
 from ensue.errors import OptionError
 from ensue.escape import printable
 from ensue.layers.multihead import Recorded, recorded_attention
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.encoders import ENCODERS
-from ensue.tasks.explaining.attribution import token_name, wrapped
+from ensue.tasks.explaining.attribution import wrapped
 from ensue.tasks.explaining.methods import sides_of
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.explaining.rows import explained_row
@@ -43,12 +51,12 @@ def heads_text(found: HeadMaps, width: int, colour: bool) -> str:
 
 
 def _rows_of_matrices(own: HeadMap, width: int, colour: bool) -> list[str]:
-    names = [token_name(token, LONGEST_TYPED) for token in own.queries]
+    names = short_names(own.queries, LONGEST_TYPED)
     left = max(map(width_of, names)) + 2
     wide = max(2 * len(own.keys), NARROWEST)
     beside = max(1, (width - left + TYPED_GAP) // (wide + TYPED_GAP))
     matrices = [("mean", own.mean), *((f"head {k}", w) for k, w in enumerate(own.heads, 1))]
-    heading = downwards([token_name(token, LONGEST_TYPED) for token in own.keys])
+    heading = downwards(short_names(own.keys, LONGEST_TYPED))
     blocks = []
     for first in range(0, len(matrices), beside):
         some = matrices[first : first + beside]
@@ -73,8 +81,6 @@ MEAN, HEAD = 280.0, 120.0  # about how wide the matrix of the mean is, and that 
 MOST_CELLS = 150_000
 GAP = 26.0
 LONGEST_NAME = 20
-PALE, DEEP = "#f1f5f9", "#1e40af"  # colours of the weights 0 and 1
-SAMPLES = 6
 MOST_BESIDE = 4  # heads in a row
 
 
@@ -100,73 +106,48 @@ def heads_picture(found: HeadMaps) -> str:
         drawing.words((MARGIN, top + 20), title, 16, INK, "start", weight=600)
         top, right = _layer(drawing, own, top + 40)
         wide = max(wide, right + MARGIN)
-    _key(drawing, top + 14)
+    weight_key(drawing, (MARGIN, top + 14))
     return drawing.svg(wide, top + 40, "Where the heads of a Transformer look")
 
 
 def _layer(drawing: Drawing, own: HeadMap, top: float) -> tuple[float, float]:
     """Where the next layer begins, and how wide this one is."""
-    keys = [token_name(token, LONGEST_NAME) for token in own.keys]
-    queries = [token_name(token, LONGEST_NAME) for token in own.queries]
-    longest = max(text_width(name, 12) for name in keys)
+    keys, queries = short_names(own.keys, LONGEST_NAME), short_names(own.queries, LONGEST_NAME)
     cell, small = _side(MEAN, len(keys)), _side(HEAD, len(keys))
-    letters = longest <= cell
     left = MARGIN + max(text_width(name, 13) for name in queries) + 8
-    begin = top + (26 if letters else 18 + 0.77 * longest)
-    for k, name in enumerate(keys):
-        at = (left + (k + 0.5) * cell, begin - 10)
-        if letters:
-            drawing.words(at, name, 13)
-        else:
-            drawing.words(at, name, 12, INK, "start", turn=-50)
+    begin = top + 18 + column_height(keys)
+    right = left + len(keys) * cell + column_names(drawing, keys, (left, begin), cell)
     for k, name in enumerate(queries):
         drawing.words((left - 8, begin + (k + 0.5) * cell - 1), name, 13, INK, "end")
-    _matrix(drawing, own, "mean of the heads", own.mean, (left, begin), cell)
+    _weights(drawing, own, "mean of the heads", own.mean, (left, begin), cell)
     bottom = begin + len(queries) * cell
     drawing.words((left + len(keys) * cell / 2, bottom + 12), "mean", 12, QUIET)
-    right = left + len(keys) * cell + (8 if letters else 0.64 * longest)
     first, across = right + GAP, max(len(keys) * small, 46.0) + GAP
     down = len(queries) * small + 40
     for k, weights in enumerate(own.heads):
         x = first + (k % MOST_BESIDE) * across
         y = begin + (k // MOST_BESIDE) * down
         drawing.words((x, y - 10), f"head {k + 1}", 12, QUIET, "start")
-        _matrix(drawing, own, f"head {k + 1}", weights, (x, y), small)
+        _weights(drawing, own, f"head {k + 1}", weights, (x, y), small)
         right = max(right, x + across - GAP)
         bottom = max(bottom, y + down - 40)
     return bottom + 34, right
 
 
+def _weights(
+    drawing: Drawing, own: HeadMap, title: str, weights: Weights, at: Point, cell: float
+) -> None:
+    """What is masked, 0, stays empty."""
+
+    def tip(row: int, column: int) -> str:
+        return f"{title}: {printable(own.queries[row])} → {printable(own.keys[column])}"
+
+    squares(drawing, weights, at, cell, lambda own: shade(own) if own else "", tip)
+
+
 def _side(wide: float, cells: int) -> float:
     """Of a square, so that so many of them are about that wide."""
     return min(max(wide / cells, SMALLEST), LARGEST)
-
-
-def _matrix(
-    drawing: Drawing,
-    own: HeadMap,
-    title: str,
-    weights: Weights,
-    at: tuple[float, float],
-    cell: float,
-) -> None:
-    gap = 2.0 if cell > 12 else 1.0
-    for row, values in enumerate(weights):
-        for column, weight in enumerate(values):
-            if not weight:  # what is masked stays empty
-                continue
-            query, key = printable(own.queries[row]), printable(own.keys[column])
-            drawing.begin(f"{title}: {query} → {key} {weight:.4f}")
-            x, y = at[0] + column * cell, at[1] + row * cell
-            drawing.bar(x, y, cell - gap, cell - gap, mixed(PALE, DEEP, weight), cell / 9)
-            drawing.end()
-
-
-def _key(drawing: Drawing, y: float) -> None:
-    drawing.words((MARGIN, y), "0", 11, QUIET, "start")
-    for k in range(SAMPLES):
-        drawing.bar(MARGIN + 14 + 16 * k, y - 6, 14, 12, mixed(PALE, DEEP, k / (SAMPLES - 1)))
-    drawing.words((MARGIN + 18 + 16 * SAMPLES, y), "1", 11, QUIET, "start")
 
 
 MOST_TOKENS = 200
@@ -187,13 +168,15 @@ class HeadMap:
 
 
 @dataclass(frozen=True)
-class HeadMaps:
+class HeadMaps(Drawn):
     """All layers of a network, for one input. answer: what was said of it, "" for nothing; network:
     whose weights these are."""
 
     answer: str
     network: str
     maps: tuple[HeadMap, ...]
+
+    title: ClassVar[str] = "Attention"
 
     @property
     def found(self) -> HeadMaps:
@@ -204,9 +187,6 @@ class HeadMaps:
 
     def as_svg(self) -> str:
         return heads_picture(self)
-
-    def _repr_html_(self) -> str:
-        return block("Attention", on_page(self.as_svg()))
 
 
 @dataclass(frozen=True)

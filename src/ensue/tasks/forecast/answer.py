@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -9,10 +10,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.drawing.html import between
-from ensue.tasks.answers import Answer, Answers, Columns, tabbed
+from ensue.drawing.document import Cell, Document, Figure, as_block
+from ensue.drawing.html import Band, band_chart
+from ensue.drawing.layout import between
+from ensue.tasks.answers import Answer, Answers, Columns, columns_of, columns_table, tabbed
 
 Array = NDArray[np.float64]
+MOST_CHARTS = 6
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class ForecastStep(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        columns: dict[str, Sequence[object]] = {}
+        columns: dict[str, Sequence[Cell]] = {}
         for name in answers[0]._key():
             columns[name] = [step._key()[name] for step in answers]
         columns["time"] = [step.time for step in answers]
@@ -108,11 +112,33 @@ class SeriesForecast(Answers[ForecastStep]):
         super().__init__(steps)
         self._first, self._before = steps[0], before
 
-    def _repr_html_(self) -> str:
-        from ensue.tasks.forecast.page import forecast_html
+    def document(self) -> Document:
+        """A small chart of each target, and the numbers."""
+        many = "1 step ahead" if len(self) == 1 else f"{len(self):,} steps ahead"
+        if not self:
+            return Document(many, "", [])
+        before = self._before if self[0] is self._first else Before()
+        targets = list(self[0].expected)
+        times = [*before.times, *(step.time for step in self)]
+        charts = [
+            Figure(_chart(times, before.values.get(name, ()), [own.expected[name] for own in self]))
+            for name in targets[:MOST_CHARTS]
+        ]
+        return Document(
+            f"{', '.join(targets)}: {many}", "", [*charts, columns_table(columns_of(self))]
+        )
 
-        whole = bool(self) and self[0] is self._first
-        return forecast_html(self, self._before if whole else Before())
+    def _repr_html_(self) -> str:
+        return as_block(self.document())
+
+
+def _chart(times: Sequence[str], before: Sequence[float], ahead: Sequence[Expected]) -> str:
+    """What was known as a line; what is expected begins at its end, inside of its interval."""
+    known = [Expected(before[-1], before[-1], before[-1])] if before else []
+    path = [*known, *ahead]
+    band = Band(*zip(*((step.value, step.low, step.high) for step in path), strict=True))
+    finite = all(map(math.isfinite, (*before, *band.value, *band.low, *band.high)))
+    return band_chart(times, before, band) if finite else ""
 
 
 def answered(

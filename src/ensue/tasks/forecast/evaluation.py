@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ensue.escape import printable
+from ensue.drawing.document import Block, Paragraph, Section, Table
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.report import Evaluation, OwnTable
+from ensue.tasks.evaluation.report import Evaluation
 from ensue.tasks.forecast.metrics import (
     Ahead,
     QuantileRow,
@@ -71,63 +71,48 @@ class ForecastEvaluation(Evaluation):
     def of_json(cls, facts: Mapping[str, Any]) -> Self:
         return super().of_json({"series": [], "quantiles": [], **facts})
 
-    def own_tables(self) -> list[OwnTable]:
-        rows = [[row.step, row.mae, row.rmse, f"{row.coverage:.1%}"] for row in self._shown()]
-        head = ("steps ahead", "mae", "rmse", "in interval")
-        found = [OwnTable("by step ahead", head, rows, self._legend())]
-        if self.series:
-            every = [[r.id, r.windows, r.mae, r.baseline, f"{r.coverage:.1%}"] for r in self.series]
-            heads = ("series", "rows", "mae", "best baseline", "in interval")
-            found.append(OwnTable("by series", heads, every))
-        if self.quantiles:
-            own = [[f"{r.level:g}", r.cost, f"{r.share:.1%}"] for r in self.quantiles]
-            found.append(OwnTable("quantiles", ("quantile", "loss", "not above it"), own))
-        return found
-
-    def _legend(self) -> str:
-        return (
+    def sections(self) -> Sequence[Block]:
+        rows = [
+            [str(row.step), f"{row.mae:.4f}", f"{row.rmse:.4f}", _percent(row.coverage)]
+            for row in self._shown()
+        ]
+        legend = (
             "a row is an origin of the backtest; coverage and width are those of "
             f"{100 * self.share:g} % intervals"
         )
+        steps = Table(rows, ("steps ahead", "mae", "rmse", "in interval"), left=0)
+        by_step = Section("by step ahead", [steps, Paragraph(legend, quiet=True)])
+        return [*super().sections(), by_step, *self._series(), *self._quantiles()]
 
     def _shown(self) -> list[Ahead]:
         """Not more steps than a screen has room for."""
         every = -(-len(self.ahead) // MOST_STEPS)
         return [row for row in self.ahead if row.step % every == 0 or row.step == 1]
 
-    def sections(self) -> list[str]:
-        lines = [
-            self._legend(),
-            "",
-            "steps ahead       mae      rmse   in interval",
-        ]
-        lines += [
-            f"{row.step:11}{row.mae:10.4f}{row.rmse:10.4f}{100 * row.coverage:12.1f} %"
-            for row in self._shown()
-        ]
-        found = [*super().sections(), "\n".join(lines)]
-        if self.series:
-            found.append("\n".join(self._series_lines()))
-        if self.quantiles:
-            told = [f"{r.level:11g}{r.cost:10.4f}{100 * r.share:12.1f} %" for r in self.quantiles]
-            found.append("\n".join(["   quantile      loss  not above it", *told]))
-        return found
-
-    def _series_lines(self) -> list[str]:
+    def _series(self) -> list[Section]:
         """The worst series, beside the best baseline of each."""
+        if not self.series:
+            return []
         beaten = sum(row.mae < row.baseline for row in self.series)
-        order = sorted(self.series, key=lambda row: -row.mae)[:MOST_SERIES]
-        wide = max(len(printable(row.id)) for row in order)
         worst = ", the worst ones" * (len(self.series) > MOST_SERIES)
-        return [
-            f"{len(self.series):,} series, better than the best baseline in {beaten:,}{worst}:",
-            f"{'series':<{wide}}      mae  baseline   in interval",
-            *(
-                f"{printable(row.id):<{wide}}{row.mae:9.4g}{row.baseline:10.4g}"
-                f"{100 * row.coverage:12.1f} %"
-                for row in order
-            ),
-        ]
+        rows = [
+            [row.id, f"{row.windows:,}", f"{row.mae:.4g}", f"{row.baseline:.4g}",
+             _percent(row.coverage)]
+            for row in sorted(self.series, key=lambda row: -row.mae)
+        ]  # fmt: skip
+        title = f"{len(rows):,} series, better than the best baseline in {beaten:,}{worst}"
+        head = ("series", "rows", "mae", "baseline", "in interval")
+        return [Section(title, [Table(rows, head, most=MOST_SERIES)])]
+
+    def _quantiles(self) -> list[Section]:
+        if not self.quantiles:
+            return []
+        rows = [[f"{r.level:g}", f"{r.cost:.4f}", _percent(r.share)] for r in self.quantiles]
+        return [Section("quantiles", [Table(rows, ("quantile", "loss", "not above it"), left=0)])]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def evaluation_of(found: Backtest, units: Units, seed: int) -> ForecastEvaluation:

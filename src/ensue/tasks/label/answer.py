@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any, Self
 
-from ensue.drawing.html import HUES, Markup, tint
-from ensue.drawing.svg import escape
+from ensue.drawing.document import Piece, Words
 from ensue.metrics.spans import OUTSIDE, Span
 from ensue.tasks.answers import Answer, Columns, tabbed
 
@@ -46,8 +44,7 @@ class Labelled(Answer):
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         """Each label has the same colour in all of them."""
         known = sorted({span.type for answer in answers for span in answer._marked_spans()})
-        hues = dict(zip(known, cycle(HUES), strict=False))
-        return {"labels": [answer._marked(hues) for answer in answers]}
+        return {"labels": [answer._marked(known) for answer in answers]}
 
     def shows_input(self) -> bool:
         return bool(self.tokens)
@@ -58,18 +55,12 @@ class Labelled(Answer):
             return self.spans
         return [Span(k, k + 1, label) for k, label in enumerate(self.labels) if label != OUTSIDE]
 
-    def _marked(self, hues: Mapping[str, str]) -> Markup:
+    def _marked(self, known: Sequence[str]) -> Words:
+        """Each span on the colour of its label, which stands beside it."""
         words, at = self.tokens or ("·",) * len(self.labels), 0
-        pieces: list[str] = []
+        pieces: list[Piece] = []
         for begin, end, kind in self._marked_spans():
-            pieces += map(escape, words[at:begin])
-            pieces.append(_marked(" ".join(words[begin:end]), kind, hues[kind]))
+            pieces += map(Piece, words[at:begin])
+            pieces.append(Piece(" ".join(words[begin:end]), 0.22, known.index(kind), kind))
             at = end
-        return Markup(" ".join([*pieces, *map(escape, words[at:])]))
-
-
-def _marked(words: str, label: str, hue: str) -> str:
-    """Words on the colour of their label, which stands beside them."""
-    style = f"background:{tint(hue, 0.22)};border-radius:.3em;padding:.1em .35em;line-height:2"
-    name = f'<small style="opacity:.75;font-weight:600;margin-left:.35em">{escape(label)}</small>'
-    return f'<span style="{style}">{escape(words)}{name}</span>'
+        return Words([*pieces, *map(Piece, words[at:])])

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
+from ensue.drawing.document import Block
 from ensue.metrics import classes as metrics
 from ensue.metrics.spans import scheme_of, span_counts, span_scores
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import Shown, class_rows, log_loss_of_known, surest_mistakes
-from ensue.tasks.evaluation.report import MOST_CLASSES, ClassRow, Evaluation, OwnTable
+from ensue.tasks.evaluation.report import ClassRow, Evaluation, class_section
 
 
 @dataclass(frozen=True)
@@ -26,32 +27,9 @@ class LabelEvaluation(Evaluation):
 
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "types": ClassRow}
 
-    def sections(self) -> list[str]:
-        head, *rest = super().sections()
-        return [head, self._types(), *rest]
-
-    def own_tables(self) -> list[OwnTable]:
-        if not self.types:
-            return []
-        head = ("type", "precision", "recall", "F1", "spans")
-        return [OwnTable("spans by type", head, self._shown_types())]
-
-    def _shown_types(self) -> list[ClassRow]:
-        return sorted(self.types, key=lambda row: (-row.support, row.name))[:MOST_CLASSES]
-
-    def _types(self) -> str:
-        if not self.types:
-            return ""
-        shown = self._shown_types()
-        width = max(len("type"), *(len(row.name) for row in shown))
-        lines = [f"{'type':<{width}}  precision  recall      F1   spans"]
-        lines += [
-            f"{row.name:<{width}}  {row.precision:9.4f}{row.recall:8.4f}{row.f1:8.4f}"
-            f"{row.support:8,}"
-            for row in shown
-        ]
-        left = len(self.types) - len(shown)
-        return "\n".join([*lines, *([f"and {left} more"] if left else [])])
+    def sections(self) -> Sequence[Block]:
+        types = [class_section("spans by type", self.types, "type", "spans")] * bool(self.types)
+        return [*types, *super().sections()]
 
 
 class StepOutputs(NamedTuple):

@@ -206,12 +206,7 @@ class Writer:
                 self._step_on if choice.on else self._step,
                 self._last.expand(count).contiguous(),
                 self._ensemble.reorder(self._state, torch.zeros(count, dtype=torch.int64)),
-                Sampling(
-                    seed=choice.seed,
-                    temperature=choice.temperature,
-                    top_k=choice.top_k,
-                    top_p=choice.top_p,
-                ),
+                _sampling(choice),
                 end=None if choice.on else END_NUMBER,
                 most_steps=choice.most_tokens,
                 reorder=self._ensemble.reorder,
@@ -226,12 +221,7 @@ class Writer:
             self._step_on if choice.on else self._step,
             self._last,
             self._state,
-            Sampling(
-                seed=choice.seed,
-                temperature=choice.temperature,
-                top_k=choice.top_k,
-                top_p=choice.top_p,
-            ),
+            _sampling(choice),
             end=None if choice.on else END_NUMBER,
             most_steps=choice.most_tokens,
             reorder=self._ensemble.reorder,
@@ -266,3 +256,12 @@ class Writing:
 
     def writer(self, model: AnyLanguageModel, prompt: str, *, whole: bool = True) -> Writer:
         return Writer(model, prompt, whole=whole)
+
+
+def _sampling(choice: Choice) -> Sampling:
+    return Sampling(
+        seed=choice.seed,
+        temperature=choice.temperature,
+        top_k=choice.top_k,
+        top_p=choice.top_p,
+    )

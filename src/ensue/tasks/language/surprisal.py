@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from ensue.drawing.html import HUES, Markup, tint
-from ensue.drawing.svg import escape
+from ensue.drawing.document import Piece, Words
 from ensue.tasks.answers import Answer, Columns, tabbed
 
 MOST_BITS = 16.0  # drawn as strongly as can be
@@ -52,13 +51,9 @@ class Scored(Answer):
             "bits a token": [answer.total / len(answer.bits) for answer in answers],
         }
 
-    def _coloured(self) -> Markup:
+    def _coloured(self) -> Words:
         """Each token on its surprise, with the bits under the pointer."""
-        return Markup(" ".join(map(_surprising, self.tokens, self.bits)))
-
-
-def _surprising(token: str, bits: float) -> str:
-    strength = 0.75 * min(bits, MOST_BITS) / MOST_BITS
-    shape = "border-radius:.25em;padding:.1em .2em;line-height:1.9"
-    style = f"background:{tint(HUES[1], strength)};{shape}"
-    return f'<span title="{bits:.1f} bits" style="{style}">{escape(token)}</span>'
+        strengths = [0.75 * min(bits, MOST_BITS) / MOST_BITS for bits in self.bits]
+        notes = (f"{bits:.1f} bits" for bits in self.bits)
+        every = zip(self.tokens, strengths, notes, strict=True)
+        return Words([Piece(token, strength, 1, note=note) for token, strength, note in every])

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ensue.drawing.html import Markup
-from ensue.drawing.inline import heat_map
-from ensue.drawing.svg import escape
+from ensue.drawing.document import Cell, HeatMap
 from ensue.tasks.answers import Answer, Columns, tabbed
 
 Weights = tuple[tuple[float, ...], ...]  # for each token said, those of the source's positions
@@ -77,7 +75,7 @@ class Words(Answer):
 
     @classmethod
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
-        columns: dict[str, Sequence[object]] = {
+        columns: dict[str, Sequence[Cell]] = {
             cls.head: [answer.text for answer in answers],
             "log p": [answer.score for answer in answers],
         }
@@ -87,12 +85,11 @@ class Words(Answer):
             columns["where each word looked"] = [answer._aligned() for answer in answers]
         return columns
 
-    def _other_answers(self) -> Markup:
-        lines = [f"{escape(one.text)} ({one.score:.2f})" for one in self.alternatives[1:]]
-        return Markup("<br/>".join(lines))
+    def _other_answers(self) -> str:
+        return "; ".join(f"{one.text} ({one.score:.2f})" for one in self.alternatives[1:])
 
-    def _aligned(self) -> Markup:
-        return heat_map(self.tokens, self.positions(), self.weights) if self.weights else Markup()
+    def _aligned(self) -> Cell:
+        return HeatMap(self.tokens, self.positions(), self.weights) if self.weights else ""
 
 
 @dataclass(frozen=True)

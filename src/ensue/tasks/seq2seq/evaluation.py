@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ensue.data.ragged import Ragged
+from ensue.drawing.document import Block, Section, Table
 from ensue.errors import MissingExtra
 from ensue.metrics.bleu import INSTALL, Corpus, bleu_of, corpus_of, edit_distances, letters_of
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
-from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation, OwnTable
+from ensue.tasks.evaluation.report import PREVIEW, Error, Evaluation
 from ensue.tasks.rows.part import Names
 
 EDGES = (5, 10, 15, 20, 30, 50)  # tokens: the greatest lengths of the buckets
@@ -39,34 +40,17 @@ class PairEvaluation(Evaluation):
     tables: ClassVar[Mapping[str, type[Any]]] = {**Evaluation.tables, "buckets": Bucket}
     mistakes: ClassVar[str] = "furthest from what was expected"
 
-    def sections(self) -> list[str]:
-        return [self._head(), self._lengths(), self._worst()]
+    def sections(self) -> Sequence[Block]:
+        rows = [[bucket.name, f"{bucket.rows:,}", f"{bucket.score:.4f}"] for bucket in self.buckets]
+        lengths = Table(rows, ("tokens", "rows", self.main), left=0)
+        worst = [Section(self.mistakes, [*map(_texts_of, self.worst)])] * bool(self.worst)
+        return [Section("by length", [lengths]), *worst]
 
-    def own_tables(self) -> list[OwnTable]:
-        return [OwnTable("by length", ("tokens", "rows", self.main), self.buckets)]
 
-    def wrong(self) -> list[Error]:
-        """An empty text is an answer too."""
-        return list(self.worst)
-
-    def _lengths(self) -> str:
-        width = max([len("tokens"), *(len(bucket.name) for bucket in self.buckets)])
-        lines = [f"{'tokens':>{width}}    rows{self.main:>10}"]
-        lines += [
-            f"{bucket.name:>{width}}{bucket.rows:8,}{bucket.score:10.4f}" for bucket in self.buckets
-        ]
-        return "\n".join(lines)
-
-    def _worst(self) -> str:
-        if not self.worst:
-            return ""
-        lines = [self.mistakes]
-        for error in self.worst:
-            lines.append(f"  {error.place}  ({error.probability:.2f})")
-            if error.text:
-                lines.append(f"    source    {error.text}")
-            lines += [f"    expected  {error.gold}", f"    got       {error.predicted}"]
-        return "\n".join(lines)
+def _texts_of(error: Error) -> Section:
+    source = [["source", error.text]] if error.text else []
+    rows = [*source, ["expected", error.gold], ["got", error.predicted]]
+    return Section(f"{error.place}  ({error.probability:.2f})", [Table(rows, left=2)])
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from ensue.drawing.html import between, block, table
-from ensue.drawing.inline import bar, span
+from ensue.drawing.document import Document, Range, as_block
+from ensue.drawing.layout import between
 from ensue.metrics.table import Metric
 from ensue.settings import OFF, Expected, Table, Width
-from ensue.tasks.answers import Answer, Columns, tabbed
+from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbed
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
 from ensue.tasks.blocks.heads import OutputHead
 from ensue.tasks.evaluation.report import Evaluation
@@ -75,16 +75,14 @@ class Classified(Answer):
     def as_columns(cls, answers: Sequence[Self]) -> Columns:
         return {
             "label": [", ".join(answer.labels) for answer in answers],
-            "probability": [answer.probability for answer in answers],
-            "": [bar(answer.probability, 1.0) for answer in answers],
+            "probability": [share_bar(answer.probability) for answer in answers],
         }
 
     def _repr_html_(self) -> str:
         """Every class with its probability."""
-        rows = [(name, p, bar(p, 1.0)) for name, p in self.probabilities.items()]
-        return block(
-            ", ".join(self.labels) or "no label", table(rows, ("class", "probability", ""))
-        )
+        bars = [share_bar(p) for p in self.probabilities.values()]
+        table = columns_table({"class": [*self.probabilities], "probability": bars})
+        return as_block(Document(", ".join(self.labels) or "no label", "", [table]))
 
 
 @dataclass(frozen=True)
@@ -134,9 +132,9 @@ class Estimated(Answer):
         shares = {f"{own.share:.0%} " for own in answers}
         return {
             "value": [own.value for own in answers],
-            "": [span(own.value, own.low, own.high, scale) for own in answers],
             f"{shares.pop() if len(shares) == 1 else ''}interval": [
-                between(own.low, own.high) for own in answers
+                Range(own.value, own.low, own.high, scale, between(own.low, own.high))
+                for own in answers
             ],
         }
 

@@ -25,8 +25,7 @@ from ensue.data.rows import Row
 from ensue.data.settings import DataSettings
 from ensue.data.trees.tree import Node, read_tree
 from ensue.data.values import Unfit
-from ensue.drawing.inline import bar
-from ensue.tasks.answers import Answer, Columns, tabbed
+from ensue.tasks.answers import Answer, Columns, share_bar, tabbed
 from ensue.tasks.rows.collect import Content, Example, label_of, named, shown
 
 
@@ -62,8 +61,7 @@ class TreeAnswer(Answer):
         return {
             "tree": [own.tree for own in answers],
             "label": [own.label for own in answers],
-            "probability": [own.probability for own in answers],
-            "": [bar(own.probability, 1.0) for own in answers],
+            "probability": [share_bar(own.probability) for own in answers],
         }
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ensue.drawing.colours import diverging
+from ensue.drawing.document import Drawn
+from ensue.drawing.matrix import diverging
 from ensue.drawing.svg import FAINT, GREY, INK, QUIET, Drawing, text_width
 from ensue.errors import OptionError
 from ensue.tasks.answers import Answer
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TreeExplanation:
+class TreeExplanation(Drawn):
     found: StateTree
 
-    def as_text(self, width: int, colour: bool) -> str:
+    def as_text(self, width: int = 80, colour: bool = False) -> str:
         return tree_text(self.found)
 
     def as_svg(self) -> str:

@@ -1,0 +1,169 @@
+"""The learning lab, the graph of an expression, and the positions of a Transformer."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ensue.cli.app import (
+    AsJson,
+    Dark,
+    Picture,
+    answer,
+    app,
+    argument,
+    as_json_text,
+    check_files,
+    option,
+    write_picture,
+)
+from ensue.cli.help import Command
+from ensue.cli.study import write_json
+from ensue.cli.understand.typed_numbers import numbers, positive_numbers, shaped_assignments
+
+if TYPE_CHECKING:
+    from ensue.study.foundations.expression import Expression
+
+
+Seed = Annotated[int, option("--seed N", "Random seed.", min=0)]
+
+
+class ExpressionCommand(Command):
+    """A command whose argument may begin with a minus: "-log(x)" is no option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {own for param in self.get_params(ctx) for own in param.opts}
+        minus = [word for word in args if re.match(r"-[^-]", word) and word not in known]
+        if minus and "--" not in args:
+            args = [*(word for word in args if word not in minus), "--", *minus]
+        return super().parse_args(ctx, args)
+
+
+@app.command(
+    cls=ExpressionCommand,
+    examples="""
+    ensue graph "sin(x*y) + x" --at x=1.5,y=2
+    ensue graph "sum(tanh(W @ x))" --at "W=[[1,2],[3,4]],x=[1,-1]"
+    """,
+)
+def graph(
+    expression: Annotated[str, argument("EXPRESSION", 'An expression such as "sin(x*y) + x".')],
+    at: Annotated[
+        str,
+        option(
+            "--at X=A,Y=B",
+            "Values of the variables, 1 if not given: x=1.5,W=[[1,2],[3,4]],v=[1,-1].",
+        ),
+    ] = "",
+    picture: Picture = None,
+    dark: Dark = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show an expression as a graph, with every derivative.
+
+    Of numbers, vectors and matrices: W @ x is their product. Second derivatives of up to three
+    numbers follow.
+    """
+    from ensue.study.foundations.expression_report import as_text, draw
+
+    check_files(None, picture)
+    found = _examined(expression, shaped_assignments("--at", at) if at else {})
+    if as_json:
+        second = {f"{a},{b}": value for (a, b), value in found.second.items()}
+        nodes = [asdict(own) for own in found.nodes]
+        facts = {"value": found.value, "derivatives": found.derivatives(), "second": second}
+        answer(as_json_text({"expression": found.text, **facts, "nodes": nodes}))
+    else:
+        answer(as_text(found))
+    if picture is not None:
+        write_picture(picture, draw(found), dark)
+
+
+def _examined(expression: str, given: Mapping[str, Any]) -> "Expression":
+    """At the values that are given; a number that is not given is 1."""
+    from ensue.study.foundations.expression import examine, of_numbers, variables
+
+    if of_numbers(expression) and not any(isinstance(own, list) for own in given.values()):
+        given = dict.fromkeys(variables(expression), 1.0) | dict(given)
+    return examine(expression, given)
+
+
+@app.command()
+def lab(
+    rates: Annotated[
+        str, option("--rates A,B", "Step sizes of the descent, comma-separated.")
+    ] = "0.001,0.01,0.02,0.05",
+    p: Annotated[str, option("--p A,B", "Instead: KL divergence of p, with --q.")] = "",
+    q: Annotated[str, option("--q A,B", "From this distribution q.")] = "",
+    seed: Seed = 1,
+    json_file: Annotated[
+        Path | None, option("--json FILE", "Write results and curves to a JSON file.")
+    ] = None,
+    picture: Picture = None,
+    dark: Dark = False,
+) -> None:
+    """Run seven small experiments on learning, around sin 10x + x.
+
+    Step sizes of gradient descent; expected and empirical cost; model families chosen by
+    validation; random features and tuned layers; gradients through stochastic units; SGD beside
+    gradient descent; early stopping. Takes some seconds. With --p and --q, the KL divergence.
+    """
+    from ensue.drawing.document import as_text
+    from ensue.study.foundations.lab import run_lab
+    from ensue.study.foundations.lab_report import as_json, document, draw
+
+    check_files(json_file, picture)
+    if p or q:
+        return _diverge(p, q, json_file)
+    found = run_lab(seed, tuple(positive_numbers("--rates", rates)))
+    answer(as_text(document(found)))
+    if json_file is not None:
+        write_json(json_file, as_json(found))
+    if picture is not None:
+        write_picture(picture, draw(found), dark)
+
+
+def _diverge(p: str, q: str, json_file: Path | None) -> None:
+    from ensue.study.foundations.lab import divergence
+    from ensue.study.foundations.lab_report import divergence_text
+
+    found = divergence(numbers("--p", p), numbers("--q", q))
+    answer(divergence_text(found))
+    if json_file is not None:
+        write_json(json_file, asdict(found))
+
+
+@app.command(
+    examples="""
+    ensue positions
+    ensue positions --steps 100 --width 128 --picture positions.svg
+    """
+)
+def positions(
+    steps: Annotated[int, option("--steps N", "Number of positions.", min=1)] = 50,
+    width: Annotated[int, option("--width N", "Numbers of each vector.", min=2)] = 64,
+    picture: Picture = None,
+    dark: Dark = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the sinusoidal positions of a Transformer as a heat map.
+
+    A row for each position, a column for each number of its vector; then how close two positions
+    are, which depends on their distance alone.
+    """
+    from ensue.study.foundations.positions import as_text, draw
+    from ensue.study.foundations.positions import positions as table
+
+    check_files(None, picture)
+    found = table(steps, width)
+    if as_json:
+        answer(as_json_text(asdict(found)))
+    else:
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        answer(as_text(found, shutil.get_terminal_size().columns, colour), styled=colour)
+    if picture is not None:
+        write_picture(picture, draw(found), dark)
