@@ -170,7 +170,10 @@ def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, 
     assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
 
 
-@pytest.mark.parametrize("name", ["classify", "classify, columns", "regress", "table"])
+@pytest.mark.parametrize(
+    "name",
+    ["classify", "regress", "table", pytest.param("classify, columns", marks=pytest.mark.slow)],
+)
 def test_the_linear_model_of_an_answer_is_stored_as_the_networks_are(name: str) -> None:
     """Its matrices count as learned: rounded, where those of the networks are."""
     own = made(name)
