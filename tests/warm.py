@@ -36,6 +36,7 @@ LONGEST = 1 << 20  # bytes of a request
 APART = ("ensue.__main__", "ensue.cli", "ensue.sklearn")
 BEFORE = os.environ.get("PYTHONPATH", "").split(":")  # of the server itself
 LIBRARIES = ("torch", "numpy", "pydantic", "safetensors.torch", "typer")
+EXPORT = "torch._dynamo"  # 800 modules that exports need, and no training may
 CLIENT = """#!/bin/sh
 socket={socket}
 [ "$PYTHONPATH" = "{path}" ] || socket={fresh}  # other code than what was imported
@@ -137,6 +138,7 @@ def load_everything() -> None:
     for module in pkgutil.walk_packages(ensue.__path__, "ensue."):
         if not module.name.startswith(APART):
             importlib.import_module(module.name)
+    importlib.import_module(EXPORT)
 
 
 def unsynced(handle: int) -> None:
