@@ -52,10 +52,12 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """Commands that need not import everything anew."""
-    with Warm(tmp_path_factory.mktemp("warm")) as running:
-        yield running
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Warm:
+    """Commands that need not import everything anew: one server for all workers."""
+    place, owner = tmp_path_factory.getbasetemp(), os.getpid()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place, owner = place.parent, os.getppid()
+    return Warm(place / "warm", owner)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import task_data as data
 from task_data import Data, Rows
+from toy_runs import made_folder
 
 from ensue import Model
 from ensue.tasks import TASKS
@@ -108,6 +109,14 @@ class Row:
             rows[ends[1] : ends[2]],
             rows[ends[2] : ends[3]],
         )
+
+    def run_folder(self) -> Path:
+        """The folder of a finished run, shared by all tests: nobody changes it."""
+        name = f"law-{self}".replace(" ", "-")
+        return made_folder(name, self._fill) / "run"
+
+    def _fill(self, folder: Path) -> None:
+        self.fitted(folder / "run")
 
     def questions(self) -> Rows:
         return self.data.questions(self.parts()[-1])

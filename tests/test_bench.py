@@ -6,7 +6,6 @@ No test here asserts a time: they run the whole way on tiny shapes, or on made-u
 import io
 import json
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import torch
 from hypothesis import given, settings
 from parity import NO_NATIVE, needs_native
 from random_cells import random_cells
+from warm import Warm
 
 from benchmarks.engine import bench, contenders, table
 from benchmarks.engine.bench import Bench, BenchProgress, Options, duration, run_bench
@@ -776,14 +776,9 @@ def test_the_peers_compute_the_same() -> None:
         assert ("onnx" in result.timings) == (result.case.mode == "infer")
 
 
-def test_the_command_prints_plain_text_into_a_pipe(tmp_path: Path) -> None:
+def test_the_command_prints_plain_text_into_a_pipe(tmp_path: Path, warm: Warm) -> None:
     save(made_up(TINY[:1]), tmp_path / "b.json")
-    run = subprocess.run(
-        [sys.executable, "-m", "ensue", "bench", "--read", str(tmp_path / "b.json")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    run = warm.run(["-m", "ensue", "bench", "--read", tmp_path / "b.json"], tmp_path)
     assert run.returncode == 0, run.stderr
     assert "\x1b" not in run.stdout
     assert "2.00×" in run.stdout
@@ -792,6 +787,7 @@ def test_the_command_prints_plain_text_into_a_pipe(tmp_path: Path) -> None:
 # --- where the benchmarks are -------------------------------------------------------------
 
 PACKAGE = Path(cli.__file__).parent.parent
+BenchIn = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def decoy(folder: Path) -> Path:
@@ -801,25 +797,27 @@ def decoy(folder: Path) -> Path:
     return folder
 
 
-def bench_in(folder: Path, package: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ensue", "bench", *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(package.parent)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+@pytest.fixture
+def bench_in(warm: Warm) -> BenchIn:
+    """Runs `ensue bench` of a package in a folder."""
+
+    def run(folder: Path, package: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        path = {"PYTHONPATH": str(package.parent)}
+        return warm.fresh(["-m", "ensue", "bench", *words], folder, path)
+
+    return run
 
 
-def test_a_clone_finds_its_own_benchmarks(tmp_path: Path) -> None:
+def test_a_clone_finds_its_own_benchmarks(tmp_path: Path, bench_in: BenchIn) -> None:
     listed = bench_in(decoy(tmp_path), PACKAGE, "--list", "step.LSTM")
     assert (listed.returncode, listed.stdout) == (0, "step.LSTM.T1.B1.H128.infer\n")
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("above", ["site-packages", "src"])
-def test_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path, above: str) -> None:
+def test_an_installed_package_says_where_the_benchmarks_are(
+    tmp_path: Path, above: str, bench_in: BenchIn
+) -> None:
     """Also where a folder called src has no benchmarks next to it."""
     package = tmp_path / above / "ensue"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,12 +1,11 @@
 """The demos: their numbers are true, their words plain where no person reads them."""
 
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 import torch
+from warm import Warm
 
 from ensue import cli
 from ensue.cells import GRU, LSTM, Cell, SimpleRNN, as_tuple
@@ -68,15 +67,8 @@ def test_a_chart_is_as_high_as_its_logarithms() -> None:
     assert demo.chart([10**-2.5], height=1) == ["▆"]
 
 
-def test_the_demo_of_a_cell_in_a_pipe_is_plain(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "ensue", "demo", "cell", "--out", "pictures"],
-        cwd=tmp_path,
-        capture_output=True,
-        encoding="utf-8",
-        env={"PYTHONIOENCODING": "utf-8"},
-        timeout=180,
-    )
+def test_the_demo_of_a_cell_in_a_pipe_is_plain(tmp_path: Path, warm: Warm) -> None:
+    run = warm.run(["-m", "ensue", "demo", "cell", "--out", "pictures"], tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     assert "\x1b" not in run.stdout

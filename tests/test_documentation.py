@@ -415,7 +415,10 @@ def document(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_true_document_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_true_document_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Warm
+) -> None:
+    monkeypatch.setenv(WARM, str(warm.folder))
     monkeypatch.chdir(tmp_path)
     run_document(document(tmp_path, TRUE))
     assert "Usage: ensue" in (tmp_path / "help.txt").read_text()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 import torch
 from export_questions import TEXTS
 from exports import ROWS, check_answer, classifier, in_node, in_onnx, labeller, made
+from warm import Warm
 
 import ensue
 from ensue import cli
@@ -95,19 +94,14 @@ else:
 
 
 @pytest.mark.parametrize("cell", ["LSTM", "GRUResetBefore"])
-def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path) -> None:
+def test_a_model_is_exported_without_a_compiler(cell: str, tmp_path: Path, warm: Warm) -> None:
     """Models run there as loops in Python, which cannot be traced. torch has kernels of its own
     for the first cell, and none for the second."""
     model = classifier(cell=cell)
     model.save(tmp_path / "saved")
-    hidden = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cold")}
-    environment = {name: value for name, value in os.environ.items() if name != "CXX"} | hidden
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_COMPILER, tmp_path / "saved", tmp_path / "model.onnx"],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    hidden = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cold"), "CXX": ""}
+    words = ["-c", WITHOUT_COMPILER, tmp_path / "saved", tmp_path / "model.onnx"]
+    done = warm.run(words, tmp_path, hidden)
     assert done.returncode == 0, done.stderr
     row = ROWS["classify"]
     wanted = row.wanted(model, row.questions)
@@ -176,7 +170,10 @@ def test_c_computes_what_python_does(name: str, weights: str, flags: tuple[str, 
     assert compare_outputs(own.exported, weights, lambda *_: next(found), "C") < 1e-4
 
 
-@pytest.mark.parametrize("name", ["classify", "classify, columns", "regress", "table"])
+@pytest.mark.parametrize(
+    "name",
+    ["classify", "regress", "table", pytest.param("classify, columns", marks=pytest.mark.slow)],
+)
 def test_the_linear_model_of_an_answer_is_stored_as_the_networks_are(name: str) -> None:
     """Its matrices count as learned: rounded, where those of the networks are."""
     own = made(name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 
 from toy_runs import CASES, toy_run
+from warm import Warm
 
 LOADED = """
 import sys
@@ -17,10 +17,8 @@ for folder in sys.argv[1:]:
 """
 
 
-def test_no_model_needs_torchs_compiler_to_be_loaded() -> None:
+def test_no_model_needs_torchs_compiler_to_be_loaded(warm: Warm, tmp_path: Path) -> None:
     """It takes a second to import, and was, for every answer that a command gave."""
     folders = [str(toy_run(name)) for name in CASES]
-    run = subprocess.run(
-        [sys.executable, "-c", LOADED, *folders], capture_output=True, text=True, check=False
-    )
+    run = warm.fresh(["-c", LOADED, *folders], tmp_path)
     assert run.returncode == 0, run.stderr

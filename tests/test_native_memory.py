@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from parity import needs_native
 
-# Runs by itself: argv is a layer and how many threads. Prints by how many KiB the process has grown
-# at its largest, beyond what it was before training: with torch's layer, in a process of its own,
-# then with that of Ensue.
+# Runs by itself: argv is how many threads, and layers. Prints for each layer by how many KiB a
+# process grows at its largest, beyond what it was before training: with torch's layer, then with
+# that of Ensue. Each is measured in a process of its own; torch is loaded once.
 TRAIN = """
 import importlib, os, re, sys, torch
 from pathlib import Path
@@ -26,7 +27,7 @@ def train(layer, x):
         x.grad = None
 
 def measure(make):
-    torch.set_num_threads(int(sys.argv[2]))
+    torch.set_num_threads(int(sys.argv[1]))
     train(make(4, 8), torch.randn(2, 2, 4, requires_grad=True))  # loads what is loaded once
     layer, x = make(256, 256), torch.randn(100, 64, 256, requires_grad=True)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the largest size so far
@@ -34,19 +35,23 @@ def measure(make):
     train(layer, x)
     print(status("VmHWM") - before, flush=True)
 
-child = os.fork()  # torch is loaded once
-if not child:
-    measure(getattr(torch.nn, sys.argv[1]))
-    os._exit(0)
-os.waitpid(child, 0)
-measure(getattr(importlib.import_module("ensue.layers"), sys.argv[1]))
+from_ensue = importlib.import_module("ensue.layers")
+for name in sys.argv[2:]:
+    for layers in (torch.nn, from_ensue):
+        child = os.fork()
+        if not child:
+            measure(getattr(layers, name))
+            os._exit(0)
+        os.waitpid(child, 0)
 """
+LAYERS = ("LSTM", "GRU", "RNN")
 
 
-def growths(layer: str, threads: int) -> list[int]:
-    """With torch's layer, and with Ensue's."""
+@cache
+def growths(threads: int) -> dict[str, list[int]]:
+    """Of each layer, with torch's and with Ensue's."""
     done = subprocess.run(
-        [sys.executable, "-c", TRAIN, layer, str(threads)],
+        [sys.executable, "-c", TRAIN, str(threads), *LAYERS],
         env={**os.environ, "OMP_NUM_THREADS": str(threads), "MALLOC_MMAP_THRESHOLD_": "65536"},
         capture_output=True,
         text=True,
@@ -56,13 +61,15 @@ def growths(layer: str, threads: int) -> list[int]:
     if "clear_refs" in done.stderr:
         pytest.skip("the largest size of a process cannot be forgotten here")
     assert done.returncode == 0, done.stderr
-    return [int(line) for line in done.stdout.splitlines()]
+    lines = [int(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 2 * len(LAYERS), done.stderr
+    return {layer: lines[2 * k : 2 * k + 2] for k, layer in enumerate(LAYERS)}
 
 
 @needs_native
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux's /proc")
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("layer", LAYERS)
 def test_peak_memory_of_training(layer: str, threads: int) -> None:
-    theirs, ours = growths(layer, threads)
+    theirs, ours = growths(threads)[layer]
     assert ours <= 1.03 * theirs, f"{ours / 1024:.0f} MiB against torch.nn's {theirs / 1024:.0f}"

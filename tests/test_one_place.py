@@ -4,14 +4,15 @@ a copy of the package, one text in one file each, and used by their names in one
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
+Ensue = Callable[..., subprocess.CompletedProcess[str]]
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "ensue"
 
 # The file, a text in it, and what stands there afterwards.
@@ -72,29 +73,29 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ensue(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(copy)}
-    command = [sys.executable, "-m", "ensue", *words]
-    return subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+@pytest.fixture
+def ensue(copy: Path, warm: Warm) -> Ensue:
+    """Runs a command of the copy in its folder."""
+    return lambda *words: warm.fresh(["-m", "ensue", *words], copy, {"PYTHONPATH": str(copy)})
 
 
-def test_one_place_each_is_enough(copy: Path) -> None:
+def test_one_place_each_is_enough(copy: Path, ensue: Ensue) -> None:
     rows = [f"it is {word} {k}|{word}\n" for k in range(60) for word in ("good", "bad")]
     (copy / "data.bars").write_text("".join(rows))
     given = [f"--set={setting}" for setting in SETTINGS.split()]
-    trained = ensue(copy, "train", "data.bars", "--run", "run", "--quiet", *given)
+    trained = ensue("train", "data.bars", "--run", "run", "--quiet", *given)
     assert trained.returncode == 0, trained.stderr
     assert "mistakes 0.0000" in trained.stdout
     rows_kept = [json.loads(line) for line in (copy / "run/history.jsonl").read_text().splitlines()]
     assert any(row.get("rate") == 0.025 for row in rows_kept)
-    found = ensue(copy, "evaluate", "run", "--validation", "--json")
+    found = ensue("evaluate", "run", "--validation", "--json")
     evaluation = json.loads(found.stdout)
     assert evaluation["scores"]["accuracy"]["value"] == 1.0
     assert evaluation["others"]["mistakes"] == 0.0, "a metric is reported by being in the table"
 
 
-def test_each_is_offered_by_its_name(copy: Path) -> None:
+def test_each_is_offered_by_its_name(copy: Path, ensue: Ensue) -> None:
     (copy / "data.txt").write_text("a\n")
-    assert "bars" in ensue(copy, "data", "check", "--help").stdout
-    told = ensue(copy, "data", "check", "data.txt", "--format", "bras").stderr
+    assert "bars" in ensue("data", "check", "--help").stdout
+    told = ensue("data", "check", "data.txt", "--format", "bras").stderr
     assert "did you mean 'bars'?" in told

@@ -1,14 +1,13 @@
 """The pages: every link leads somewhere, every task has a tutorial, the site builds offline."""
 
 import re
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from warm import Warm
 
 from ensue.tasks import ROOMS, TASKS
 
@@ -130,16 +129,12 @@ def test_an_outside_host_is_seen(tmp_path: Path) -> None:
     assert len(outside_hosts(tmp_path)) == 3
 
 
-def test_the_site_builds_offline_and_whole(tmp_path: Path) -> None:
+def test_the_site_builds_offline_and_whole(tmp_path: Path, warm: Warm) -> None:
     """Without a warning; nothing of it is loaded from elsewhere; the search finds words of a page;
     the reference has every public name."""
     site = tmp_path / "site"
     words = ["--quiet", "--fail-on-warning", "--keep-going", "-d", str(tmp_path / "trees")]
-    build = subprocess.run(
-        [sys.executable, "-m", "sphinx", *words, str(DOCS), str(site)],
-        capture_output=True,
-        text=True,
-    )
+    build = warm.run(["-m", "sphinx", *words, DOCS, site], ROOT)
     assert build.returncode == 0, build.stderr
     assert outside_hosts(site) == []
     assert '"align"' in (site / "searchindex.js").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import lost_streams
 import pytest
+from warm import Warm
 
 from ensue import cli
 from ensue.cli import streams
@@ -33,12 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(folder: Path) -> list[Ended]:
+def ended(folder: Path, warm: Warm) -> list[Ended]:
     """Every command with every stream lost in every way."""
-    command = [sys.executable, lost_streams.__file__, str(folder)]
-    found = subprocess.run(
-        command, capture_output=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+    command = [lost_streams.__file__, folder]
+    found = warm.run(command, folder, {"OMP_NUM_THREADS": "1"})
+    assert found.returncode == 0, found.stderr
     return [Ended(*own) for own in json.loads(found.stdout)]
 
 

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import commands_in
+from job_machines import Here
 from test_transfer import SMALL, TEXT, reviews
 
 from ensue import LanguageModel
 from ensue.data.settings import DataSettings
 from ensue.errors import OptionError, RunError
 from ensue.runs.train import drawn
+from ensue.study.labels import curve
 from ensue.study.labels.curve import LabelCurve, LabelPoint, label_curve, row_counts
 from ensue.study.labels.table import as_text, draw
 
@@ -43,7 +45,10 @@ TRAIN = ("train", "reviews.csv", "--base", "lm", "--run", "run", "--epochs", "2"
 OWN = ("--set", "model.linear=alone", "--set", "model.batch_rows=8")
 
 
-def test_a_study_is_a_table_of_runs_with_the_base_and_without(place: Path, ensue: Any) -> None:
+def test_a_study_is_a_table_of_runs_with_the_base_and_without(
+    place: Path, ensue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve, "Local", lambda workers: Here(workers, last_first=False))
     assert ensue(*TRAIN, *OWN)[0] == 0
     words = ("study", "labels", "run", "--labels", "10,20", "--picture", "curve.svg")
     code, table, told = ensue(*words)

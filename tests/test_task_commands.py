@@ -19,6 +19,7 @@ from job_machines import Here
 from task_data import PLAIN, STRANGE
 from task_laws import FILED, Row, every_task, filed, law
 from test_task_laws import SOURCE, assert_same, has_cell
+from toy_runs import made_folder
 from warm import Warm
 
 import ensue
@@ -68,14 +69,14 @@ Trained = Callable[[Row], Path]
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A copy of a folder with the files of a row, and `run`, trained once on them."""
-    known: dict[Row, Path] = {}
+    """A copy of a folder with the files of a row, and `run`, trained on them by one process."""
 
     def of(row: Row) -> Path:
-        if row not in known:
-            known[row] = tmp_path_factory.mktemp("trained")
-            done(known[row], "train", *row.write(known[row]), "--run", "run")
-        return Path(shutil.copytree(known[row], tmp_path_factory.mktemp("copy") / "files"))
+        def fill(place: Path) -> None:
+            done(place, "train", *row.write(place), "--run", "run")
+
+        files = made_folder(f"commands-{row.task}", fill)
+        return Path(shutil.copytree(files, tmp_path_factory.mktemp("copy") / "files"))
 
     return of
 

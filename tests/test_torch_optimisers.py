@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from warm import Warm
 
 from ensue.training import optimiser
 
@@ -61,6 +61,6 @@ assert "torch._dynamo" not in sys.modules
 """
 
 
-def test_a_training_does_without_the_compiler_of_torch() -> None:
-    ended = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True)
+def test_a_training_does_without_the_compiler_of_torch(warm: Warm, tmp_path: Path) -> None:
+    ended = warm.fresh(["-c", TRAINING], tmp_path)
     assert ended.returncode == 0, ended.stderr

@@ -1,8 +1,6 @@
 """The example of a cell of your own: as short as promised, and it runs."""
 
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -59,11 +57,9 @@ print(model.predict(["a b"])[0] == Classifier.load("model", cell=Mine).predict([
 """
 
 
-def test_a_script_that_trains_its_own_cell_is_run_once(tmp_path: Path) -> None:
+def test_a_script_that_trains_its_own_cell_is_run_once(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "train_me.py").write_text(SCRIPT)
-    run = subprocess.run(
-        [sys.executable, "train_me.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
+    run = warm.fresh(["train_me.py"], tmp_path)
     assert (run.returncode, run.stdout) == (0, "run\nTrue\n"), run.stderr
     assert not list((tmp_path / "model").glob("*.py")), "a script is known by its equations alone"
 

@@ -3,6 +3,7 @@ shared: by all tests, by all processes, and by later sessions until the code cha
 
     toy_run("classify-words")      the folder of a case
     stopped_run("classify-words")  the same with a run that SIGTERM has stopped
+    made_folder("any name", fill)  a folder of one's own, kept like these
 
 Such a folder has
 
@@ -29,14 +30,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy
+import torch
 import toy_data
 from faults.journal import code_digest
 from made_once import made_once
 
 from ensue import cli
+from ensue.engine.native.cache import flags, processor
 from ensue.training import checkpoint
 
 PLACE = Path(__file__).parents[1] / ".toy-runs"
+SOURCES = ("toy_runs.py", "toy_data.py", "toy_task.py", "task_data.py", "task_laws.py")
 KEPT = 3  # states of the code whose runs stay on the disk
 CHECKPOINTS = 4  # after which a run is stopped
 STOPPED = 128 + signal.SIGTERM  # exit code of a run that the signal has ended
@@ -346,6 +351,15 @@ def _stop(case: Case) -> None:
         command("train", *case.train_arguments, "--run", "stopped", "--quiet", expected=STOPPED)
 
 
+def made_folder(name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills: once for all processes, and again when the code changes."""
+    place = _place() / name
+    with made_once(place) as half:
+        if half is not None:
+            make(half)
+    return place
+
+
 def toy_run(name: str) -> Path:
     """The folder of a case with its finished run."""
     return _made(name, name, _finish)
@@ -357,22 +371,23 @@ def stopped_run(name: str) -> Path:
 
 
 def _made(name: str, folder: str, make: Callable[[Case], None]) -> Path:
-    place = _place() / folder
-    with made_once(place) as half:
-        if half is not None:
-            with chdir(half):
-                write_data(CASES[name])
-                make(CASES[name])
-    return place
+    def fill(place: Path) -> None:
+        with chdir(place):
+            write_data(CASES[name])
+            make(CASES[name])
+
+    return made_folder(folder, fill)
 
 
 @cache
 def _place() -> Path:
-    """Where the runs of this code are; those of older code go."""
-    found = sha256(code_digest("src").encode())
-    for file in (__file__, toy_data.__file__):
-        found.update(Path(file).read_bytes())
-    place = PLACE / found.hexdigest()[:12]
+    """Where the runs of this code on this machine are; those of older code go."""
+    key = sha256(code_digest("src").encode())
+    for name in SOURCES:
+        key.update(Path(__file__).with_name(name).read_bytes())
+    machine = [torch.__version__, numpy.__version__, processor(), *flags()]
+    key.update("\n".join(machine).encode())
+    place = PLACE / key.hexdigest()[:12]
     place.mkdir(parents=True, exist_ok=True)
     os.utime(place)
     newest = sorted(PLACE.iterdir(), key=lambda own: own.stat().st_mtime)
