@@ -155,7 +155,7 @@ def main() -> None:
     assert isinstance(model, Translator)
     network, how = network_of(model), Search(width=options.beam, alpha=model.model.alpha)
     part = model.reader.questions(sentences_of(options.source, options.sentences))
-    rows = model.learned.sources(part)
+    rows = model.learned.source.encode(part)
     plain = Plain(network).eval()
     batches = evaluation_batches(
         rows.lengths, SOURCE_TOKENS // how.width, most_rows=HYPOTHESES // how.width

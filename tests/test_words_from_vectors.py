@@ -49,7 +49,7 @@ def test_frames_become_words(model: Translator, tmp_path: Path) -> None:
 
 
 def test_vectors_are_scaled_so_that_units_do_not_matter(model: Translator) -> None:
-    source = model.learned.sources(model.reader.questions([frames(1)[0][0]]))
+    source = model.learned.source.encode(model.reader.questions([frames(1)[0][0]]))
     assert source.values.dtype == np.float32
     assert np.abs(source.values).max() < 5
 
