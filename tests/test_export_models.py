@@ -32,7 +32,6 @@ from ensue.export.onnx import layer as onnx_layer
 from ensue.export.onnx.network import parameter_names, traced
 from ensue.export.programs import NoProgram, c_compiler, compile_c, node_program
 from ensue.tasks import TASKS
-from ensue.tasks.classify import Classify
 from ensue.tasks.exported import REFUSED, rounded
 from ensue.tasks.rows.exported import LinearScores
 from ensue.tasks.task import Task
@@ -330,7 +329,7 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     )
     (tmp_path / "rows.jsonl").write_text(rows)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Classify, "learned_from_validation", lambda *_: "the linear model")
+    monkeypatch.setattr(ensue.Classifier, "knows_validation", lambda *_: "the linear model")
     small = "--set train.epochs=1 --set model.hidden_size=4 --set model.linear=alone"
     for line, code in (
         (f"train rows.jsonl --task classify --run run --quiet {small}", 0),

@@ -31,7 +31,7 @@ from ensue.tasks.supervised.inputs.picture import (
     pixel_features,
     pixel_regression,
 )
-from ensue.tasks.supervised.task import temperature
+from ensue.tasks.targets.classes import temperature
 from ensue.training import Stopped, Update
 
 KINDS = ("bar", "cross", "ring")

@@ -257,6 +257,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a whole model of a task of your own that does not say how (`exported`)",
         "export its layers with ensue.export.write",
     ),
+    "target": (
+        "a target of your own that does not say how (`answering`)",
+        "export its layers with ensue.export.write",
+    ),
     "subwords": (
         "a subword tokeniser that is not byte-pair encoding as `ensue train` learns it",
         "train with --set text.level=subwords",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.errors import OptionError, unknown
-from ensue.tasks.targets.classes import THRESHOLD, ClassTarget, SeveralTarget
-from ensue.tasks.targets.numbers import NumberTarget
-from ensue.tasks.targets.target import Outputs
 
 Floats = NDArray[np.float64]
+Outputs = Sequence[Tensor]  # z of each member, (rows, width)
+THRESHOLD = 0.5  # probability from which a label counts as there
 LEAST = 1e-300  # a probability counts as no less, so that log-odds are numbers
 
 
@@ -43,9 +41,10 @@ class Wanted(NamedTuple):
 
 
 class Measure(Protocol):
-    """name: as explanations call it."""
+    """name: as explanations call it; of_linear: the same of what a linear model says of a part."""
 
     name: str
+    of_linear: str
 
     def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
         """The answer to a row, from the outputs z (1, width) of the members; or the label that is
@@ -61,66 +60,25 @@ class Measure(Protocol):
         ...
 
 
-class NumberMeasure:
-    """The expected number, in units of the data."""
+class ExpectedNumber:
+    """The expected number. expected: (rows, 1) of the outputs of all members, in units of the
+    data."""
 
-    name = "value"
+    name = of_linear = "value"
 
-    def __init__(self, target: NumberTarget) -> None:
-        self._target = target
+    def __init__(self, expected: Callable[[Outputs], Tensor]) -> None:
+        self._expected = expected
 
     def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
         if label is not None:
             raise OptionError("--label: expected a run that predicts labels, got one of numbers")
-        return [Wanted(f"{float(self._target.means(outputs)[0]):.6g}", 0, None)]
+        return [Wanted(f"{float(self._expected(outputs)[0, 0]):.6g}", 0, None)]
 
     def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
-        return self._target.means(outputs)[:, None]
+        return np.asarray(self._expected(outputs).double().numpy())
 
     def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
-        return self._target.distribution.mean(z) * self._target.spread + self._target.mean
-
-
-class ClassMeasure:
-    """The log-odds of a class."""
-
-    name = "log-odds"
-
-    def __init__(self, target: ClassTarget) -> None:
-        self._target = target
-
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
-        p, names = self._target.probabilities(outputs), self._target.labels.tokens
-        number = int(self._target.decided(p)[0]) if label is None else label_number(label, names)
-        return [Wanted(names[number], number, float(p[0, number]))]
-
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
-        p = self._target.probabilities(outputs)
-        return np.stack([odds_of(p, own.number) for own in wanted], 1)
-
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
-        return torch.stack([odds_of_scores(z, own.number) for own in wanted], 1)
-
-
-class SeveralMeasure:
-    """The log-odds of each label that is there; of the most probable one where none is."""
-
-    name = "log-odds"
-
-    def __init__(self, target: SeveralTarget) -> None:
-        self._target = target
-
-    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
-        p, names = self._target.probabilities(outputs)[0], self._target.labels.tokens
-        numbers = labels_there(p) if label is None else [label_number(label, names)]
-        return [Wanted(names[number], number, float(p[number])) for number in numbers]
-
-    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
-        p = self._target.probabilities(outputs)
-        return np.stack([odds_of(p, own.number, several=True) for own in wanted], 1)
-
-    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
-        return z[:, [own.number for own in wanted]]
+        return self._expected([z])
 
 
 def labels_there(p: Floats) -> list[int]:
@@ -134,10 +92,3 @@ def label_number(label: str, names: Sequence[str]) -> int:
     if label not in names:
         raise unknown("label", label, names)
     return names.index(label)
-
-
-MEASURES: dict[str, Any] = {
-    NumberTarget.kind: NumberMeasure,
-    ClassTarget.kind: ClassMeasure,
-    SeveralTarget.kind: SeveralMeasure,
-}

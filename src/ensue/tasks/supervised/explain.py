@@ -13,15 +13,13 @@ from ensue.errors import OptionError
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.columns.cells import row_of_line
 from ensue.tasks.explaining.attribution import Attribution, Attributions, LinearAttribution
-from ensue.tasks.explaining.measures import MEASURES, Measure, Wanted
+from ensue.tasks.explaining.measures import Measure, Wanted
 from ensue.tasks.explaining.methods import Sides
 from ensue.tasks.explaining.rows import ExplainRows, RowExplainer
 from ensue.tasks.options import Option
 from ensue.tasks.rows.inputs import Scale
 from ensue.tasks.rows.part import Part
 from ensue.tasks.supervised.network import StepEncoder, SupervisedNetwork
-from ensue.tasks.targets.classes import LabelTarget
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.task import NOTHING, Asked
 
 if TYPE_CHECKING:
@@ -34,12 +32,8 @@ class StepExplainer(RowExplainer):
     def __init__(self, model: SupervisedModel, part: Part, label: str | None) -> None:
         super().__init__(model, part)
         self.learned, target = model.learned, model.learned.target
-        self._measure: Measure = MEASURES[target.kind](target)
-        self.measure = self._measure.name
-        if isinstance(target, NumberTarget):
-            self.linear_measure = self._measure.name
-        elif isinstance(target, LabelTarget) and (target.several or target.width == 2):
-            self.linear_measure = "log-odds"
+        self._measure: Measure = target.measure()
+        self.measure, self.linear_measure = self._measure.name, self._measure.of_linear
         self._wanted: list[Wanted] = self._measure.wanted(self._outputs(part), label)
 
     @property
@@ -104,7 +98,7 @@ class ExplainUnits:
         model.must_be_fitted()
         row = row_of_line(given) if isinstance(given, str) and given.lstrip()[:1] == "{" else given
         learned, part = model.learned, model.reader.questions([row])
-        measure: Measure = MEASURES[learned.target.kind](learned.target)
+        measure: Measure = learned.target.measure()
         outputs = combined_outputs(part, model)
         wanted = measure.wanted(outputs, asked.get("label"))
         units = learned.input.occlusions(part, model)

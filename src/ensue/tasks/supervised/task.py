@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ensue.errors import OptionError
 from ensue.metrics.classes import class_counts, macro_f1
 from ensue.tasks.abilities import Outputs
 from ensue.tasks.any_model import AnyModel
@@ -28,7 +29,7 @@ from ensue.tasks.saved import Saved
 from ensue.tasks.search.ranges import Space
 from ensue.tasks.search.usual import text_space
 from ensue.tasks.supervised.input import Input
-from ensue.tasks.supervised.learned import InputQuestion, Learned, LinearQuestion
+from ensue.tasks.supervised.learned import InputQuestion, Learned, LinearQuestion, Share
 from ensue.tasks.supervised.network import (
     LabelledRows,
     LabelledSource,
@@ -37,9 +38,7 @@ from ensue.tasks.supervised.network import (
     network_outputs,
 )
 from ensue.tasks.targets.classes import ClassTarget
-from ensue.tasks.targets.exported import answering
 from ensue.tasks.targets.kinds import TARGETS, target_kind
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Mixture, Target, TargetOutputs
 from ensue.tasks.task import NOTHING, AnswerShape, Asked, Recipe, S, Task
 
@@ -130,31 +129,13 @@ def exported(task: Supervised[Any], model: SupervisedModel) -> Exported:
         linear = learned.mixed_linear.question(model)
         if linear is None:
             raise refuse("ngrams", task.name)
-    target = answering(learned.target)
+    target = learned.target.answering()
     members, graphs = learned.input.members(model)
     network = SupervisedGraph(members, learned, read, linear, target.answers)
     inputs = (*read.inputs, *(() if linear is None else linear.inputs))
     steps = (*read.steps, *(() if linear is None else linear.steps))
     graph = Graph("model", network, inputs, target.outputs)
     return Exported(task.name, (graph, *graphs), steps, target.after, read.piecewise)
-
-
-TRIED = np.exp(np.linspace(-1.5, 1.5, 121))
-DOUBT = 2.0  # what (log T)² counts for
-
-
-@torch.no_grad()
-def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
-    """T for which p = softmax(z/T), the mean over members, has the lowest cost Σ −log p_y on rows
-    that were not trained on, with 2·(log T)² beside it, so that few rows move it little.
-
-    outputs: z (rows, classes) of each member; targets (rows,): class numbers."""
-    costs = []
-    for own in TRIED:
-        p = torch.stack([(z.double() / own).softmax(-1) for z in outputs]).mean(0)
-        right = p.gather(1, targets[:, None]).clamp(min=torch.finfo(p.dtype).tiny)
-        costs.append(float(-right.log().sum()) + DOUBT * np.log(own) ** 2)
-    return float(TRIED[int(np.argmin(costs))])
 
 
 AUTO = "auto"
@@ -225,6 +206,10 @@ class Supervised(RowTask[S, Learned]):
         return target_kind(train) if kind == AUTO else kind
 
     # ------------------------------------------------------------- read
+    def share(self, model: AnyModel, target: Target) -> Share:
+        """What the linear model counts for in the answer; None where the network answers alone."""
+        return None if target.mixture is None else self.input_of(model).share(model.model, target)
+
     def reader(self, model: AnyModel) -> DatasetReader[Any]:
         return self.input_of(model).reader(model)
 
@@ -250,9 +235,9 @@ class Supervised(RowTask[S, Learned]):
         linear = read.linear(train, validation, target, model)
         learned = Learned(read, target)
         if linear is not None:
-            share = reads.share(settings, target)
-            if share is not None and isinstance(target, NumberTarget):
-                target.refuse_unless_gaussian()
+            share = self.share(model, target)
+            if share is not None and (why := target.why_not_mixed()):
+                raise OptionError(why)
             mixture = None if share is None else target.first_mixture(share)
             learned = replace(learned, linear=linear.model, held=linear.held, mixture=mixture)
         return replace(learned, target=_with_threshold(learned, train, validation, model))
@@ -294,14 +279,13 @@ class Supervised(RowTask[S, Learned]):
         y = torch.as_tensor(target.encode(learned.input.labelled(validation)))
         outputs, linear = outputs_of(validation, model), None
         if learned.mixture is None:
-            if isinstance(target, ClassTarget):
-                learned = replace(learned, temperature=temperature(outputs, y))
+            learned = replace(learned, temperature=target.temperature(outputs, y))
         else:
             assert learned.linear is not None
             linear, guess = learned.held, FEW_TEXTS
             if linear is None:
                 linear, guess = learned.linear.scores(validation), FIRST
-            if self.input_of(model).share(model.model, target) == "fitted":
+            if self.share(model, target) == "fitted":
                 mixture = target.fitted_mixture(outputs, linear, y, guess)
                 learned = replace(learned, mixture=mixture)
         if is_tuned(target, threshold_setting(model)) and (y == target.rare).sum() >= ENOUGH:
@@ -339,7 +323,7 @@ class Supervised(RowTask[S, Learned]):
         read = reads.unpack(saved, model)
 
         def mixture_of(own: Learned) -> type[Mixture] | None:
-            mixed = own.linear is not None and reads.share(model.model, own.target) is not None
+            mixed = own.linear is not None and self.share(model, own.target) is not None
             return own.target.mixture if mixed else None
 
         return unpacked(

@@ -25,14 +25,11 @@ from ensue.tasks.columns.beside import MOST_CATEGORIES, ColumnsBeside
 from ensue.tasks.columns.exported import CATEGORIES, NUMBERS
 from ensue.tasks.declarations import Given, Keys, Let, OfClass, SavedAs, Words
 from ensue.tasks.explaining.attribution import LinearAttribution, Phrase
-from ensue.tasks.explaining.methods import against_others
 from ensue.tasks.exported import Rounding
 from ensue.tasks.rows.exported import COLUMNS, VALUES, LinearScores, linear_steps
 from ensue.tasks.rows.inputs import vocabulary_rows
 from ensue.tasks.rows.part import Part, texts_of
 from ensue.tasks.supervised.learned import Linear, LinearQuestion, Named, saved_regression
-from ensue.tasks.targets.classes import LabelTarget
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
@@ -62,7 +59,7 @@ def linear_attributions(
 
 
 def _ngram_class(own: Any) -> type[LinearModel] | type[RidgeModel]:
-    return RidgeModel if isinstance(own.target, NumberTarget) else LinearModel
+    return RidgeModel if own.target.numeric else LinearModel
 
 
 NgramModel = Annotated[
@@ -88,7 +85,7 @@ class MixedText(Linear):
         ),
     ]
     beside: Annotated[ColumnsBeside | None, Given("input.beside")]
-    number: Annotated[bool, Given(lambda own: isinstance(own.target, NumberTarget))]
+    number: Annotated[bool, Given(lambda own: own.target.numeric)]
     telling: Annotated[
         Mapping[str, Sequence[str]],
         Keys(lambda own: () if own.number else own.target.labels.tokens),
@@ -120,12 +117,8 @@ class MixedText(Linear):
         texts = texts_of(part)
         more = None if self.beside is None else self.beside.matrix(part)
         without = self.model.without_text(more)
-        if isinstance(target, NumberTarget):
-            directions = np.full((1, 1), target.spread)
-            bias = without * target.spread + target.mean
-        else:
-            directions = _directions(target, wanted)
-            bias = without @ directions
+        directions, constant = target.linear_directions(wanted)
+        bias = without @ directions + constant
         parts = text_contributions(self.model, texts, directions)
         words = [texts.words[k] for k in texts.rows.values]
         return linear_attributions(wanted, words, parts, bias)
@@ -201,7 +194,7 @@ class NgramText(Linear):
     ) -> tuple[LinearAttribution, ...]:
         """What each word counts for, by weights (n-grams, classes)."""
         assert isinstance(self.model, LinearModel)
-        directions = _directions(target, wanted)
+        directions, _ = target.linear_directions(wanted)
         texts = Texts(self.words.tokens, vocabulary_rows(part, self.words.numbers))
         parts = ngram_contributions(self.model.ngrams, weights, texts, directions)
         words = [texts.words[k] for k in texts.rows.values]
@@ -240,9 +233,3 @@ def vector_features(part: Part) -> Tensor:
         if len(steps):
             features[row] = np.concatenate([steps.mean(0), steps[-1]])
     return torch.from_numpy(features)
-
-
-def _directions(target: Target, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
-    """(labels, wanted): from the scores of all labels to what is explained."""
-    assert isinstance(target, LabelTarget)
-    return against_others(target.width, [one.number for one in wanted], target.several)

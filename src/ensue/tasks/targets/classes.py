@@ -36,18 +36,53 @@ from ensue.tasks.evaluation.calibration import (
     surest_mistakes,
 )
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.measures import (
+    THRESHOLD,
+    Wanted,
+    label_number,
+    labels_there,
+    odds_of,
+    odds_of_scores,
+)
+from ensue.tasks.explaining.methods import against_others
+from ensue.tasks.exported import Step
 from ensue.tasks.rows.labels import label_numbers, learned_labels, unknown_rows, with_unknown
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.decision import NO_THRESHOLDS, Decision, rarer
-from ensue.tasks.targets.target import Abstained, Classified, NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.targets.exported import Answering, Probabilities
+from ensue.tasks.targets.target import (
+    Abstained,
+    Classified,
+    NumberSettings,
+    Outputs,
+    Target,
+    TargetOutputs,
+)
 from ensue.tasks.task import NOTHING, Asked
 
 Floats = NDArray[np.float64]
-THRESHOLD = 0.5  # of several labels, those more probable are there
+
+
+TRIED = np.exp(np.linspace(-1.5, 1.5, 121))
+DOUBT = 2.0  # what (log T)² counts for
+
+
+@torch.no_grad()
+def temperature(outputs: Sequence[Tensor], targets: Tensor) -> float:
+    """T for which p = softmax(z/T), the mean over members, has the lowest cost Σ −log p_y on rows
+    that were not trained on, with 2·(log T)² beside it, so that few rows move it little.
+
+    outputs: z (rows, classes) of each member; targets (rows,): class numbers."""
+    costs = []
+    for divisor in TRIED:
+        p = torch.stack([(z.double() / divisor).softmax(-1) for z in outputs]).mean(0)
+        right = p.gather(1, targets[:, None]).clamp(min=torch.finfo(p.dtype).tiny)
+        costs.append(float(-right.log().sum()) + DOUBT * np.log(divisor) ** 2)
+    return float(TRIED[int(np.argmin(costs))])
 
 
 @dataclass(frozen=True)
-class LabelTarget:
+class LabelTarget(Target):
     """The labels that the training part has: z has a number for each."""
 
     labels: Annotated[Labels, IN_FACTS]
@@ -66,7 +101,9 @@ class LabelTarget:
     def width(self) -> int:
         return len(self.labels)
 
-    linear_width = width
+    @property
+    def linear_width(self) -> int:  # type: ignore[override]
+        return self.width
 
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         return self.distribution.cost(z, y)
@@ -80,6 +117,18 @@ class LabelTarget:
 
     def is_label(self, text: str) -> bool:
         return text in self.labels.tokens
+
+    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+        return against_others(self.width, [one.number for one in wanted], self.several), 0.0
+
+    def answering(self) -> Answering:
+        labels = {"labels": list(self.labels.tokens), "several": self.several}
+        step: Step = {"step": "labels", **labels, **self._threshold_facts()}
+        return Answering(Probabilities(self.several), ("probabilities",), (step,))
+
+    def _threshold_facts(self) -> dict[str, Any]:
+        """From which probability on a label is answered."""
+        return {"threshold": THRESHOLD}
 
     # ------------------------------------------------------------- with a linear model
     def first_mixture(self, share: Literal["fitted"] | float) -> BaselineMixture:
@@ -196,6 +245,17 @@ class ClassTarget(LabelTarget):
         name = self.labels.tokens[self.rare]
         return [f"answered with {name!r} from probability {self.threshold:.2f} on"]
 
+    def temperature(self, outputs: Outputs, y: Tensor) -> float:
+        return temperature(outputs, y)
+
+    def measure(self) -> ClassMeasure:
+        return ClassMeasure(self)
+
+    def _threshold_facts(self) -> dict[str, Any]:
+        if self.threshold is None or self.width != 2:
+            return super()._threshold_facts()
+        return {"threshold": self.threshold, "rare": self.rare}
+
     def describe(self) -> str:
         return "; ".join([f"one of {_listed(self.labels)}", *self._threshold_lines()])
 
@@ -272,6 +332,9 @@ class SeveralTarget(LabelTarget):
             sums=sums,
         )
 
+    def measure(self) -> SeveralMeasure:
+        return SeveralMeasure(self)
+
     def describe(self) -> str:
         return f"any of {_listed(self.labels)}"
 
@@ -338,3 +401,51 @@ def _by_probability(labels: Sequence[str], p: Floats) -> dict[str, float]:
 def _listed(labels: Vocabulary) -> str:
     names = labels.tokens
     return ", ".join(names[:6]) + ", …" * (len(names) > 6)
+
+
+# --- explained -----------------------------------------------------------------------------------
+
+AGAINST_OTHERS = "score against the mean of the other labels"
+
+
+class ClassMeasure:
+    """The log-odds of a class."""
+
+    name = "log-odds"
+
+    def __init__(self, target: ClassTarget) -> None:
+        self._target = target
+        self.of_linear = self.name if target.width == 2 else AGAINST_OTHERS
+
+    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+        p, names = self._target.probabilities(outputs), self._target.labels.tokens
+        number = int(self._target.decided(p)[0]) if label is None else label_number(label, names)
+        return [Wanted(names[number], number, float(p[0, number]))]
+
+    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+        p = self._target.probabilities(outputs)
+        return np.stack([odds_of(p, own.number) for own in wanted], 1)
+
+    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
+        return torch.stack([odds_of_scores(z, own.number) for own in wanted], 1)
+
+
+class SeveralMeasure:
+    """The log-odds of each label that is there; of the most probable one where none is."""
+
+    name = of_linear = "log-odds"
+
+    def __init__(self, target: SeveralTarget) -> None:
+        self._target = target
+
+    def wanted(self, outputs: Outputs, label: str | None) -> list[Wanted]:
+        p, names = self._target.probabilities(outputs)[0], self._target.labels.tokens
+        numbers = labels_there(p) if label is None else [label_number(label, names)]
+        return [Wanted(names[number], number, float(p[number])) for number in numbers]
+
+    def whole(self, outputs: Outputs, wanted: Sequence[Wanted]) -> Floats:
+        p = self._target.probabilities(outputs)
+        return np.stack([odds_of(p, own.number, several=True) for own in wanted], 1)
+
+    def of_network(self, z: Tensor, wanted: Sequence[Wanted]) -> Tensor:
+        return z[:, [own.number for own in wanted]]

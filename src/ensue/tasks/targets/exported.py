@@ -8,11 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ensue.tasks.blocks.distributions import Gaussian, Mixture
+from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
 from ensue.tasks.exported import Step
-from ensue.tasks.targets.classes import THRESHOLD, ClassTarget, LabelTarget, SeveralTarget
-from ensue.tasks.targets.numbers import NumberTarget
-from ensue.tasks.targets.target import Target
 
 BISECTIONS = 32  # of a mixture's quantile: beyond the digits of float32
 
@@ -38,25 +35,27 @@ class Probabilities(nn.Module):
 
 
 class Numbers(nn.Module):
-    """(batch, 1) each: the expected value and both ends of its interval, the means over members."""
+    """(batch, 1) each: the expected value and both ends of the interval that holds `share`, the
+    means over members. mean, spread: from scaled numbers to those of the data."""
 
-    def __init__(self, target: NumberTarget) -> None:
+    def __init__(
+        self, distribution: Distribution, share: float, mean: float, spread: float
+    ) -> None:
         super().__init__()
-        self.target = target
+        self.distribution, self.share = distribution, share
+        self.mean, self.spread = mean, spread
 
     def forward(self, outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        own, share = self.target.distribution, self.target.share
-        found = [
-            [own.mean(z) for z in outputs],
+        share = self.share
+        numbers = [
+            [self.distribution.mean(z) for z in outputs],
             [self._quantile(z, (1 - share) / 2) for z in outputs],
             [self._quantile(z, (1 + share) / 2) for z in outputs],
         ]
-        return tuple(
-            torch.stack(each).mean(0) * self.target.spread + self.target.mean for each in found
-        )
+        return tuple(torch.stack(each).mean(0) * self.spread + self.mean for each in numbers)
 
     def _quantile(self, z: Tensor, q: float) -> Tensor:
-        own = self.target.distribution
+        own = self.distribution
         away = float(torch.special.ndtri(torch.tensor(q, dtype=torch.float64)))
         if isinstance(own, Gaussian):
             middle, sigma = own.parameters(z)
@@ -72,16 +71,3 @@ class Numbers(nn.Module):
             low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
         found: Tensor = high
         return found
-
-
-def answering(target: Target) -> Answering:
-    """For a target of any kind."""
-    if isinstance(target, NumberTarget):
-        step: Step = {"step": "number", "share": target.share}
-        return Answering(Numbers(target), ("value", "low", "high"), (step,))
-    assert isinstance(target, LabelTarget)
-    several = isinstance(target, SeveralTarget)
-    labels = {"labels": list(target.labels.tokens), "several": several, "threshold": THRESHOLD}
-    if isinstance(target, ClassTarget) and target.threshold is not None and target.width == 2:
-        labels |= {"rare": target.rare, "threshold": target.threshold}
-    return Answering(Probabilities(several), ("probabilities",), ({"step": "labels", **labels},))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ensue.data.series import is_number, number_hint, number_of
-from ensue.errors import DataError, OptionError
+from ensue.errors import DataError
 from ensue.metrics.classes import NumberAnswers
 from ensue.metrics.table import NUMBER_METRICS, Metric, scores_of
 from ensue.tasks.baselines.mixture import (
@@ -22,14 +22,22 @@ from ensue.tasks.baselines.mixture import (
     fitted_numbers,
 )
 from ensue.tasks.blocks.distributions import Distribution, Gaussian, Mixture
-from ensue.tasks.blocks.heads import TargetHead
 from ensue.tasks.declarations import Given, Positive, Range
 from ensue.tasks.evaluation.bootstrap import RowSums, intervals
 from ensue.tasks.evaluation.calibration import held, held_lines
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.measures import ExpectedNumber, Wanted
+from ensue.tasks.exported import Step
 from ensue.tasks.rows.part import LabelledPart
 from ensue.tasks.targets.decision import refuse_decision
-from ensue.tasks.targets.target import Estimated, NumberSettings, Outputs, TargetOutputs
+from ensue.tasks.targets.exported import Answering, Numbers
+from ensue.tasks.targets.target import (
+    Estimated,
+    NumberSettings,
+    Outputs,
+    Target,
+    TargetOutputs,
+)
 from ensue.tasks.task import NOTHING, Asked
 
 SHARES = (0.5, 0.8, 0.9, 0.95)  # whose intervals are checked
@@ -44,7 +52,7 @@ def distribution(settings: NumberSettings) -> Distribution:
 
 
 @dataclass(frozen=True)
-class NumberTarget:
+class NumberTarget(Target):
     """A number y, scaled by the training part: (y − mean)/spread. share: the probability that
     the intervals of answers hold."""
 
@@ -54,11 +62,10 @@ class NumberTarget:
     share: Annotated[float, Range(above=0, high=1 - 1e-9)]
 
     kind: ClassVar[str] = "number"
+    numeric: ClassVar[bool] = True
     mixture: ClassVar[type[NumberMixture]] = NumberMixture
-    regression: ClassVar[str] = "linear"
     metrics: ClassVar[tuple[Metric, ...]] = NUMBER_METRICS
     answer_names: ClassVar[tuple[str, ...]] = ("value", "low", "high")
-    linear_width: ClassVar[int] = 1
 
     @classmethod
     def learn(cls, train: LabelledPart, settings: NumberSettings) -> NumberTarget:
@@ -82,9 +89,6 @@ class NumberTarget:
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         return self.distribution.cost(z, y)
 
-    def head(self, settings: Any) -> TargetHead:
-        return TargetHead(self.width, self.cost)
-
     def is_label(self, text: str) -> bool:
         return is_number(text)
 
@@ -92,13 +96,13 @@ class NumberTarget:
     def mean_of(self, outputs: Outputs) -> Tensor:
         return torch.stack([self.distribution.mean(z) for z in outputs]).mean(0)
 
-    def refuse_unless_gaussian(self) -> None:
-        """An error where the distribution cannot be mixed with a linear model's number."""
-        if not isinstance(self.distribution, Gaussian):
-            raise OptionError(
-                "a linear model in the answer: expected model.distribution = gaussian, which alone "
-                f"can be mixed, got {self.distribution.name}"
-            )
+    def why_not_mixed(self) -> str:
+        if isinstance(self.distribution, Gaussian):
+            return ""
+        return (
+            "a linear model in the answer: expected model.distribution = gaussian, which alone "
+            f"can be mixed, got {self.distribution.name}"
+        )
 
     def first_mixture(self, share: Literal["fitted"] | float) -> NumberMixture:
         return EVEN if share == "fitted" else NumberMixture(1 - share, share, 0.0, 1.0)
@@ -111,12 +115,12 @@ class NumberTarget:
     def mixed(self, mixture: NumberMixture, z: Tensor, linear: Tensor) -> Tensor:
         return mixture.outputs(z, linear)
 
-    # ------------------------------------------------------------- scored
-    def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
-        """The cost is that of the scaled number; the errors are in units of the data."""
-        return self.mean_score([z], y, watch)
+    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+        return np.full((1, 1), self.spread), self.mean
 
+    # ------------------------------------------------------------- scored
     def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
+        """The cost is that of the scaled number; the errors are in units of the data."""
         cost = np.mean([self.cost(z, y).double().numpy() for z in outputs], 0)
         answers = NumberAnswers(self._restored(y), self.means(outputs), cost)
         return scores_of(self.metrics, answers, watch)
@@ -141,9 +145,6 @@ class NumberTarget:
         low, high = self.intervals(outputs, self.share)
         rows = zip(self.means(outputs), low, high, strict=True)
         return [Estimated(float(m), float(a), float(b), self.share) for m, a, b in rows]
-
-    def decision_lines(self, asked: Asked) -> list[str]:
-        return []
 
     def evaluate(self, given: TargetOutputs) -> Evaluation:
         refuse_decision(given.asked)
@@ -180,6 +181,18 @@ class NumberTarget:
             notes=held_lines(kept),
             sums=sums,
         )
+
+    def measure(self) -> ExpectedNumber:
+        return ExpectedNumber(self._expected)
+
+    def _expected(self, outputs: Outputs) -> Tensor:
+        """(rows, 1) in units of the data."""
+        return self.mean_of(outputs) * self.spread + self.mean
+
+    def answering(self) -> Answering:
+        numbers = Numbers(self.distribution, self.share, self.mean, self.spread)
+        step: Step = {"step": "number", "share": self.share}
+        return Answering(numbers, ("value", "low", "high"), (step,))
 
     def describe(self) -> str:
         return f"a number, {self.distribution.name}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
@@ -16,9 +18,12 @@ from ensue.metrics.table import Metric
 from ensue.settings import OFF, Expected, Table, Width
 from ensue.tasks.answers import Answer, Columns, columns_table, share_bar, tabbed
 from ensue.tasks.baselines.mixture import BaselineMixture, FirstGuess, NumberMixture
-from ensue.tasks.blocks.heads import OutputHead
+from ensue.tasks.blocks.heads import OutputHead, TargetHead
 from ensue.tasks.evaluation.report import Evaluation
+from ensue.tasks.explaining.measures import Measure, Wanted
+from ensue.tasks.exported import refuse
 from ensue.tasks.rows.part import LabelledPart
+from ensue.tasks.targets.exported import Answering
 from ensue.tasks.task import NOTHING, Asked
 
 
@@ -183,88 +188,113 @@ class TargetOutputs(NamedTuple):
     asked: Asked = NOTHING
 
 
-class Target(Protocol):
-    """What was learned of the labels of the training part; z is what a network says of a row.
+class Target(ABC):
+    """What was learned of the labels of the training part, a dataclass; z is what a network says
+    of a row. What is not abstract has a default: a target that a linear model cannot be mixed
+    with, that has one number a row, and no form for export.
 
-    regression: the kind of a linear model for the same target, as `Regression` has them."""
+    kind: its name in settings; metrics: what validation reports; answer_names: what its answers
+    are called in a data frame; numeric: whether y are numbers (rows, 1), which linear models
+    predict by ridge regression; regression: the kind of a linear model, as `Regression` has them;
+    linear_width: numbers that a linear model gives a row; mixture: what a network and a linear
+    model are mixed by, None where the network answers alone."""
 
     kind: ClassVar[str]
-    regression: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
-    answer_names: ClassVar[tuple[str, ...]]  # what its answers are called in a data frame
+    answer_names: ClassVar[tuple[str, ...]]
+    numeric: ClassVar[bool] = False
+    regression: ClassVar[str] = "linear"
+    linear_width: int = 1
+    mixture: ClassVar[type[Mixture] | None] = None
 
     @classmethod
-    def learn(cls, train: LabelledPart, settings: NumberSettings) -> Self: ...
+    @abstractmethod
+    def learn(cls, train: LabelledPart, settings: Any) -> Self: ...
 
+    # ------------------------------------------------------------- trained
     @property
+    @abstractmethod
     def width(self) -> int:
         """Of z (rows, width)."""
-        ...
 
-    @property
-    def linear_width(self) -> int:
-        """Of the z of a linear model."""
-        ...
-
+    @abstractmethod
     def encode(self, part: LabelledPart) -> NDArray[Any]:
         """The labels as y, (rows,) classes or (rows, n) numbers."""
-        ...
 
+    @abstractmethod
     def cost(self, z: Tensor, y: Tensor) -> Tensor:
         """(rows,): −log p(y | z)."""
-        ...
 
     def head(self, settings: Any) -> OutputHead:
-        """The cost as the settings have it in training, with label smoothing and class weights."""
-        ...
+        """The cost as the settings have it in training."""
+        return TargetHead(self.width, self.cost)
 
     def is_label(self, text: str) -> bool:
         """Whether a text can be a label."""
-        ...
+        return True
 
     def score(self, z: Tensor, y: Tensor, watch: str) -> dict[str, float]:
         """What validation reports: the metrics by name."""
-        ...
+        return self.mean_score([z], y, watch)
 
+    @abstractmethod
     def mean_score(self, outputs: Outputs, y: Tensor, watch: str) -> dict[str, float]:
         """The same of all members together."""
-        ...
 
+    def temperature(self, outputs: Outputs, y: Tensor) -> float:
+        """T by which the z of a network that answers alone is divided, fitted to rows that it was
+        not trained on."""
+        return 1.0
+
+    # ------------------------------------------------------------- with a linear model
+    @abstractmethod
     def mean_of(self, outputs: Outputs) -> Tensor:
         """(rows, linear_width): of all members together, as a linear model scores."""
-        ...
 
-    @property
-    def mixture(self) -> type[Mixture]:
-        """What a network and a linear model are mixed by."""
-        ...
+    def why_not_mixed(self) -> str:
+        """Why a linear model cannot take part in the answer; "" where it can."""
+        return ""
 
     def first_mixture(self, share: Literal["fitted"] | float) -> Mixture:
         """Of a network and a linear model, before it is fitted. share: of the linear model."""
-        ...
+        raise AssertionError(f"{self.kind} has no mixture")
 
     def fitted_mixture(
         self, outputs: Outputs, linear: Tensor, y: Tensor, guess: FirstGuess
     ) -> Mixture:
         """The mixture that suits rows that were not learned from; guess: where it begins."""
-        ...
+        raise AssertionError(f"{self.kind} has no mixture")
 
     def mixed(self, mixture: Any, z: Tensor, linear: Tensor) -> Tensor:
         """z of a network mixed with that of a linear model."""
-        ...
+        raise AssertionError(f"{self.kind} has no mixture")
 
+    def linear_directions(self, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float64], float]:
+        """(linear_width, wanted) and a constant: from what a linear model says to what is
+        explained."""
+        return np.ones((1, 1)), 0.0
+
+    # ------------------------------------------------------------- answers
+    @abstractmethod
     def answers(self, outputs: Outputs, asked: Asked = NOTHING) -> list[Any]:
         """One a row, of all members together. asked: how they are chosen, where it is said."""
-        ...
 
     def decision_lines(self, asked: Asked) -> list[str]:
         """How answers are chosen, where it is said."""
-        ...
+        return []
 
+    @abstractmethod
     def evaluate(self, given: TargetOutputs) -> Evaluation:
         """Evaluation against gold labels."""
-        ...
 
+    @abstractmethod
+    def measure(self) -> Measure:
+        """What of an answer is explained."""
+
+    def answering(self) -> Answering:
+        """What an export makes of z."""
+        raise refuse("target", self.kind)
+
+    @abstractmethod
     def describe(self) -> str:
         """In a few words: "one of bad, good"."""
-        ...

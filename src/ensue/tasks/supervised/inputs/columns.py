@@ -68,7 +68,6 @@ from ensue.tasks.supervised.learned import (
     saved_regression,
 )
 from ensue.tasks.supervised.network import Budget, FixedWidth, InputEncoder, begin_dense
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
 
@@ -264,7 +263,7 @@ class LearnedColumns(LearnedInput):
     def remarks(self, train: Part, target: Target, model: ModelView) -> list[str]:
         arrays = self.columns.encode(Grid.of(train), model.model)
         number = None
-        if isinstance(target, NumberTarget):
+        if target.numeric:
             number = target.encode(train)[:, 0].astype(np.float64)
         lines = almost_numbers(Grid.of(train), self.columns, model.model)
         return lines + self.columns.remarks(arrays, number)

@@ -56,7 +56,6 @@ from ensue.tasks.supervised.learned import (
 )
 from ensue.tasks.supervised.network import Budget, StepEncoder
 from ensue.tasks.supervised.text_linears import NgramModel
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
 
@@ -239,7 +238,7 @@ class LearnedPair(LearnedInput):
         if words is None:
             return None
         rows, values = overlap_rows(train, words), target.encode(train)
-        if isinstance(target, NumberTarget):
+        if target.numeric:
             others = overlap_rows(validation, words), target.encode(validation)[:, 0]
             ridge = fit_ridge(rows, values[:, 0], *others, min_rows=RARE)
             return FittedLinear(OverlapLinear(self.inputs, ridge))

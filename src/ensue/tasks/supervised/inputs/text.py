@@ -60,7 +60,6 @@ from ensue.tasks.supervised.learned import (
 from ensue.tasks.supervised.network import Budget, Cost, SideScores, StepEncoder, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import MixedText, NgramText, VectorLinear, vector_features
 from ensue.tasks.targets.classes import LabelTarget
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ class LearnedText(LearnedInput):
         least = min(RARE, max(counts.values(), default=1))
         words = Vocabulary.build(counts, min_count=least)
         rows, values = vocabulary_rows(train, words.numbers), target.encode(train)
-        if isinstance(target, NumberTarget):
+        if target.numeric:
             others = vocabulary_rows(validation, words.numbers)
             numbers = target.encode(validation)[:, 0]
             ridge = fit_ridge(rows, values[:, 0], others, numbers, min_rows=RARE)
@@ -216,7 +215,7 @@ class LearnedText(LearnedInput):
         first, second = shared_texts(train, validation)
         more = None if self.beside is None else self.beside.matrix(train, validation)
         y = np.concatenate([target.encode(train), target.encode(validation)])
-        if isinstance(target, NumberTarget):
+        if target.numeric:
             number = fit_text_ridge(first, second, y[:, 0], more)
             return FittedLinear(MixedText(number.model, self.beside, True), number.held)
         assert isinstance(target, LabelTarget)

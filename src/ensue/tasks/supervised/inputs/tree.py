@@ -63,8 +63,6 @@ from ensue.tasks.supervised.learned import (
 from ensue.tasks.supervised.network import NO_TARGET, Budget, SupervisedNetwork
 from ensue.tasks.supervised.text_linears import TextScores
 from ensue.tasks.targets.classes import ClassTarget
-from ensue.tasks.targets.exported import answering
-from ensue.tasks.targets.numbers import NumberTarget
 from ensue.tasks.targets.target import Target
 from ensue.tasks.task import Asked
 from ensue.tasks.trees.content import (
@@ -220,7 +218,7 @@ class LearnedTree(LearnedInput):
         first, second = Texts(words, first.rows), Texts(words, second.rows)
         both = (self.labelled(train), self.labelled(validation))
         y = np.concatenate([target.encode(part) for part in both])
-        if isinstance(target, NumberTarget):
+        if target.numeric:
             fitted = fit_text_ridge(first, second, y[:, 0])
         else:
             fitted = fit_text_linear(first, second, y, target.width)
@@ -295,7 +293,7 @@ class LearnedTree(LearnedInput):
         target = model.learned.target
         if model.learned.mixture is not None:
             raise refuse("linear of trees", "tree")
-        answers = answering(target)
+        answers = target.answering()
         members = [net for net in model.networks if isinstance(net, SupervisedNetwork)]
         encoders = tree_encoders([network.reader for network in members])
         inputs, states = self._node_inputs(encoders, model.model.combine)
