@@ -257,6 +257,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "a whole model of a task of your own that does not say how (`exported`)",
         "export its layers with ensue.export.write",
     ),
+    "input": (
+        "an input of your own that does not say how (`question`)",
+        "export its layers with ensue.export.write",
+    ),
     "target": (
         "a target of your own that does not say how (`answering`)",
         "export its layers with ensue.export.write",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ensue.metrics.table import NUMBER_METRICS
+from ensue.settings import OneOf
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.explaining.heads import EncoderHeads
 from ensue.tasks.model import Model
@@ -39,6 +40,7 @@ from ensue.tasks.supervised.inputs.text import MIXED, PooledSettings, Text
 from ensue.tasks.supervised.learned import Learned
 from ensue.tasks.supervised.options import OPTIONS
 from ensue.tasks.supervised.task import Supervised, run_network
+from ensue.tasks.targets.kinds import numeric_kinds
 from ensue.tasks.targets.numbers import NumberTarget, label_values
 from ensue.tasks.targets.target import Estimated, NumberSettings
 from ensue.tasks.task import Recipe
@@ -53,6 +55,10 @@ class RegressorSettings(
     >>> RegressorSettings(distribution='mixture').interval
     0.9
     """
+
+    target: Annotated[str, OneOf(lambda: numeric_kinds())] = Field(
+        NumberTarget.kind, description="What is predicted: a number, or a target of your own."
+    )
 
     @model_validator(mode="after")
     def _mixed_gaussians(self) -> Self:

@@ -12,6 +12,7 @@ from pydantic import Field
 from ensue.settings import Expected, Rate, Table
 from ensue.tasks.abilities import Asked
 from ensue.tasks.any_model import AnyModel, ModelView
+from ensue.tasks.codec import unpacked
 from ensue.tasks.explaining.options import EXPLAINED
 from ensue.tasks.options import Option
 from ensue.tasks.reader import P
@@ -20,7 +21,7 @@ from ensue.tasks.rows.reader import RowReader, unlabelled_rows_error
 from ensue.tasks.saved import Saved
 from ensue.tasks.supervised.learned import LearnedInput, Linear, Share
 from ensue.tasks.supervised.network import Budget
-from ensue.tasks.targets.numbers import NumberTarget
+from ensue.tasks.targets.kinds import TARGETS
 from ensue.tasks.targets.target import Target
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ class InputReader(RowReader[P]):
 
     def answerable(self, train: Any, validation: Any) -> NDArray[np.int64] | None:
         """A number can be any; a class must be one of training."""
-        number = self.supervised.target_kind(train, self.model.model) == NumberTarget.kind
-        return None if number else known_rows(validation, train)
+        target = TARGETS[self.supervised.target_kind(train, self.model.model)]
+        return None if target.numeric else known_rows(validation, train)
 
     def check(self, part: Any, name: str) -> None:
         self.check_labels(part, name)
@@ -81,7 +82,8 @@ class Input(ABC):
     of questions, in units of those in training; explained: how `explain` is given a row."""
 
     name: ClassVar[str]
-    reader_class: ClassVar[type[InputReader[Any]]]
+    reader_class: ClassVar[type[InputReader[Any]]] = InputReader
+    learned_class: ClassVar[type[LearnedInput]]
     exact: ClassVar[bool] = False
     explained: ClassVar[Option] = EXPLAINED
 
@@ -94,9 +96,9 @@ class Input(ABC):
     def learn(self, train: Any, model: ModelView) -> LearnedInput:
         """Vocabulary, scale, shape: of the training part alone."""
 
-    @abstractmethod
     def unpack(self, saved: Saved, model: ModelView) -> LearnedInput:
         """The inverse of `LearnedInput.pack`."""
+        return unpacked(self.learned_class, saved, settings=model.model)
 
     def unpack_linear(
         self, saved: Saved, learned: Any, target: Target, model: ModelView

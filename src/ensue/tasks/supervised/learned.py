@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ensue.data.ragged import Ragged
+from ensue.data.tokenise import Tokeniser
 from ensue.tasks.baselines.regression import Regression
 from ensue.tasks.codec import Packed, packed, weights
 from ensue.tasks.declarations import NOT_SAVED, Arrays, Given, Kinds, OfClass, Range
 from ensue.tasks.explaining.attribution import LinearAttribution
-from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step
+from ensue.tasks.exported import Exported, Graph, Piecewise, Rounding, Step, refuse
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.supervised.network import Encoded, InputEncoder, SideScores
@@ -108,8 +109,8 @@ class LearnedInput(ABC):
 
     @property
     def tokenisers(self) -> Tokenisers:
-        """What the texts of parts are cut by."""
-        raise AssertionError(f"{type(self).__name__} reads no texts")
+        """What the texts of parts are cut by, where there are any."""
+        return Tokenisers(Tokeniser("spaces"))
 
     @abstractmethod
     def encode(self, part: Any, model: ModelView) -> Encoded:
@@ -145,9 +146,9 @@ class LearnedInput(ABC):
         """(rows, n): the dense features of a linear model; None where they are sparse."""
         return None
 
-    @abstractmethod
     def question(self, model: ModelView) -> InputQuestion:
         """How an export asks for it."""
+        raise refuse("input", type(self).__name__)
 
     def members(self, model: ModelView) -> tuple[Sequence[nn.Module], tuple[Graph, ...]]:
         """The networks as an exported graph runs them, and the graphs that its steps run."""

@@ -19,6 +19,11 @@ TARGETS: dict[str, type[Target]] = {
 }
 
 
+def numeric_kinds() -> list[str]:
+    """The targets whose labels are numbers."""
+    return [kind for kind, target in TARGETS.items() if target.numeric]
+
+
 def target_kind(train: LabelledPart) -> str:
     """The kind of target that labels look like."""
     assert train.labels is not None

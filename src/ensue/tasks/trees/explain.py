@@ -102,11 +102,12 @@ def _of_nodes(
         text, label, probability = answer.tree, answer.label, answer.probability
     elif isinstance(answer, Estimated):
         text, label, probability = tree_of(tokens).as_text(), f"{answer.value:.4g}", None
-    else:
-        assert isinstance(answer, Classified)
+    elif isinstance(answer, Classified):
         text, label = tree_of(tokens).as_text(), ", ".join(answer.labels)
         chances = [answer.probabilities[name] for name in answer.labels]
         probability = min(chances, default=None)
+    else:  # of a target that Ensue does not know
+        text, label, probability = tree_of(tokens).as_text(), answer.as_line(""), None
     rest = nodes - 1
     return text, (label, *[""] * rest), (probability, *[None] * rest)
 

@@ -451,15 +451,13 @@ class Columns(Input):
     """All columns of a row but the target and the group."""
 
     name = "columns"
+    learned_class = LearnedColumns
     reader_class = ColumnsReader
     exact = True
 
     def learn(self, train: Part, model: ModelView) -> LearnedColumns:
         columns = TableColumns.learn(Grid.of(train), model.model)
         return LearnedColumns(columns, str(model.roles.get("label", "")))
-
-    def unpack(self, saved: Saved, model: ModelView) -> LearnedColumns:
-        return unpacked(LearnedColumns, saved)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedColumns, target: Target, model: ModelView

@@ -389,15 +389,13 @@ class Pair(Input):
     """Two texts or sequences."""
 
     name = "pair"
+    learned_class = LearnedPair
     reader_class = PairReader
 
     def learn(self, train: Part, model: ModelView) -> LearnedPair:
         return LearnedPair(
             LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
         )
-
-    def unpack(self, saved: Saved, model: ModelView) -> LearnedPair:
-        return unpacked(LearnedPair, saved)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedPair, target: Target, model: ModelView

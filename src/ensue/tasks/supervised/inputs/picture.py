@@ -409,6 +409,7 @@ class Picture(Input):
     """A picture: an array of bytes, a file, one of a folder or of an idx file."""
 
     name = "picture"
+    learned_class = LearnedPictures
     reader_class = PictureReader
 
     def learn(self, train: PicturePart, model: ModelView) -> LearnedPictures:
@@ -417,9 +418,6 @@ class Picture(Input):
         with torch.device("meta"):  # an error about sizes comes before any long work
             learned.encoder(model)
         return learned
-
-    def unpack(self, saved: Saved, model: ModelView) -> LearnedPictures:
-        return unpacked(LearnedPictures, saved)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedPictures, target: Target, model: ModelView

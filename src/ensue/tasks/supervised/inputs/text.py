@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -46,7 +46,7 @@ from ensue.tasks.rows.exported import read_steps
 from ensue.tasks.rows.inputs import LearnedInputs, token_counts, vocabulary_rows
 from ensue.tasks.rows.part import Part, Tokenisers, shared_texts, shown_of
 from ensue.tasks.saved import Saved
-from ensue.tasks.supervised.input import Input, InputReader
+from ensue.tasks.supervised.input import Input
 from ensue.tasks.supervised.learned import (
     FittedLinear,
     InputQuestion,
@@ -404,14 +404,11 @@ class Text(Input):
     """A text, tokens, or a sequence of vectors."""
 
     name = "text"
-    reader_class: ClassVar[type[InputReader[Any]]] = InputReader[Part]
+    learned_class = LearnedText
 
     def learn(self, train: Part, model: ModelView) -> LearnedText:
         inputs = LearnedInputs.learn(train, model.text, model.model, base=model.beginning)
         return LearnedText(inputs, ColumnsBeside.learn(train, model.model))
-
-    def unpack(self, saved: Saved, model: ModelView) -> LearnedText:
-        return unpacked(LearnedText, saved, settings=model.model)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedText, target: Target, model: ModelView

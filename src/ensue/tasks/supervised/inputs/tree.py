@@ -398,6 +398,7 @@ class Tree(Input):
     """A tree in brackets, with a label beside it or labels at its nodes."""
 
     name = "tree"
+    learned_class = LearnedTree
     reader_class = TreeReader
 
     def learn(self, train: Part, model: ModelView) -> LearnedTree:
@@ -415,9 +416,6 @@ class Tree(Input):
                 Vocabulary.build(inner) if inner else Vocabulary(SPECIALS, (0,) * len(SPECIALS))
             )
         return LearnedTree(train.tokenisers, vocabulary_of(words, text), labels, text.lower)
-
-    def unpack(self, saved: Saved, model: ModelView) -> LearnedTree:
-        return unpacked(LearnedTree, saved)
 
     def unpack_linear(
         self, saved: Saved, learned: LearnedTree, target: Target, model: ModelView
