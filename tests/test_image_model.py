@@ -435,6 +435,23 @@ def test_a_part_is_split_by_its_pixels_and_brought_to_the_shape_of_training(tmp_
     assert questions.shown == [str(tmp_path / "large.png")]
 
 
+def test_rows_by_column_name_name_files(tmp_path: Path) -> None:
+    rows = figures(12, 1)
+    for k, (picture, _) in enumerate(rows):
+        write_image(tmp_path / f"{k}.png", picture)
+    named = [
+        {"photo": str(tmp_path / f"{k}.png"), "kind": kind} for k, (_, kind) in enumerate(rows)
+    ]
+
+    def model() -> ImageModel:
+        return ImageModel(model=SMALL, train={"epochs": 1})
+
+    as_pairs = model().fit(rows, rows)
+    by_name = model().fit(named, named, image="photo", label="kind")
+    asked = [{"photo": row["photo"]} for row in named]
+    assert by_name.predict(asked) == as_pairs.predict([picture for picture, _ in rows])
+
+
 def test_bad_pictures_are_counted(tmp_path: Path) -> None:
     for k, (picture, label) in enumerate(figures(6, 1)):
         (tmp_path / "shapes" / label).mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,12 @@ from ensue.tasks.seq2seq.answer import Captioned, Gaze
 from ensue.tasks.seq2seq.explain import ExplainWords
 from ensue.tasks.seq2seq.options import OPTIONS
 from ensue.tasks.seq2seq.pairs import Taught
-from ensue.tasks.seq2seq.picture import PictureReader, PictureTexts, description, picture_network
+from ensue.tasks.seq2seq.picture import (
+    PicturePairReader,
+    PictureTexts,
+    description,
+    picture_network,
+)
 from ensue.tasks.seq2seq.recognise import captions_guess, recognised_captions
 from ensue.tasks.seq2seq.settings import CaptionSettings
 from ensue.tasks.seq2seq.source import LearnedPairs
@@ -29,7 +34,7 @@ class Caption(Seq2Seq[CaptionSettings]):
 
     name = "caption"
     settings = CaptionSettings
-    reader_class = PictureReader
+    reader_class = PicturePairReader
     learned_class = PictureTexts
     answer = Captioned
     train_defaults: ClassVar[Mapping[str, Any]] = {

@@ -20,7 +20,7 @@ from ensue.tasks.seq2seq.recognise import pairs_guess, recognised_pairs
 from ensue.tasks.seq2seq.settings import PairSettings
 from ensue.tasks.seq2seq.source import LearnedPairs
 from ensue.tasks.seq2seq.task import Seq2Seq
-from ensue.tasks.seq2seq.text import SourceTransfers, TextPairs, TextReader
+from ensue.tasks.seq2seq.text import SourceTransfers, TextPairReader, TextPairs
 
 
 class Translate(Seq2Seq[PairSettings]):
@@ -28,7 +28,7 @@ class Translate(Seq2Seq[PairSettings]):
 
     name = "translate"
     settings = PairSettings
-    reader_class = TextReader
+    reader_class = TextPairReader
     learned_class = TextPairs
     answer = Translated
     families = FAMILIES

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ensue.data.frames.origin import Origin
 from ensue.data.pictures.images import (
     Picture,
     checked,
@@ -32,7 +31,6 @@ from ensue.errors import DataError, OptionError
 from ensue.tasks.pictures.part import PicturePart, Shape, collect_pictures
 from ensue.tasks.pictures.settings import PictureSettings
 from ensue.tasks.rows.collect import IN_MEMORY, Content, Example, pairs_of
-from ensue.tasks.rows.reading import Reading
 from ensue.tasks.sample import Sample
 
 
@@ -115,7 +113,6 @@ def picture_from(given: Any, place: Place) -> Picture:
 
 
 COLUMNS = ("text", "second", "label", "separator", "sequence", "features", "group")
-CONTENT = NamedPictures()  # of data frames, which name the file of each picture
 
 
 class PictureFiles:
@@ -146,24 +143,6 @@ class PictureFiles:
 
     def _part_of(self, row: Row, shares: Mapping[str, float]) -> str:
         return part_of(row.fields["image"].tobytes().hex(), shares, self._data.split_seed)
-
-
-class NamedPictureParts:
-    """The parts of a data frame that names the file of each picture. shape: that of a fitted model,
-    which all are brought to."""
-
-    rejected = 0  # none is left out
-
-    def __init__(
-        self, data: DataSettings, settings: PictureSettings, shape: Shape | None, origin: Origin
-    ) -> None:
-        self._reading = Reading(data, CONTENT, None, origin)
-        self._settings, self._shape = settings, shape
-
-    def part(self, name: str, like: PicturePart | None = None) -> PicturePart:
-        shape = like.shape if like is not None and self._shape is None else self._shape
-        numbers = None if like is None else like.numbers
-        return collect_pictures(self._reading.rows(name), self._settings, numbers, shape)
 
 
 def named_columns(sample: Sample) -> dict[str, str]:
@@ -202,11 +181,6 @@ def asked_pictures(
 ) -> Iterator[Row]:
     """The pictures of files, of folders, of idx files; labels are not needed."""
     yield from gathered_pictures(paths, data, on_bad_row, labelled=False)
-
-
-def picture_name(place: Place) -> str:
-    """The file of a picture; in an idx file also its number."""
-    return str(place) if is_idx(Path(place.file)) else place.file
 
 
 def are_pictures(paths: Iterable[str]) -> bool:

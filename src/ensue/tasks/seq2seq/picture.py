@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
@@ -13,37 +13,27 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from ensue.data.frames.origin import FILES, Origin
 from ensue.data.pictures.images import is_image
 from ensue.data.ragged import Ragged
-from ensue.data.rows import Place, Tell
-from ensue.data.settings import DataSettings
-from ensue.errors import OptionError, ShapeError
+from ensue.data.rows import Place
+from ensue.errors import ShapeError
 from ensue.layers.convolution import ConvolutionBlocks
-from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.any_model import AnyModel
 from ensue.tasks.blocks.attention_decoder import AttentionDecoder, DecoderState
 from ensue.tasks.declarations import NEXT_TO
 from ensue.tasks.exported import BATCH, Input
-from ensue.tasks.pictures.files import (
-    asked_pictures,
-    picture_examples,
-    picture_from,
-    pictures_asked,
-    pictures_in_memory,
-    with_picture,
-)
+from ensue.tasks.pictures.files import NamedPictures, picture_from
 from ensue.tasks.pictures.part import (
     PicturePart,
     SavedShape,
-    collect_pictures,
+    Shape,
     picture_step,
     shape_text,
 )
-from ensue.tasks.rows.collect import IN_MEMORY, Example, PairContent
+from ensue.tasks.pictures.reader import PictureReader
+from ensue.tasks.rows.collect import IN_MEMORY, PairContent
 from ensue.tasks.rows.part import Tokenisers
 from ensue.tasks.rows.reader import Rows, tokeniser_of
-from ensue.tasks.rows.reading import AT_ONCE, asked_rows, together
 from ensue.tasks.seq2seq.answer import Best, Gaze
 from ensue.tasks.seq2seq.drawing import CaptionExplanation
 from ensue.tasks.seq2seq.network import DecodedPairs, VectorBridge
@@ -58,71 +48,33 @@ MIDDLE = 127.5  # bytes become numbers from −1 to 1
 # --- read ----------------------------------------------------------------------------------------
 
 
-class PictureContent(PairContent):
+class CaptionContent(NamedPictures, PairContent):
     """The name of a picture's file, and a text; neither is empty."""
 
-    def looked_up(self, example: Example, data: DataSettings) -> Example:
-        return with_picture(example, data.text_column)
 
+class PicturePairReader(SourceReader[PicturePart], PictureReader):
+    """Reads pictures, which a table may name, with their texts."""
 
-class PictureReader(SourceReader[PicturePart]):
-    """Reads pictures, arrays of bytes or files, which a table may name, with their texts."""
-
-    content = PictureContent()
+    content = CaptionContent()
     rows, row, text = "pictures with captions", "picture", "caption"
 
-    def examples(self, rows: Any) -> Iterator[Example]:
-        return pictures_in_memory(rows)
+    def learned_shape(self) -> Shape:
+        shape: Shape = self.model.learned.source.shape
+        return shape
 
-    def unlabelled_examples(self, inputs: Iterable[Any]) -> Iterator[Example]:
-        return pictures_asked(inputs)
+    def is_picture(self, path: str) -> bool:
+        return Path(path).is_dir() or is_image(Path(path))
 
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
-        """inputs: arrays of bytes, or names of files."""
-        if isinstance(inputs, str | Path):
-            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
-        return super().questions(inputs, options)
-
-    def question_rows(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[list[Example]]:
-        """Pictures, those of folders, and those that tables name."""
-
-        def rows() -> Iterator[Example]:
-            for path in paths:
-                if origin.files and (Path(path).is_dir() or is_image(Path(path))):
-                    yield from picture_examples(asked_pictures([path], data, on_bad_row))
-                else:
-                    yield from asked_rows(self.content, data, [path], on_bad_row, origin)
-
-        return together(rows(), AT_ONCE)
-
-    def collected(self, rows: Rows, like: PicturePart | None = None) -> PicturePart:
-        """Pictures of the shape, and texts cut by the tokeniser, of a fitted model or of the part
-        that they are like; else as the settings say."""
-        model, shape = self.model, None if like is None else like.shape
-        if model.fitted:
-            shape, cut = model.learned.source.shape, model.learned.tokenisers
-        elif like is not None:
-            cut = like.tokenisers
-        else:
-            cut = self.tokenisers(rows)
-        numbers = None if like is None else like.numbers
-        return collect_pictures(rows(), model.model, numbers, shape, cut)
+    def cut(self, rows: Rows, like: PicturePart | None) -> Tokenisers | None:
+        if self.model.fitted:
+            tokenisers: Tokenisers = self.model.learned.tokenisers
+            return tokenisers
+        return self.tokenisers(rows) if like is None else like.tokenisers
 
     def tokenisers(self, rows: Rows) -> Tokenisers:
         texts = (row.label for row in rows() if row.label is not None)
         tokeniser = tokeniser_of(self.model.text, texts)
         return Tokenisers(tokeniser, tokeniser)
-
-    def shown_input(self, example: Example) -> str:
-        """Its file, or the row of the table that names it."""
-        place = example.place
-        return place.file if is_image(Path(place.file)) else str(place)
 
 
 # --- the network ---------------------------------------------------------------------------------
@@ -219,7 +171,7 @@ def lines_of(pixels: NDArray[np.uint8]) -> Ragged:
 
 
 @dataclass(frozen=True)
-class LearnedPictures(LearnedSource):
+class LearnedPictureSource(LearnedSource):
     """shape: of the pictures that were learned from; others are brought to it."""
 
     shape: SavedShape
@@ -270,11 +222,11 @@ def _as_lines(pictures: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class PictureTexts(LearnedPairs):
-    source: Annotated[LearnedPictures, NEXT_TO]
+    source: Annotated[LearnedPictureSource, NEXT_TO]
     target: Annotated[LearnedTarget, NEXT_TO]
 
     @classmethod
     def learn(cls, train: PicturePart, model: AnyModel) -> Self:
         assert train.tokenisers is not None
         target = LearnedTarget.learn(train, train.tokenisers.input, model.text)
-        return cls(LearnedPictures(train.shape), target)
+        return cls(LearnedPictureSource(train.shape), target)

@@ -43,7 +43,7 @@ from ensue.tasks.transfer.pretrained import Beginning, Pretrained, taken_layers
 from ensue.tasks.transfer.takeover import encoder_settings, first_weights
 
 
-class TextReader(SourceReader[Part]):
+class TextPairReader(SourceReader[Part]):
     """Reads a text, tokens, or vectors with the text that each becomes."""
 
     content = PairContent()
@@ -78,7 +78,7 @@ class TextReader(SourceReader[Part]):
 
 
 @dataclass(frozen=True)
-class LearnedText(LearnedSource):
+class LearnedTextSource(LearnedSource):
     """words: those of the target where both sides share one vocabulary; None where sources are
     vectors, whose scale stands beside it. start: the vectors of the words to begin with, where a
     base has them."""
@@ -157,7 +157,7 @@ def _both(source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
 class TextPairs(LearnedPairs):
     """Words that both sides share are saved once, as those of the target."""
 
-    source: Annotated[LearnedText, NEXT_TO]
+    source: Annotated[LearnedTextSource, NEXT_TO]
     target: Annotated[
         LearnedTarget, SavedAs("", fields={"tokeniser": "target_tokeniser", "words": "target"})
     ]
@@ -170,15 +170,15 @@ class TextPairs(LearnedPairs):
         if not train.texts:
             _refuse_words(train, shared, base)
             target = LearnedTarget.learn(train, cut.label, text)
-            return cls(LearnedText(cut.input, None, Scale.of(train.inputs.values)), target)
+            return cls(LearnedTextSource(cut.input, None, Scale.of(train.inputs.values)), target)
         counts = counts_of(train.inputs, train.numbers.tokens)
         target = LearnedTarget.learn(train, cut.label, text, counts if shared else None)
         words = target.words if shared else text_vocabulary(counts, len(train), text)
         if base is None or base.own.words is None or base.own.table is None:
-            return cls(LearnedText(cut.input, words), target)
+            return cls(LearnedTextSource(cut.input, words), target)
         every = extended(base.own.words, words)
         start = with_rows(base.own.table, base.own.words, every, base.new_words)
-        return cls(LearnedText(cut.input, every, start=start), target)
+        return cls(LearnedTextSource(cut.input, every, start=start), target)
 
     def pack(self) -> Packed:
         shared = self.source.words is self.target.words
@@ -240,7 +240,7 @@ class SourceTransfers(Refuses):
         return {key: value for key, value in known.items() if key not in NOT_KEYS}
 
     def learned(self, own: Pretrained, model: AnyModel) -> Pretrained:
-        source: LearnedText = model.learned.source
+        source: LearnedTextSource = model.learned.source
         return replace(own, words=source.words, table=source.start)
 
     def names(self, network: nn.Module) -> EncoderNames:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -20,11 +19,9 @@ from torch.nn.functional import adaptive_avg_pool2d, affine_grid, dropout, grid_
 from ensue.data.frames.origin import FILES, Origin
 from ensue.data.rows import Tell
 from ensue.data.settings import DataSettings
-from ensue.errors import OptionError
 from ensue.layers.convolution import ConvolutionBlocks
 from ensue.layers.feedforward import HiddenLayers
 from ensue.settings import Rate, Size, Width
-from ensue.tasks.abilities import NOTHING, Asked
 from ensue.tasks.baselines.regression import Regression, minimise
 from ensue.tasks.codec import unpacked
 from ensue.tasks.declarations import Range, SavedAs
@@ -32,27 +29,19 @@ from ensue.tasks.declarations import Shape as ArrayShape
 from ensue.tasks.exported import BATCH, Rounding
 from ensue.tasks.exported import Input as GraphInput
 from ensue.tasks.pictures.files import (
-    CONTENT,
-    NamedPictureParts,
     PictureFiles,
-    asked_pictures,
-    picture_examples,
-    picture_name,
-    pictures_asked,
-    pictures_in_memory,
 )
 from ensue.tasks.pictures.part import (
     PicturePart,
     SavedShape,
     Shape,
-    collect_pictures,
     picture_step,
     shape_text,
 )
+from ensue.tasks.pictures.reader import PictureReader
 from ensue.tasks.pictures.settings import PictureSettings
-from ensue.tasks.reader import NO_COLUMNS, Questions
+from ensue.tasks.reader import PartFiles
 from ensue.tasks.rows.reader import unlabelled_rows_error
-from ensue.tasks.rows.reading import asked_rows, together
 from ensue.tasks.saved import Saved
 from ensue.tasks.supervised.input import Input, InputReader, ShareSettings
 from ensue.tasks.supervised.learned import (
@@ -110,7 +99,6 @@ def pixel_regression(
 
 
 AT_ONCE = 500  # pictures that the networks answer together
-READ_AT_ONCE = 1000  # pictures of files that are answered together
 LEVELS = np.arange(256)
 PATCHES = 6  # of each side, that an explanation takes apart
 PICTURES = "pictures"  # the input of the network
@@ -343,63 +331,25 @@ class PictureEncoder(InputEncoder):
 # --- the input -----------------------------------------------------------------------------------
 
 
-class PictureReader(InputReader[PicturePart]):
-    def _shape(self) -> Shape | None:
-        shape: Shape | None = self.model.learned.input.shape if self.model.fitted else None
+class PictureInputReader(InputReader[PicturePart], PictureReader):
+    """Reads pictures with their labels: of folders and idx files, or those that a data frame
+    names."""
+
+    def learned_shape(self) -> Shape:
+        shape: Shape = self.model.learned.input.shape
         return shape
 
     def files(
         self, data: DataSettings, on_bad_row: Tell | None = None, origin: Origin = FILES
-    ) -> PictureFiles | NamedPictureParts:
-        settings = self.model.model
+    ) -> PartFiles[PicturePart]:
         if not origin.files:
-            return NamedPictureParts(data, settings, self._shape(), origin)
-        return PictureFiles(data, settings, self._shape(), on_bad_row)
-
-    def labelled(
-        self,
-        rows: Any,
-        columns: Mapping[str, str] = NO_COLUMNS,
-        before: PicturePart | None = None,
-    ) -> PicturePart:
-        """rows: pairs (picture, label)."""
-        examples, settings = pictures_in_memory(rows), self.model.model
-        if before is None or self.model.fitted:
-            return collect_pictures(examples, settings, shape=self._shape())
-        return collect_pictures(examples, settings, before.numbers, before.shape)
+            return super().files(data, on_bad_row, origin)
+        shape = self.learned_shape() if self.model.fitted else None
+        return PictureFiles(data, self.model.model, shape, on_bad_row)
 
     def check_labels(self, part: PicturePart, name: str) -> None:
         if not len(part) or part.labels is None:
             raise unlabelled_rows_error(part, name, "pictures")
-
-    def questions(self, inputs: Any, options: Asked = NOTHING) -> PicturePart:
-        """inputs: arrays of bytes, or names of files."""
-        if isinstance(inputs, str | Path):
-            raise OptionError("predict: expected a list of pictures, got one; write [picture]")
-        return collect_pictures(pictures_asked(inputs), self.model.model, shape=self._shape())
-
-    def question_lines(self, lines: Sequence[str]) -> PicturePart:
-        """Each line is the name of a file."""
-        return self.questions(list(lines))
-
-    def question_files(
-        self,
-        paths: Sequence[str],
-        data: DataSettings,
-        options: Asked = NOTHING,
-        on_bad_row: Tell | None = None,
-        origin: Origin = FILES,
-    ) -> Iterator[Questions[PicturePart]]:
-        settings, shape = self.model.model, self._shape()
-        if not origin.files:
-            rows = asked_rows(CONTENT, data, [*paths], None, origin)
-            for examples in together(rows, READ_AT_ONCE):
-                part = collect_pictures(examples, settings, shape=shape)
-                yield Questions(part, [str(example.place) for example in examples])
-            return
-        for batch in together(asked_pictures(paths, data, on_bad_row), READ_AT_ONCE):
-            part = collect_pictures(picture_examples(batch), settings, shape=shape)
-            yield Questions(part, [picture_name(row.place) for row in batch])
 
     def question_keys(self, origin: Origin) -> tuple[str, ...]:
         return () if origin.files else ("text",)
@@ -410,7 +360,7 @@ class Picture(Input):
 
     name = "picture"
     learned_class = LearnedPictures
-    reader_class = PictureReader
+    reader_class = PictureInputReader
 
     def learn(self, train: PicturePart, model: ModelView) -> LearnedPictures:
         mean, spread = brightness(train.pixels)
