@@ -16,6 +16,7 @@ from __future__ import annotations
 import array
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -36,6 +37,7 @@ LONGEST = 1 << 20  # bytes of a request
 APART = ("ensue.__main__", "ensue.cli", "ensue.sklearn")
 BEFORE = os.environ.get("PYTHONPATH", "").split(":")  # of the server itself
 LIBRARIES = ("torch", "numpy", "pydantic", "safetensors.torch", "typer")
+SELDOM = (20_000, 20, 50)  # thresholds of garbage collection
 EXPORT = "torch._dynamo"  # 800 modules that exports need, and no training may
 CLIENT = """#!/bin/sh
 socket={socket}
@@ -148,6 +150,7 @@ def unsynced(handle: int) -> None:
 
 def serve(place: str, owner: int) -> NoReturn:
     """Two processes that answer, for as long as the owner lives."""
+    gc.disable()
     for name in LIBRARIES:
         importlib.import_module(name)
     os.fsync = unsynced
@@ -156,6 +159,9 @@ def serve(place: str, owner: int) -> NoReturn:
         place = _fresh_place(place)
     else:
         load_everything()
+    gc.freeze()
+    gc.set_threshold(*SELDOM)
+    gc.enable()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(place)
     listening.listen()
