@@ -186,6 +186,7 @@ class Section:
     blocks: Sequence[Block]
 
 
+RUNNING = (Paragraph, Lines, Formula)  # text, of which nothing stands apart
 Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Section
 
 
@@ -241,15 +242,14 @@ class Drawn:
 
 
 def as_text(document: Document) -> str:
-    """What it shows, then all blocks; an empty line before the first and around each section."""
-    parts, loose = [printable(document.about)], list[str]()
+    """What it shows, then all blocks, with empty lines between but for lines of running text."""
+    groups, before = [[printable(document.about)] if document.about else []], None
     for one in _in_a_row(document.blocks):
-        if isinstance(one, Section):
-            parts += ["\n".join(loose), "\n".join(_texts(one))]
-            loose = []
-        else:
-            loose += _texts(one)
-    return "\n\n".join(part for part in [*parts, "\n".join(loose)] if part)
+        if lines := _texts(one):
+            groups += [] if isinstance(one, RUNNING) and isinstance(before, RUNNING) else [[]]
+            groups[-1] += lines
+            before = one
+    return "\n\n".join("\n".join(group) for group in groups if group)
 
 
 def _in_a_row(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -394,7 +394,7 @@ def _beside_html(one: Beside, show: Show) -> str:
 def _section_html(one: Section, show: Show) -> str:
     inside = "".join(_html(block, show) for block in one.blocks)
     title = _element("div", TITLE, escape(one.title))
-    return f"<section>{title}{inside}</section>" if inside else ""
+    return f"<section>{title}{inside}</section>" if inside or not one.blocks else ""
 
 
 def _piece_html(own: Piece) -> str:
