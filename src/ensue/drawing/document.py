@@ -275,13 +275,15 @@ def _paragraph_text(one: Paragraph) -> list[str]:
 
 def _table_text(one: Table) -> list[str]:
     """Columns that are pictures alone are left out."""
-    rows = [[_words_of(cell) for cell in row] for row in one.rows[: one.most or None]]
+    shown = one.rows[: one.most or None]
+    right = {k for k, own in enumerate(zip(*shown, strict=True)) if isinstance(own[0], NUMBERS)}
+    rows = [[_words_of(cell) for cell in row] for row in shown]
     rows = [list(one.head), *rows] if one.head else rows
     full = [any(column) for column in zip(*rows, strict=True)]
     rows = [[cell for cell, own in zip(row, full, strict=True) if own] for row in rows]
     if one.room and rows:
         rows[0][0] += " " * (one.room - width_of(rows[0][0]))
-    lines = aligned(rows, sum(full[: one.left]))
+    lines = aligned(rows, sum(full[: one.left]), {sum(full[:k]) for k in right if full[k]})
     return [*lines, *_more(one)]
 
 
