@@ -35,14 +35,15 @@ def complaint(capsys: Out, *arguments: str) -> str:
 
 SHOWN = """\
 GRUResetBefore
-    GRU, reset before the product: the candidate reads U·(r*h).
+  GRU, reset before the product: the candidate reads U·(r*h).
 
-    h' = (1 − z)*n + z*h: z near 1 keeps. Cho et al. 2014; with u = 1 − z the same cell.
+  h' = (1 − z)*n + z*h: z near 1 keeps. Cho et al. 2014; with u = 1 − z the same cell.
 
-    r  = σ(W_r·x + U_r·h + b_r)
-    z  = σ(W_z·x + U_z·h + b_z)
-    n  = tanh(W_n·x + U_n·(r*h) + b_n)
-    h' = (1 - z)*n + z*h
+equations
+  r  = σ(W_r·x + U_r·h + b_r)
+  z  = σ(W_z·x + U_z·h + b_z)
+  n  = tanh(W_n·x + U_n·(r*h) + b_n)
+  h' = (1 - z)*n + z*h
 
 sizes       input 3, hidden 4
 state       h (4)
@@ -64,13 +65,13 @@ def test_the_derivative_is_shown_when_asked_for(capsys: Out) -> None:
     assert (
         """
 derivative
-    s  = W·x + U·h + b
-    h' = tanh(s)
-    ∂b = (∂y + ∂h')*(1 - h'*h')
-    ∂U = ∂b hᵀ
-    ∂h = Uᵀ·∂b
-    ∂W = ∂b xᵀ
-    ∂x = Wᵀ·∂b
+  s  = W·x + U·h + b
+  h' = tanh(s)
+  ∂b = (∂y + ∂h')*(1 - h'*h')
+  ∂U = ∂b hᵀ
+  ∂h = Uᵀ·∂b
+  ∂W = ∂b xᵀ
+  ∂x = Wᵀ·∂b
 
 """
         in text
@@ -189,7 +190,7 @@ def written(folder: Path, text: str, name: str = "mine.py") -> str:
 
 def test_the_only_cell_of_a_file(tmp_path: Path, capsys: Out) -> None:
     text = printed(capsys, "cell", "show", written(tmp_path, OWN))
-    assert text.startswith("Mine\n    One line.\n\n    h' = tanh(W·x + U·h)\n\nsizes")
+    assert text.startswith("Mine\n  One line.\n\nequations\n  h' = tanh(W·x + U·h)\n\nsizes")
 
 
 def test_a_cell_of_a_file_by_name(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from ensue.study.selection import Selection, kept, selection
 from ensue.study.selection import select_among as select
 from ensue.study.selection.entries import Entry, Pace, WinnerVerdict
 from ensue.study.selection.selection import candidates_of, known_models, split_names, usual_models
-from ensue.study.selection.table import as_text, beside
+from ensue.study.selection.table import beside
 from ensue.tasks import TASKS
 from ensue.tasks.blocks.encoders import ENCODERS
 from ensue.training import RunFolder, Update, Validated
@@ -382,16 +382,17 @@ def test_the_table() -> None:
     test = WinnerVerdict(
         "a", "perplexity", 50, 118.2, 110.0, 126.1, {"unigrams": 640.0, "3-grams": 99}, 2, False
     )
-    assert as_text(made(A, B, FAILED, test=test)).splitlines() == [
+    assert str(made(A, B, FAILED, test=test)).splitlines() == [
         "   model  validation perplexity  parameters    size  epochs  time in all  tokens/s",
         "1  a                     120.00       1,000    4 kB       3       12.0 s       900",
         "2  b                     140.50           –  2.6 MB       –        0.5 s         –",
+        "",
         "c failed: no memory",
         "",
         "a on the test part (50 rows, opened 2 times): perplexity 118.20, "
         "95 % interval 110.00 … 126.10",
-        "for comparison, perplexity: unigrams 640.00, 3-grams 99.00",
-        "The winner does not beat the 3-grams.",
+        "  for comparison, perplexity: unigrams 640.00, 3-grams 99.00",
+        "  The winner does not beat the 3-grams.",
     ]
 
 

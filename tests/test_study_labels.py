@@ -19,7 +19,7 @@ from ensue.errors import OptionError, RunError
 from ensue.runs.train import drawn
 from ensue.study.labels import curve
 from ensue.study.labels.curve import LabelCurve, LabelPoint, label_curve, row_counts
-from ensue.study.labels.table import as_text, draw
+from ensue.study.labels.table import draw
 
 ROWS = reviews(60)
 
@@ -143,7 +143,7 @@ def test_a_run_that_failed_is_named_and_the_others_are_shown() -> None:
         LabelPoint(300, False, "300-without", 0.9375, 3.0),
     )
     curve = LabelCurve("classify", "accuracy", "lm", 40, points)
-    table = as_text(curve)
+    table = curve.as_text()
     assert "100-without failed: one label only" in table
     assert "−0.0625" in table
     assert draw(curve).count("<title>") >= 3

@@ -15,6 +15,7 @@ from ensue import cli
 from ensue.cells import CELLS, GRU, Cell, SimpleRNN
 from ensue.cli.study import load_cells
 from ensue.data.tasks import TASKS, BuiltInTask
+from ensue.drawing.document import as_text
 from ensue.equations import Matrix, Vector, tanh
 from ensue.errors import OptionError
 from ensue.layers import Recurrent
@@ -39,7 +40,7 @@ from ensue.study.memory.study import (
     rate_of,
     study_memory,
 )
-from ensue.study.memory.table import as_json, as_text, draw, reach_text
+from ensue.study.memory.table import as_json, document, draw, reach_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 SMALL = Budget(updates=12, hidden=8, rows=8, every=4)
@@ -223,8 +224,8 @@ def test_a_training_that_breaks_off_has_failed() -> None:
     assert trial.failure.startswith("update 2: the cost is nan")
     assert said == [f"adding, T 12, S: {trial.failure}"]
     report = MemoryReport(SMALL, (12,), [trial], finished=True)
-    assert trial.failure in as_text(report)
-    assert " none " in as_text(report)
+    assert trial.failure in as_text(document(report))
+    assert " none " in as_text(document(report))
     assert json.loads(json.dumps(as_json(report), allow_nan=False))["trials"][0]["score"] is None
     ElementTree.fromstring(draw(report))
 
@@ -275,7 +276,7 @@ def test_reach_is_the_longest_length_before_the_first_failure(reach: MemoryRepor
     assert [t.steps for t in reach.of("adding", "GRU")] == [10, 20, 50, 100]
     assert len(reach.of("adding", "SimpleRNN")) == 1
     assert as_json(reach)["reach"] == {"adding": {"GRU": 50, "LSTM": 150, "SimpleRNN": 0}}
-    lines = as_text(reach).splitlines()[-4:]
+    lines = as_text(document(reach)).splitlines()[-4:]
     assert [line.split() for line in lines] == [
         ["longest", "T", "solved", "adding"],
         ["GRU", "50"],

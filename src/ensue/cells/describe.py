@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from ensue.cells import CELLS
 from ensue.cells.cell import Cell
+from ensue.drawing.document import Document, Lines, Section, Table
 from ensue.equations import Counts, Equations, MatrixRef, Node, below
 from ensue.equations.schedule import Given, Schedule, is_hoisted, lower, of_x_and_shifts
 from ensue.equations.text import ATOM, Plain
@@ -75,13 +77,9 @@ def summarise(input_size: int, hidden_size: int) -> list[CellRow]:
     ]
 
 
-def as_table(rows: list[CellRow]) -> str:
-    """The list for a terminal."""
-    width = max(len(row["name"]) for row in rows)
-    most = max(len(f"{row['parameters']:,}") for row in rows)
-    return "\n".join(
-        f"{row['name']:<{width}}  {row['parameters']:>{most},}  {row['about']}" for row in rows
-    )
+def list_document(rows: Sequence[CellRow]) -> Document:
+    table = Table([(row["name"], row["parameters"], row["about"]) for row in rows], left=3)
+    return Document("Cells", "", [table])
 
 
 def stages(equations: Equations) -> list[str]:
@@ -130,11 +128,8 @@ def _products(group: list[Node], printer: Plain) -> str:
     return ", ".join(map(" + ".join, sums))
 
 
-def as_text(found: Description, derivative: bool = False) -> str:
-    """The description for a terminal."""
-    lines = [found.name, *_indent(found.about), "", *_indent(found.equations), ""]
-    if derivative:
-        lines += ["derivative", *_indent(found.derivative), ""]
+def document(found: Description, derivative: bool = False) -> Document:
+    """What a cell computes, and what that costs."""
     counts = found.counts
     flops = counts.product_flops + counts.elementwise_flops
     shapes = [f"{name} {'×'.join(map(str, shape))}" for name, shape in found.shapes.items()]
@@ -145,11 +140,8 @@ def as_text(found: Description, derivative: bool = False) -> str:
         "flops": [f"{flops:,} for one row and step, {counts.product_flops:,} of them in products"],
         "order": found.stages,
     }
-    for name, values in facts.items():
-        for k, value in enumerate(values):
-            lines.append(f"{'' if k else name:<12}{value}")
-    return "\n".join(lines)
-
-
-def _indent(text: str) -> list[str]:
-    return [f"    {line}" if line else "" for line in text.splitlines()]
+    rows = [(name * (not k), own) for name, every in facts.items() for k, own in enumerate(every)]
+    texts = {found.name: found.about, "equations": found.equations}
+    texts |= {"derivative": found.derivative} if derivative else {}
+    sections = [Section(title, [Lines(text.splitlines())]) for title, text in texts.items()]
+    return Document(found.name, "", [*sections, Table(rows, left=2)])

@@ -32,10 +32,11 @@ def list_cells(
     input_size: InputSize = 32, hidden_size: HiddenSize = 64, as_json: AsJson = False
 ) -> None:
     """List the built-in cells with their parameters and conventions."""
-    from ensue.cells.describe import as_table, summarise
+    from ensue.cells.describe import list_document, summarise
+    from ensue.drawing.document import as_text
 
     rows = summarise(input_size, hidden_size)
-    answer(as_json_text(rows) if as_json else as_table(rows))
+    answer(as_json_text(rows) if as_json else as_text(list_document(rows)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +89,9 @@ def show_cell(options: ShowOptions) -> None:
         raise OptionError("--unfold: expected --picture FILE with it, which it draws, got none")
     if options.unfold is None and (options.layers > 1 or options.bidirectional):
         raise OptionError("--layers, --bidirectional: expected --unfold N with them, got none")
-    from ensue.cells.describe import as_text, describe
+    from ensue.cells.describe import describe, document
     from ensue.cells.load import load_cell
+    from ensue.drawing.document import as_text
 
     check_files(None, options.picture)
     cell, sizes = load_cell(options.cell), (options.input_size, options.hidden_size)
@@ -106,7 +108,8 @@ def show_cell(options: ShowOptions) -> None:
     elif options.code:
         answer(str(facts["code"]), end="")
     else:
-        answer(found.latex if options.latex else as_text(found, options.gradient))
+        text = as_text(document(found, options.gradient))
+        answer(found.latex if options.latex else text)
 
 
 def drawn(cell: "Cell", options: ShowOptions) -> str:

@@ -38,9 +38,8 @@ def runs(
     A line for each: task, data, best validation score, test score if it was evaluated, state,
     when, time trained, size on the disk.
     """
-    from ensue.drawing.layout import aligned
     from ensue.escape import in_shell, printable
-    from ensue.runs.run import HEAD, list_runs
+    from ensue.runs.run import list_runs
 
     if tensorboard is not None:
         from ensue.runs.replay import replay
@@ -53,8 +52,7 @@ def runs(
     if as_json:
         answer(as_json_text(found.as_json()))
     elif found.runs:
-        cells = [own.cells() for own in found.runs]
-        answer("\n".join(aligned([HEAD, *cells], left=len(HEAD) - 2)))
+        answer(found.as_text())
     else:
         answer(f"{printable(str(folder))}: no run in it or below it")
     for line in found.broken:

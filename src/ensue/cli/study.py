@@ -94,8 +94,9 @@ def memory(options: MemoryOptions) -> None:
     adding over 400 steps fastest. Takes some minutes; Ctrl-C prints what has been measured so
     far.
     """
+    from ensue.drawing.document import as_text
     from ensue.study.memory.study import find_tasks, lengths_up_to, study_memory
-    from ensue.study.memory.table import as_json, as_text, draw
+    from ensue.study.memory.table import as_json, document, draw
 
     check_files(options.json_file, options.picture)
     report = study_memory(
@@ -114,7 +115,7 @@ def memory(options: MemoryOptions) -> None:
         say,
     )
     if report.trials:
-        answer(as_text(report))
+        answer(as_text(document(report)))
     if options.json_file is not None:
         write_json(options.json_file, as_json(report))
     if options.picture is not None and report.trials:
@@ -181,7 +182,7 @@ def labels_command(options: LabelOptions) -> None:
     check_files(None, options.picture)
     say(f"label study of {options.run}")  # torch takes seconds to load
     from ensue.study.labels.curve import label_curve
-    from ensue.study.labels.table import as_text, draw
+    from ensue.study.labels.table import draw
 
     place = options.folder or options.run.resolve().with_name(
         f"{options.run.resolve().name}-labels"
@@ -195,7 +196,7 @@ def labels_command(options: LabelOptions) -> None:
         teller(options.quiet),
         trusted(options.trust_cell),
     )
-    answer(as_json_text(found.as_json()) if options.as_json else as_text(found))
+    answer(as_json_text(found.as_json()) if options.as_json else found.as_text())
     if options.picture is not None and (found.of(True) or found.of(False)):
         write_picture(options.picture, draw(found), options.dark)
     if not found.of(True) and not found.of(False):

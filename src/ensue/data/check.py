@@ -22,7 +22,16 @@ from ensue.data.survey import MOST_EXAMPLES, MOST_LABELS, WORDS, Pairs, Survey
 from ensue.data.time.axis import arranged, is_missing, time_column
 from ensue.data.time.dates import NUMBER, spellings_of
 from ensue.data.values import NO_LABEL
-from ensue.drawing.layout import aligned, cut
+from ensue.drawing.document import (
+    Block,
+    Document,
+    Lines,
+    Paragraph,
+    Printed,
+    Section,
+    Table,
+)
+from ensue.drawing.layout import cut
 from ensue.errors import DataError
 from ensue.escape import printable
 
@@ -111,12 +120,12 @@ class Finding(NamedTuple):
     examples: tuple[str, ...] = ()
 
     def as_lines(self) -> list[str]:
-        lines = [f"  {self.kind}: {self.message}"]
-        return [*lines, f"    {', '.join(self.examples)}"] if self.examples else lines
+        lines = [f"{self.kind}: {self.message}"]
+        return [*lines, f"  {', '.join(self.examples)}"] if self.examples else lines
 
 
 @dataclass
-class Report:
+class Report(Printed):
     """What `check` found. columns: what each holds, where none of them is a text; series: what
     forecasting reads, of a table with dates and numbers."""
 
@@ -160,21 +169,20 @@ class Report:
             "warnings": [finding._asdict() for finding in self.warnings],
         }
 
-    def as_text(self) -> str:
+    def document(self) -> Document:
         """One screen: the parts, the labels, the warnings, the first problems."""
-        seen = [["column", "holds"], *([name, own] for name, own in self.columns.items())]
-        blocks = [aligned(seen, left=2)] if self.columns else [_roles_line(self.roles)]
-        blocks.append(aligned(_part_table(self.parts)))
-        blocks.append(aligned(_label_table(self.parts)))
+        columns = Table([*self.columns.items()], ["column", "holds"], left=2)
+        blocks: list[Block] = [columns if self.columns else Paragraph(_roles_line(self.roles))]
+        blocks += [_part_table(self.parts), *_label_table(self.parts)]
         if self.series:
-            blocks.append(["read as a series", *(f"  {line}" for line in self.series)])
+            blocks.append(Section("read as a series", [Lines(self.series)]))
         if self.warnings:
-            warned = chain.from_iterable(finding.as_lines() for finding in self.warnings)
-            blocks.append([_counted(len(self.warnings), "warning"), *warned])
+            lines = chain.from_iterable(finding.as_lines() for finding in self.warnings)
+            blocks.append(Section(_counted(len(self.warnings), "warning"), [Lines([*lines])]))
         found = Tally(self.problems).lines(self.problem_count)
         head = _counted(self.problem_count, "problem")
-        blocks.append([head, *(f"  {line}" for line in found)] if found else ["no problems"])
-        return "\n\n".join("\n".join(map(printable, block)) for block in blocks if block)
+        blocks.append(Section(head, [Lines(found)]) if found else Paragraph("no problems"))
+        return Document("Data", "", blocks)
 
 
 # --- checking ------------------------------------------------------------------------------
@@ -407,47 +415,45 @@ def _part_facts(part: Survey) -> dict[str, Any]:
     }
 
 
-def _roles_line(roles: Roles | None) -> list[str]:
+def _roles_line(roles: Roles | None) -> str:
     if roles is None or not (roles.text or roles.inputs):
-        return []
+        return ""
     label = f", label: {roles.label}" if roles.label is not None else ", no label"
     guess = " (guessed; --text and --label choose others)" if roles.guessed else ""
     if roles.inputs:
-        return [f"inputs: {' + '.join(roles.inputs)}{label}"]
-    return [f"text: {roles.text}{label}{guess}"]
+        return f"inputs: {' + '.join(roles.inputs)}{label}"
+    return f"text: {roles.text}{label}{guess}"
 
 
-def _part_table(parts: Sequence[Survey]) -> list[list[str]]:
+def _part_table(parts: Sequence[Survey]) -> Table:
     """Rows and lengths of each part; empty rows, lengths and new words stand for texts only."""
     head = ["part", "rows", "rejected", "empty", "duplicate", "median", "95 %", "longest", "unseen"]
-    table = [head]
+    rows = []
     for k, part in enumerate(parts):
         counts = [part.rows, part.rejected, part.empty, part.duplicates.count]
         unseen = f"{100 * part.unseen / part.words:.1f} %" if k and part.words else "–"
         shown = [f"{number:,}" for number in (*counts, *part.length_shares())]
         if not part.roles.read:
             shown = [*shown[:2], "–", shown[3], *["–"] * 3]
-        table.append([part.name, *shown, unseen])
-    return table
+        rows.append([part.name, *shown, unseen])
+    return Table(rows, head)
 
 
-def _label_table(parts: Sequence[Survey]) -> list[list[str]]:
+def _label_table(parts: Sequence[Survey]) -> list[Table]:
     counts: Counter[str] = Counter()
     for part in parts:
         counts.update(part.labels)
     if not counts or len(counts) > MOST_LABELS:
         return []
-    table = [["label", *(cell for part in parts for cell in (part.name, ""))]]
-    for label, _ in counts.most_common(MOST_LABELS_SHOWN):
+    rows = []
+    for label, _ in counts.most_common():
         cells = [cut(printable(label), LABEL_WIDTH)]
         for part in parts:
             share = 100 * part.labels[label] / max(part.labels.total(), 1)
             cells += [f"{part.labels[label]:,}", f"{share:.1f} %"]
-        table.append(cells)
-    more = len(counts) - MOST_LABELS_SHOWN
-    if more > 0:
-        table.append([f"and {more:,} more", *[""] * (2 * len(parts))])
-    return table
+        rows.append(cells)
+    head = ["label", *(cell for part in parts for cell in (part.name, ""))]
+    return [Table(rows, head, most=MOST_LABELS_SHOWN)]
 
 
 # A pair is uneven if one side has more than UNEVEN times the words of the other and a few more.

@@ -186,6 +186,7 @@ class Section:
     blocks: Sequence[Block]
 
 
+RUNNING = (Paragraph, Lines, Formula)  # text, of which nothing stands apart
 Block = Paragraph | Lines | Formula | Table | Figure | HeatMap | Beside | Section
 
 
@@ -241,15 +242,14 @@ class Drawn:
 
 
 def as_text(document: Document) -> str:
-    """What it shows, then all blocks; an empty line before the first and around each section."""
-    parts, loose = [printable(document.about)], list[str]()
+    """What it shows, then all blocks, with empty lines between but for lines of running text."""
+    groups, before = [[printable(document.about)] if document.about else []], None
     for one in _in_a_row(document.blocks):
-        if isinstance(one, Section):
-            parts += ["\n".join(loose), "\n".join(_texts(one))]
-            loose = []
-        else:
-            loose += _texts(one)
-    return "\n\n".join(part for part in [*parts, "\n".join(loose)] if part)
+        if lines := _texts(one):
+            groups += [] if isinstance(one, RUNNING) and isinstance(before, RUNNING) else [[]]
+            groups[-1] += lines
+            before = one
+    return "\n\n".join("\n".join(group) for group in groups if group)
 
 
 def _in_a_row(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -275,13 +275,15 @@ def _paragraph_text(one: Paragraph) -> list[str]:
 
 def _table_text(one: Table) -> list[str]:
     """Columns that are pictures alone are left out."""
-    rows = [[_words_of(cell) for cell in row] for row in one.rows[: one.most or None]]
+    shown = one.rows[: one.most or None]
+    right = {k for k, own in enumerate(zip(*shown, strict=True)) if isinstance(own[0], NUMBERS)}
+    rows = [[_words_of(cell) for cell in row] for row in shown]
     rows = [list(one.head), *rows] if one.head else rows
     full = [any(column) for column in zip(*rows, strict=True)]
     rows = [[cell for cell, own in zip(row, full, strict=True) if own] for row in rows]
     if one.room and rows:
         rows[0][0] += " " * (one.room - width_of(rows[0][0]))
-    lines = aligned(rows, sum(full[: one.left]))
+    lines = aligned(rows, sum(full[: one.left]), {sum(full[:k]) for k in right if full[k]})
     return [*lines, *_more(one)]
 
 
@@ -394,7 +396,7 @@ def _beside_html(one: Beside, show: Show) -> str:
 def _section_html(one: Section, show: Show) -> str:
     inside = "".join(_html(block, show) for block in one.blocks)
     title = _element("div", TITLE, escape(one.title))
-    return f"<section>{title}{inside}</section>" if inside else ""
+    return f"<section>{title}{inside}</section>" if inside or not one.blocks else ""
 
 
 def _piece_html(own: Piece) -> str:

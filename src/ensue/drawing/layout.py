@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ensue.escape import printable
@@ -45,9 +45,11 @@ def downwards(names: Sequence[str]) -> list[str]:
     return found
 
 
-def aligned(table: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The rows of a table as lines: the first `left` columns to the left, the others to the
-    right, two spaces between them. Control characters are written out."""
+def aligned(
+    table: Sequence[Sequence[str]], left: int = 1, right: Collection[int] = ()
+) -> list[str]:
+    """The rows of a table as lines: the first `left` columns to the left but for those in `right`,
+    the others to the right, two spaces between them. Control characters are written out."""
     table = [[printable(cell) for cell in row] for row in table]
     widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
     found = []
@@ -55,7 +57,7 @@ def aligned(table: Sequence[Sequence[str]], left: int = 1) -> list[str]:
         cells = []
         for k, (cell, width) in enumerate(zip(row, widths, strict=True)):
             space = " " * (width - width_of(cell))
-            cells.append(cell + space if k < left else space + cell)
+            cells.append(cell + space if k < left and k not in right else space + cell)
         found.append("  ".join(cells).rstrip())
     return found
 

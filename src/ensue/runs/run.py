@@ -375,7 +375,7 @@ def seconds_trained(folder: Path) -> float:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Printed):
     """The runs below a folder, and a line for each that cannot be read."""
 
     runs: list[RunSummary]
@@ -383,6 +383,10 @@ class Listed:
 
     def as_json(self) -> dict[str, Any]:
         return {"runs": [own.as_json() for own in self.runs], "broken": self.broken}
+
+    def document(self) -> Document:
+        rows = [own.cells() for own in self.runs]
+        return Document("Runs", "", [Table(rows, HEAD, left=len(HEAD) - 2)])
 
 
 def list_runs(folder: Path | str) -> Listed:

@@ -68,7 +68,8 @@ def graph(
     Of numbers, vectors and matrices: W @ x is their product. Second derivatives of up to three
     numbers follow.
     """
-    from ensue.study.foundations.expression_report import as_text, draw
+    from ensue.drawing.document import as_text
+    from ensue.study.foundations.expression_report import document, draw
 
     check_files(None, picture)
     found = _examined(expression, shaped_assignments("--at", at) if at else {})
@@ -78,7 +79,7 @@ def graph(
         facts = {"value": found.value, "derivatives": found.derivatives(), "second": second}
         answer(as_json_text({"expression": found.text, **facts, "nodes": nodes}))
     else:
-        answer(as_text(found))
+        answer(as_text(document(found)))
     if picture is not None:
         write_picture(picture, draw(found), dark)
 

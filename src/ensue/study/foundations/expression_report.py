@@ -1,11 +1,11 @@
-"""The graph of an expression as text, and as a picture: values in blue, derivatives in brown."""
+"""The graph of an expression as a document and a picture: values blue, derivatives brown."""
 
 from __future__ import annotations
 
 from itertools import chain, repeat
 
 from ensue.drawing.arrange import Box, arrange
-from ensue.drawing.layout import aligned
+from ensue.drawing.document import Block, Document, Figure, Formula, Table
 from ensue.drawing.svg import (
     BLUE,
     GREY,
@@ -25,7 +25,7 @@ MARGIN, TITLE = 36.0, 84.0
 HALF, LINE = 17.0, 14.0  # half the height of a node; of a line of numbers
 FORWARD, BACK = "#2563eb", "#b45309"
 
-# --- in the terminal ------------------------------------------------------------------------------
+# --- the document ---------------------------------------------------------------------------------
 
 
 def number(value: Value, digits: int = 6) -> str:
@@ -38,33 +38,33 @@ def number(value: Value, digits: int = 6) -> str:
     return f"{value:z.{digits}f}".replace("-", "−")
 
 
-def as_text(found: Expression) -> str:
-    """A line for each node, then the derivatives."""
-    if found.has_shapes:
-        return "\n".join([found.text, "", *aligned(_shaped(found))])
-    lines = [found.text, "", "node  is                 value   ∂result/∂node"]
-    for own in found.nodes:
-        inside = ", ".join(f"#{number}" for number in own.inputs)
-        what = f"{own.label}({inside})" if own.inputs else own.label
-        slope = "" if own.is_constant else f"{number(own.derivative):>16}"
-        lines.append(f"#{own.number:<4} {what:<14}{number(own.value):>10}{slope}")
+def document(found: Expression) -> Document:
+    """A line for each node, then the second derivatives of few variables, and the picture."""
     few = len(found.derivatives()) <= MOST_SECOND
     pairs = found.second.items() if few else ()
     second = [f"∂²/∂{a}∂{b} = {number(value)}" for (a, b), value in pairs if a <= b]
-    return "\n".join([*lines, *(["", *second] if second else [])])
+    head = ["node", "is", *["shape"] * found.has_shapes, "value", "∂result/∂node"]
+    table = Table(_node_rows(found), head, left=2)
+    blocks: list[Block] = [table, *map(Formula, second), Figure(draw(found))]
+    return Document("The graph of an expression", found.text, blocks)
 
 
-def _shaped(found: Expression) -> list[list[str]]:
-    """With the shape of each value, which its derivative has too; a matrix row by row."""
-    rows = [["node", "is", "shape", "value", "∂result/∂node"]]
+def _node_rows(found: Expression) -> list[list[str]]:
+    """Where values have shapes, with the shape, which the derivative has too; a matrix row by
+    row."""
+    rows = []
     for own in found.nodes:
         inside = ", ".join(f"#{k}" for k in own.inputs)
         what = f"{own.label}({inside})" if own.inputs else own.label
-        shape = "×".join(map(str, own.shape)) or "1"
+        head = [f"#{own.number}", what]
+        if not found.has_shapes:
+            slope = "" if own.is_constant else number(own.derivative)
+            rows.append([*head, number(own.value), slope])
+            continue
+        head.append("×".join(map(str, own.shape)) or "1")
         slopes = [""] * len(_rows(own.value)) if own.is_constant else _rows(own.derivative)
-        heads = chain([[f"#{own.number}", what, shape]], repeat([""] * 3))
-        lines = zip(heads, _rows(own.value), slopes, strict=False)
-        rows += [[*head, value, slope] for head, value, slope in lines]
+        lines = zip(chain([head], repeat([""] * 3)), _rows(own.value), slopes, strict=False)
+        rows += [[*first, value, slope] for first, value, slope in lines]
     return rows
 
 

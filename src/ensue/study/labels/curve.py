@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ensue.cells.permission import CellPermission
+from ensue.drawing.document import Document, Printed
 from ensue.errors import EnsueError, OptionError, RunError
 from ensue.files.atomic_folder import finite
 from ensue.files.run_folder import RunFolder
@@ -71,7 +72,7 @@ class LabelPoint:
 
 
 @dataclass(frozen=True)
-class LabelCurve:
+class LabelCurve(Printed):
     """task, measure: what was learned, and the score; base: what half of the runs begin from;
     validation: rows that scores are of; points: with the base and without it, by rising rows."""
 
@@ -91,6 +92,11 @@ class LabelCurve:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def document(self) -> Document:
+        from ensue.study.labels.table import document
+
+        return document(self)
 
 
 def label_curve(

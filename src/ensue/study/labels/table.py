@@ -1,11 +1,12 @@
-"""A label curve as text: a line for each number of labels."""
+"""A label curve as a document: a line for each number of labels, and the picture."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ensue.drawing.chart import MARGIN, WIDE, Axis, Key, Panel, colour_of, heading, legend, shown
-from ensue.drawing.layout import aligned, score_text, time_text
+from ensue.drawing.document import Document, Figure, Paragraph, Table
+from ensue.drawing.layout import score_text, time_text
 from ensue.drawing.svg import Drawing
 
 if TYPE_CHECKING:
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
 HEAD = ("labels", "with the base", "without", "difference", "time with", "time without")
 
 
-def as_text(curve: LabelCurve) -> str:
+def document(curve: LabelCurve) -> Document:
     """Scores are those of the validation part."""
     counts = sorted({point.rows for point in curve.points})
-    rows = [HEAD, *(_cells(curve, count) for count in counts)]
-    lines = aligned(rows, left=0)
+    table = Table([_cells(curve, count) for count in counts], HEAD, left=0)
     better = "higher" if curve.higher_is_better else "lower"
-    lines += ["", f"{curve.measure} on {curve.validation:,} validation rows, {better} is better"]
-    failed = [point for point in curve.points if point.failure]
-    return "\n".join([*lines, *(f"{own.folder} failed: {own.failure}" for own in failed)])
+    what = f"{curve.measure} on {curve.validation:,} validation rows, {better} is better"
+    failed = [f"{own.folder} failed: {own.failure}" for own in curve.points if own.failure]
+    scored = [Figure(draw(curve))] * any(own.score is not None for own in curve.points)
+    title = f"Labels for {curve.task}"
+    return Document(title, "", [table, *map(Paragraph, [what, *failed]), *scored])
 
 
 def _cells(curve: LabelCurve, count: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A memory study as text and as JSON."""
+"""A memory study as a document and as JSON."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ from ensue.drawing.chart import (
     round_numbers,
     shown,
 )
-from ensue.drawing.layout import aligned
+from ensue.drawing.document import Document, Figure, Paragraph, Table
 from ensue.drawing.svg import FAINT, INK, QUIET, RULE, Drawing, text_width
 from ensue.study.memory.study import MemoryReport, Trial
 
 FORMAT = 1
 
 
-def as_text(report: MemoryReport) -> str:
-    """The budget, a line for each training, and the reach where it was measured."""
-    budget = report.budget
-    lines = [
-        f"each cell: one layer of {budget.hidden} units, at most {budget.updates:,} updates of "
-        f"{budget.rows} new rows, Adam, clip {budget.clip:g}, "
-        f"{budget.start} start, seed {budget.seed}",
-        "",
-        *aligned([HEAD, *map(_cells_of, report.trials)], len(HEAD)),
-    ]
+def document(report: MemoryReport) -> Document:
+    """The budget, a line for each training, the reach where it was measured, and the picture."""
+    blocks = [Table([*map(_cells_of, report.trials)], HEAD, left=len(HEAD))]
     if len(report.lengths) > 1:
-        lines += ["", *aligned(_reaches(report), 1 + len(report.tasks))]
-    lines += [f"{t.cell}, {t.task}, T {t.steps}: {t.failure}" for t in report.trials if t.failure]
-    return "\n".join(lines)
+        head, *rows = _reaches(report)
+        blocks.append(Table(rows, head, left=len(head)))
+    failed = [f"{t.cell}, {t.task}, T {t.steps}: {t.failure}" for t in report.trials if t.failure]
+    picture = [Figure(draw(report))] if report.trials else []
+    about = f"each cell: {_budget(report)}"
+    return Document("What cells remember", about, [*blocks, *map(Paragraph, failed), *picture])
+
+
+def _budget(report: MemoryReport) -> str:
+    budget = report.budget
+    return (
+        f"one layer of {budget.hidden} units, at most {budget.updates:,} updates of "
+        f"{budget.rows} new rows, Adam, clip {budget.clip:g}, {budget.start} start, "
+        f"seed {budget.seed}"
+    )
 
 
 HEAD = (
@@ -123,13 +128,7 @@ def draw(report: MemoryReport) -> str:
 
 
 def _begun(drawing: Drawing, report: MemoryReport, title: str) -> float:
-    budget = report.budget
-    return heading(
-        drawing,
-        title,
-        f"one layer of {budget.hidden} units, at most {budget.updates:,} updates of {budget.rows} "
-        f"new rows, Adam, {budget.start} start, seed {budget.seed}",
-    )
+    return heading(drawing, title, _budget(report))
 
 
 # --- learning curves -----------------------------------------------------------------------

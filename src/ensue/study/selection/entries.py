@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ensue.drawing.document import Document, Printed
 from ensue.errors import OptionError
 from ensue.files.format import FORMAT
 from ensue.metrics.table import METRICS
@@ -87,7 +88,7 @@ class WinnerVerdict:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Printed):
     """rows: the best first, after those that came to their end those that were stopped, and those
     that failed last; data: digest of all files; search: what trials were proposed by, {} where
     models were named; place: the folder, where it is known; label_type: of the labels in the data
@@ -152,10 +153,10 @@ class Selection:
 
         return draw(self)
 
-    def __str__(self) -> str:
-        from ensue.study.selection.table import as_text
+    def document(self) -> Document:
+        from ensue.study.selection.table import document
 
-        return as_text(self)
+        return document(self)
 
 
 class Pace:

@@ -1,4 +1,4 @@
-"""A selection as text: one table, and the winner's test."""
+"""A selection as a document: one table, the winner's test, and the picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ensue.drawing.chart import GOOD, MARGIN, WIDE, Axis, Panel, colour_of, heading
-from ensue.drawing.layout import aligned, score_text, size_text, time_text
+from ensue.drawing.document import Block, Document, Figure, Paragraph, Section, Table
+from ensue.drawing.layout import score_text, size_text, time_text
 from ensue.drawing.svg import FAINT, INK, Drawing, Point, text_width
 from ensue.escape import in_shell
 from ensue.study.selection.entries import TOGETHER
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
 LEFT = 2  # columns of words; numbers stand at the right
 
 
-def as_text(selection: Selection) -> str:
+def document(selection: Selection) -> Document:
     head = (
         "", "model", f"validation {selection.measure}", "parameters", "size", "epochs",
         "time in all", "tokens/s",
     )  # fmt: skip
     rows = [_cells_of(k, row) for k, row in enumerate(selection.rows, 1) if not row.failure]
-    lines = aligned([head, *rows], LEFT)
-    lines += [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
-    lines += _search_lines(selection)
-    if selection.test:
-        lines += ["", *_tested(selection.test)]
-    return "\n".join(lines)
+    failed = [f"{row.name} failed: {row.failure}" for row in selection.rows if row.failure]
+    blocks: list[Block] = [Table(rows, head, left=LEFT), *map(Paragraph, failed)]
+    blocks += _search_blocks(selection)
+    blocks += [_tested(selection.test)] if selection.test else []
+    picture = [Figure(draw(selection))] if selection.winner else []
+    return Document(f"Models for {selection.task}", "", [*blocks, *picture])
 
 
 def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
@@ -44,16 +45,16 @@ def _cells_of(rank: int, row: Entry) -> tuple[str, ...]:
     )
 
 
-def _search_lines(selection: Selection) -> list[str]:
+def _search_blocks(selection: Selection) -> list[Block]:
     """Of a search, how many trials were stopped, and which settings the winner has."""
     if not selection.search or selection.winner is None:
         return []
     winner, trials = selection.winner, [own for own in selection.rows if own.name != TOGETHER]
     stopped = sum(bool(own.stopped) for own in trials)
     verb = "was" if stopped == 1 else "were"
-    lines = [f"{stopped} of {len(trials)} trials {verb} stopped early"] if stopped else []
+    count = f"{stopped} of {len(trials)} trials {verb} stopped early" if stopped else ""
     told = winner.what if winner.name == TOGETHER else _told(selection.changed(winner))
-    return [*lines, "", f"{winner.name}: {told}"]
+    return [Paragraph(count), Section(f"{winner.name}: {told}", ())]
 
 
 def _told(settings: Mapping[str, Any]) -> str:
@@ -62,21 +63,22 @@ def _told(settings: Mapping[str, Any]) -> str:
     return said or "the default settings"
 
 
-def _tested(test: WinnerVerdict) -> list[str]:
+def _tested(test: WinnerVerdict) -> Section:
     """The winner's score, what it must beat, and whether it does."""
     times = "once" if test.opened == 1 else f"{test.opened} times"
-    lines = [
+    title = (
         f"{test.name} on the test part ({test.rows:,} rows, opened {times}): {test.measure} "
-        f"{score_text(test.value)}, 95 % interval {score_text(test.low)} … {score_text(test.high)}",
-    ]
+        f"{score_text(test.value)}, 95 % interval {score_text(test.low)} … {score_text(test.high)}"
+    )
+    blocks = []
     if test.baselines:
         others = ", ".join(f"{name} {score_text(v)}" for name, v in test.baselines.items())
-        lines.append(f"for comparison, {test.measure}: {others}")
+        blocks.append(Paragraph(f"for comparison, {test.measure}: {others}"))
     sign = 1 if test.higher_is_better else -1
     better = [name for name, v in test.baselines.items() if sign * v >= sign * test.value]
     if better:
-        lines.append(f"The winner does not beat the {', nor the '.join(better)}.")
-    return lines
+        blocks.append(Paragraph(f"The winner does not beat the {', nor the '.join(better)}."))
+    return Section(title, blocks)
 
 
 BETWEEN, AXIS, HIGH = 40.0, 58.0, 330.0  # two panels; room left of one; its height

@@ -12,6 +12,15 @@ import numpy as np
 
 from ensue.data.ragged import Ragged
 from ensue.data.settings import DataSettings
+from ensue.drawing.document import (
+    Block,
+    Document,
+    Lines,
+    Paragraph,
+    Printed,
+    Section,
+    Table,
+)
 from ensue.errors import DataError, OptionError
 from ensue.tasks.language.ngram import NgramCounts, NgramModel, NgramSymbols
 
@@ -65,14 +74,14 @@ class After:
 
 
 @dataclass(frozen=True)
-class NgramStudy:
+class NgramStudy(Printed):
     tokens: int
     vocabulary: int
     held_out_tokens: int
     orders: tuple[OrderFacts, ...]
     after: After | None = None
 
-    def as_text(self) -> str:
+    def document(self) -> Document:
         head = ("n", "possible", "different", "once", "unseen", "bytes", "ML", "Kneser–Ney")
         rows = [
             (
@@ -87,32 +96,29 @@ class NgramStudy:
             )
             for own in self.orders
         ]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        table = [
-            "  ".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
-            for row in (head, *rows)
-        ]
         sizes = f"{self.tokens:,} tokens, {self.vocabulary:,} different"
-        lines = [f"{sizes}; held out {self.held_out_tokens:,}", "", *table, "", *NOTES]
-        return "\n".join([*lines, *(self._after_lines() if self.after is not None else [])])
+        about = f"{sizes}; held out {self.held_out_tokens:,}"
+        blocks: list[Block] = [Table(rows, head, left=0), Lines(NOTES), *self._after()]
+        return Document("N-grams", about, blocks)
 
-    def _after_lines(self) -> list[str]:
-        assert self.after is not None
+    def _after(self) -> list[Section]:
+        if self.after is None:
+            return []
         found, used = self.after, " ".join(self.after.used) or "nothing"
         seen = f"of which {len(self.orders)}-grams see “{used}”"
         never = "" if found.count else ", never seen: no estimate by maximum likelihood"
-        lines = [
-            "",
-            f"after “{' '.join(found.context)}”, {seen}:",
-            f"  count {found.count:,}{never}",
+        rows = [
+            (
+                own.word,
+                str(own.count),
+                "–" if math.isnan(own.plain) else f"{own.plain:.4f}",
+                f"{own.smoothed:.4f}",
+            )
+            for own in found.words
         ]
-        widest = max([len(own.word) for own in found.words], default=4)
-        lines.append(f"  {'word':{widest}}  count        ML  Kneser–Ney")
-        for own in found.words:
-            plain = "–" if math.isnan(own.plain) else f"{own.plain:.4f}"
-            numbers = f"{own.count:>5}  {plain:>8}  {own.smoothed:>10.4f}"
-            lines.append(f"  {own.word:{widest}}  {numbers}")
-        return lines
+        table = Table(rows, ("word", "count", "ML", "Kneser–Ney"))
+        title = f"after “{' '.join(found.context)}”, {seen}"
+        return [Section(title, [Paragraph(f"count {found.count:,}{never}"), table])]
 
 
 def study_ngrams(
