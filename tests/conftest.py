@@ -13,6 +13,18 @@ from warm import SELDOM, Warm, unsynced
 
 from ensue.engine.machine import WITHOUT_TILES, why_no_bfloat16
 
+MEMORY = Path("/dev/shm")  # a file system without a disk
+ROOM = 4 << 30  # bytes; the files of a session need a tenth
+
+
+def has_room(folder: Path) -> bool:
+    """Whether tests may keep files there, and run those that they compile."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    system = os.statvfs(folder)
+    return system.f_bavail * system.f_frsize > ROOM and not system.f_flag & os.ST_NOEXEC
+
+
 # Kernels are compiled quickly rather than well, and linked without the library of C++, of which
 # they use nothing: a quarter of the time. `make test-optimised` runs them as users do.
 QUICK_LINK = "c++ -fno-exceptions -nostdlib -Wl,--no-as-needed -lm -lc"
@@ -23,6 +35,8 @@ if os.environ.setdefault("ENSUE_OPTIMISE", "g") == "g" and (
 if why_no_bfloat16():  # tests of bfloat16 run without the instructions that this machine refuses
     os.environ.setdefault(*WITHOUT_TILES.split("="))
     why_no_bfloat16.cache_clear()
+if has_room(MEMORY):  # tests make and remove a hundred thousand small files
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 os.fsync = unsynced  # else every other second of training is spent waiting for the disk
 settings.register_profile("ensue", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ensue")
